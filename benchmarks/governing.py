@@ -95,7 +95,7 @@ def removing(path: Path, samples: int) -> None:
     )
     print(f"  remove {done.samples:,}: {wall:.2f} s, {cpu:.2f} s of CPU, {read:,} bytes from disk")
     print(f"  open afterwards: {opening(path)}")
-    wall, cpu, done = timed(lambda: bushel.restore(path))
+    wall, cpu, done = timed(lambda: bushel.restore(path, done.call))
     print(f"  restore {done.samples:,}: {wall:.2f} s, {cpu:.2f} s of CPU")
     shutil.rmtree(path)
 

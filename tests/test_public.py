@@ -77,6 +77,7 @@ NAMES = [
     "register_container",
     "removals",
     "remove",
+    "removed_positions",
     "repair",
     "restore",
     "split",

@@ -196,7 +196,7 @@ def test_verify(data: Path) -> None:
     ]
     assert set(found) == {
         *("path", "ok", "problems", "samples", "shards", "bytes_checked", "checksums_checked", "more"),
-        *("verdict", "bytes_total", "bytes_unchecked", "compared", "erased"),
+        *("verdict", "bytes_total", "bytes_unchecked", "compared"),
     }
     assert run("verify", data, "--no-checksums", "-q") == ""
 

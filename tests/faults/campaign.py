@@ -203,7 +203,7 @@ class Campaign:
 
             def check() -> None:
                 self.shim.log(root, log)  # a reader may store an index
-                check_state(root, before, whole, data_path(root, options), in_place=self.job.in_place)
+                check_state(root, before, whole, data_path(root, options))
 
             code = _in_child(check, said)
             assert code == 0, f"{'; '.join(story)}: {said.read_text()}"

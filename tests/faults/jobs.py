@@ -39,7 +39,6 @@ class Job:
         prepare: Makes the sources in a folder, and what is in the target's folder before the first run.
         run: Writes the target from the sources. The last argument is whether an earlier run may have been killed.
         fixed: Options that are always the same.
-        in_place: Whether it overwrites bytes of files that have their final names.
     """
 
     name: str
@@ -47,7 +46,6 @@ class Job:
     prepare: Callable[[Path, Path, Options], None]
     run: Callable[[Path, Path, Options, bool], None]
     fixed: Mapping[str, Any] = field(default_factory=dict)
-    in_place: bool = False
 
     def choose(self, rng: random.Random) -> dict[str, Any]:
         """Return options."""
@@ -276,7 +274,7 @@ JOBS = {
         Job("merge", _PACKED, _prepare_merge, _run_merge),
         Job("split", {**_ALL, "sharded": (True, False)}, _prepare_convert, _run_split, {"inside": "first"}),
         Job("remove", _PACKED, _prepare_remove, _run_remove),
-        Job("erase", _PACKED, _prepare_erase, _run_erase, in_place=True),
+        Job("erase", _PACKED, _prepare_erase, _run_erase),
     )
 }
 

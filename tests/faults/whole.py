@@ -6,14 +6,13 @@ import json
 import shutil
 import warnings
 import zlib
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import bushel
-from bushel._index.removed_rows import NONE, load_removed
+from bushel._index.removal_list import EMPTY, load_removal_list
 
 __all__ = ["check_state", "comparable", "note_samples"]
 
@@ -32,8 +31,9 @@ def comparable(root: Path) -> dict[str, Any]:
             continue
         if path.is_file() and not (path.parent.name == ".bushel" and path.name.endswith(".partial")):
             data: Any = path.read_bytes()
-            if path.name == "removed.safetensors":
-                data = repr(replace(load_removed(path) or NONE, times=NONE.times))
+            if path.name == "removed.safetensors" or path.parent.name == "removed":
+                known = load_removal_list(path) or EMPTY
+                data = repr(([call.reason for call in known.calls], known.starts, known.names))
             elif path.suffix == ".safetensors":
                 data = _without_times(data)
             elif path.name.endswith("manifest.json"):
@@ -53,7 +53,7 @@ def _without_times(data: bytes) -> Any:
     return header, own, data[8 + length :]
 
 
-def check_state(root: Path, before: Path, whole: Path, dataset: Path, *, in_place: bool = False) -> None:
+def check_state(root: Path, before: Path, whole: Path, dataset: Path) -> None:
     """Check a folder after a kill: what has a final name is whole, and the dataset knows whether it is complete.
 
     Args:
@@ -61,7 +61,6 @@ def check_state(root: Path, before: Path, whole: Path, dataset: Path, *, in_plac
         before: What it was before the first run.
         whole: What it is after an undisturbed run.
         dataset: Path of the dataset in `root`.
-        in_place: Whether bytes of files with final names are overwritten, which are not compared then.
 
     Raises:
         AssertionError: It is not so.
@@ -82,13 +81,11 @@ def check_state(root: Path, before: Path, whole: Path, dataset: Path, *, in_plac
         if path.name.endswith("errors.jsonl"):  # its last line may be cut: nobody reads it then
             continue
         published.append(name)
-        if in_place:
-            continue
         data = path.read_bytes()
         wanted = [place / name for place in (before, whole)]
         there = any(each.exists() and each.read_bytes() == data for each in wanted)
         assert there, f"{name} has neither the bytes from before the first run nor the bytes of an undisturbed run"
-    _check_opens(before, whole, dataset, published, in_place=in_place)
+    _check_opens(before, whole, dataset, published)
 
 
 def note_samples(before: Path, whole: Path, name: Path) -> None:
@@ -127,7 +124,7 @@ def _comparable(value: Any) -> Any:
     return (value.shape, value.dtype.str, value.tobytes()) if isinstance(value, np.ndarray) else value
 
 
-def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path], *, in_place: bool) -> None:
+def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]) -> None:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         try:
@@ -146,12 +143,9 @@ def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]
             "the samples are not the first ones"
         )
         return
-    assert found in wanted or (in_place and any(found == bare for _, bare in known)), (
-        f"{len(found)} samples differ from a complete dataset, and nothing says so"
-    )
+    assert found in wanted, f"{len(found)} samples differ from a complete dataset, and nothing says so"
     result = bushel.verify(dataset)
-    passed = {"erased"} if in_place else set()
-    serious = [problem for problem in result.problems if not problem.warning and problem.kind not in passed]
+    serious = [problem for problem in result.problems if not problem.warning]
     assert not serious, f"verify finds {serious[0]}"
 
 

@@ -13,7 +13,9 @@ COUNT, GONE = 20, (0, 3, 4, 11, 19)
 KEPT = [number for number in range(COUNT) if number not in GONE]
 
 
-def write(path: Path, container: str = "tar", count: int = COUNT, shard_samples: int = 6, **options: Any) -> Path:
+def write(
+    path: Path, container: str = "tar", count: int = COUNT, shard_samples: int | None = 6, **options: Any
+) -> Path:
     spec = {"meta": "json"} if container == "gulp" else {"data": "bytes", "label": "int"}
     if container == "gulp":
         spec = {"frames": "jpg[]", "meta": "json"}
@@ -28,3 +30,9 @@ def write(path: Path, container: str = "tar", count: int = COUNT, shard_samples:
 
 def keys(numbers: Any) -> list[str]:
     return [f"k{number:02}" for number in numbers]
+
+
+def restore_all(path: Path) -> None:
+    """Take back all calls."""
+    for done in bushel.removals(path):
+        bushel.restore(path, done.call)

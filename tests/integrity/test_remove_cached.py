@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.integrity.removed import COUNT, GONE, KEPT, keys, write
+from tests.integrity.removed import COUNT, GONE, KEPT, keys, restore_all, write
 from tests.storage.objects.range_server import Server, served
 from tests.viewer.serving import client_of
 
@@ -134,5 +134,5 @@ def test_databases_and_memory_of_webdataset(tmp_path: Path) -> None:
     assert seen() == seen() == keys(range(COUNT))
     bushel.remove(path, keys=keys(GONE), reason="opt-out")
     assert seen() == keys(KEPT)
-    bushel.restore(path)
+    restore_all(path)
     assert seen() == keys(range(COUNT))

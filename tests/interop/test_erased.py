@@ -1,4 +1,4 @@
-"""Files from which samples were erased: the original packages read all other samples, and zeros in their place."""
+"""Files from which samples were erased: the original packages read all other samples."""
 
 import io
 from collections.abc import Callable
@@ -37,24 +37,14 @@ def write(path: Path, spec: dict[str, str], **options: Any) -> Path:
 def erase(path: Path) -> None:
     """Remove and erase some samples."""
     bushel.remove(path, keys=[str(number) for number in GONE], reason="opt-out")
-    done = bushel.erase(path)
-    assert (done.samples, done.partly) == (len(GONE), 0)
-    assert bushel.verify(path).erased == len(GONE)
+    assert bushel.erase(path).samples == len(GONE)
 
 
-def compare(before: Lines, after: Lines, fields: list[str]) -> None:
-    """Check that lines of an original are as before, and that those of erased samples have other values of one size."""
-    assert [line["key"] for line in after] == [line["key"] for line in before]
+def compare(before: Lines, after: Lines) -> None:
+    """Check that the lines of an original are as before, without those of the erased samples."""
     assert len(before) == COUNT
-    for number, (was, is_now) in enumerate(zip(before, after, strict=True)):
-        if number not in GONE:
-            assert is_now == was
-            continue
-        for name in fields:
-            values = (line["fields"][name] for line in (was, is_now))
-            for one, other in zip(*(value if isinstance(value, list) else [value] for value in values), strict=True):
-                assert other["length"] == one["length"]
-                assert other["sha256"] != one["sha256"]
+    stay = [line for number, line in enumerate(before) if number not in GONE]
+    assert [line["fields"] for line in after] == [line["fields"] for line in stay]
 
 
 def test_webdataset(original: Callable[[str], Original], tmp_path: Path) -> None:
@@ -62,7 +52,7 @@ def test_webdataset(original: Callable[[str], Original], tmp_path: Path) -> None
     path = write(tmp_path / "data", {"image": "jpg", "label": "int", "text": "utf8"}, container="tar")
     before = run("read_webdataset.py", path)
     erase(path)
-    compare(before, run("read_webdataset.py", path), ["image.jpg", "label.cls", "text"])
+    compare(before, run("read_webdataset.py", path))
 
 
 @pytest.mark.parametrize("generation", ["B", "C"])
@@ -72,7 +62,7 @@ def test_granular(original: Callable[[str], Original], tmp_path: Path, generatio
     path = write(tmp_path / "data", {"image": "jpg", "text": "utf8"}, container="bag", generation=generation)
     before = run(script, path)
     erase(path)
-    compare(before, run(script, path), ["image", "text"])
+    compare(before, run(script, path))
 
 
 def test_gulpio2(original: Callable[[str], Original], tmp_path: Path) -> None:
@@ -80,12 +70,7 @@ def test_gulpio2(original: Callable[[str], Original], tmp_path: Path) -> None:
     path = write(tmp_path / "data", {"frames": "jpg[]", "label": "int", "text": "utf8"}, container="gulp")
     before = run("read_gulpio2.py", path)
     erase(path)
-    after = run("read_gulpio2.py", path)
-    compare(before, after, ["frames"])
-    for number in GONE:
-        meta = after[number]["fields"]["meta"]["value"]
-        assert "secret" not in str(meta)
-        assert meta != before[number]["fields"]["meta"]["value"]
+    compare(before, run("read_gulpio2.py", path))
 
 
 @pytest.mark.parametrize("options", [[], ["--no-index"]])
@@ -95,7 +80,7 @@ def test_mxnet(original: Callable[[str], Original], tmp_path: Path, spec: dict[s
     path = write(tmp_path / "data", spec, container="recordio")
     before = run("read_mxnet.py", path, *options)
     erase(path)
-    compare(before, run("read_mxnet.py", path, *options), ["data"])
+    compare(before, run("read_mxnet.py", path, *options))
 
 
 @pytest.mark.parametrize(
@@ -109,4 +94,4 @@ def test_ffrecord(
     path = write(tmp_path / "data", spec, container="ffrecord")
     before = run("read_ffrecord.py", path, *options)
     erase(path)
-    compare(before, run("read_ffrecord.py", path, *options), ["data"])
+    compare(before, run("read_ffrecord.py", path, *options))

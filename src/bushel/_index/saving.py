@@ -11,13 +11,14 @@ from msgspec.structs import replace
 
 from bushel._index.clip_frames import ARRAYS
 from bushel._index.file_spec import asked_for
-from bushel._index.identity import table_digest
 from bushel._index.line_arrays import KeptLines, LineArray
 from bushel._index.named_arrays import Arrays, head_of, in_order, pieces_of
 from bushel._index.sidecar import (
     COLUMN_ARRAYS,
     CRC32_IS,
     VERSION,
+    VERSION_OF_BLOCKS,
+    VERSION_OF_LINES,
     ZEROS,
     Header,
     HeaderColumn,
@@ -93,7 +94,7 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
             del parts["values"]
         arrays |= {f"__column__.{name}.{part}": array for part, array in parts.items() if array is not None}
     header = Header(
-        VERSION,
+        VERSION_OF_LINES if kept.arrays else VERSION_OF_BLOCKS if index.blocks else VERSION,
         index.container,
         index.samples,
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
@@ -102,7 +103,6 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         {name: list(names) for name, names in index.labels.items()},
         ZEROS,
         [_column(name, values, kept) for name, values in index.columns.items()],
-        table_digest(index),
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
     )
     arrays = in_order(arrays)

@@ -11,6 +11,8 @@ The table consists of NumPy arrays that may be views of a mapped file. A field t
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from os.path import exists
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -43,8 +45,11 @@ _CHECKED_AT_ONCE = 1 << 20  # rows that are checked together, so that checking a
 FOLDER = ".bushel"
 """The folder of the sidecars. It can be deleted at any time; the shards are then scanned again."""
 
-_LIST = "removed.safetensors"
-REMOVED = f"{FOLDER}/{_LIST}"  # the list of removed samples of a folder
+
+REMOVED = "removed.safetensors"
+"""Name of the list of the samples that were removed from a folder."""
+LISTS_OF_FILES = f"{FOLDER}/removed"
+"""The folder of the lists of files."""
 
 
 def _first_of_bags(name: str) -> str:
@@ -121,22 +126,20 @@ class Shard(Struct, frozen=True):
         return _first_of_bags(self.name) if self.sidecars != FOLDER and self.name.isdecimal() else FOLDER
 
     @property
-    def removal_lists(self) -> list[tuple[AnyPath, str]]:
-        """The lists of removed samples that may name it, with its name there: also above a bag's folder, or a part.
-
-        The first one is written; for parts, and for an index elsewhere, the second one. Older versions wrote the list
-        of a bag beside its folder.
-        """
-        roots = [root for root in (self.root, self.index) if root is not None]
-        found = [(root / self.shared / _LIST, self.name) for root in roots]
-        alone = not self.name or self.root.name.startswith("part-")
-        if alone and (above := getattr(self.root, "parent", None)) is not None:  # which paths of others may lack
-            found.append((above / REMOVED, f"{self.root.name}/{self.name}".rstrip("/")))
-            if self.root.name.isdecimal():
-                found.append((above / _first_of_bags(self.root.name) / _LIST, self.root.name))
-        if self.shared != FOLDER:
-            found += [(root / REMOVED, self.name) for root in roots]
+    def removal_lists(self) -> list[AnyPath]:
+        """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
+        found = [root / self.shared / REMOVED for root in self.roots]
+        above, name = getattr(self.root, "parent", None), self.root.name  # paths of others may lack a parent
+        if above is not None and name.startswith("part-"):
+            found.append(above / FOLDER / REMOVED)
+        if above is not None and not self.name and name.isdecimal():
+            found.append(above / _first_of_bags(name) / REMOVED)
         return found
+
+    @property
+    def roots(self) -> list[AnyPath]:
+        """The folders of its files and of its index."""
+        return [self.root] if self.index is None else [self.root, self.index]
 
     def with_files_of(self, index: ShardIndex) -> Shard:
         """Return the shard with the files that fields of its table name, of types `jpg(path)` or `jpg(url)`, say."""
@@ -160,6 +163,16 @@ class Shard(Struct, frozen=True):
         return below(root, name, any_text=True) if leads_out(name) else root / name
 
 
+def may_lack_samples(shards: Sequence[Shard]) -> bool:
+    """Return whether any list of removed samples is beside shards; of remote ones, that has to be asked."""
+    for shard in {(id(one.root), not one.name): one for one in shards}.values():
+        if not isinstance(shard.root, Path) or shard.index is not None:
+            return True
+        if any(exists(str(path)) for path in shard.removal_lists) or exists(f"{shard.root}/{LISTS_OF_FILES}"):
+            return True
+    return False
+
+
 @public("bushel.containers")
 class FileStamp(Struct, frozen=True):
     """The facts that a table records of a file. If size or stamp differ later, the table is not used to read.
@@ -168,7 +181,8 @@ class FileStamp(Struct, frozen=True):
         name: Path relative to the folder of the shard, with `/`.
         size: Size in bytes.
         mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
-        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown.
+        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
+            sidecars of older versions.
     """
 
     name: str
@@ -335,7 +349,6 @@ class ShardIndex(Struct, frozen=True):
         labels: Field to the names of its classes.
         columns: Name of a column to the value of each sample, of those that are known (docs/columns.md).
         blocks: The block files of the shard. Extents refer to them by numbers that follow the numbers of the files.
-        digest: The digest in the sidecar from which the table comes (`table_digest`), else empty.
     """
 
     samples: int
@@ -346,7 +359,6 @@ class ShardIndex(Struct, frozen=True):
     labels: Labels = field(default_factory=dict)
     columns: Mapping[str, Column] = field(default_factory=dict)
     blocks: tuple[Blocks, ...] = ()
-    digest: str = ""
 
     @property
     def has_checksums(self) -> bool:

@@ -56,6 +56,7 @@ def pack(
     sync: bool = True,
     seek: bool | None = None,
     columns: str | Iterable[str] | None = None,
+    forget_removed: bool = False,
     engine: Any = None,
     retries: int = 3,
     speculate: float = 3.0,
@@ -120,6 +121,7 @@ def pack(
         sync: See `bushel.Writer`.
         seek: See `bushel.Writer`. By default, seek tables are made if the source is a dataset that has some.
         columns: See `bushel.Writer`. By default the usual ones, and the columns of a source that is a dataset.
+        forget_removed: See `bushel.Writer`.
         engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`, an address, a
             client, or an engine of your own (docs/scale-out.md). By default this process writes them one by one.
         retries: Number of retries of a part on an engine, if its worker died or the system failed.
@@ -176,6 +178,7 @@ def convert(
     sync: bool = True,
     seek: bool | None = None,
     columns: str | Iterable[str] | None = None,
+    forget_removed: bool = False,
     engine: Any = None,
     retries: int = 3,
     speculate: float = 3.0,
@@ -226,6 +229,7 @@ def convert(
         sync: See `bushel.Writer`.
         seek: See `bushel.Writer`. By default, seek tables are made if the source has some.
         columns: See `bushel.Writer`. By default the columns of the source, and the usual ones.
+        forget_removed: See `bushel.Writer`.
         engine: See `bushel.pack`.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.

@@ -139,7 +139,8 @@ class DatasetPlan:
     def _use(self, layout: Layout, shards: list[OpenShard], keys: Sequence[str]) -> None:
         self._encode = SampleEncoder(self.container.name, layout)
         if layout.options.keyed:
-            self.keys = KeyCheck(shards, keys, needs_keys=self.container.needs_keys)
+            apart = not self._single and all(opened.shard.name for opened in shards)
+            self.keys = KeyCheck(shards, keys, needs_keys=self.container.needs_keys, reuse=apart)
             self.known = self.keys.known
 
     def encoded(

@@ -11,6 +11,7 @@ import numpy as np
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.key_lookup import KeyTable
+from bushel._index.table import may_lack_samples
 from bushel._runtime.arrays import joined
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError
@@ -68,10 +69,12 @@ class KeyCheck:
     """The keys of a dataset. Either all samples have a key, or none.
 
     `keys` are of samples that are not in `shards`. If the container needs keys, samples without one get their position.
+    With `reuse`, a new sample may have the key of a removed one, which is in another file.
     """
 
-    def __init__(self, shards: list[OpenShard], keys: Iterable[str], *, needs_keys: bool) -> None:
+    def __init__(self, shards: list[OpenShard], keys: Iterable[str], *, needs_keys: bool, reuse: bool = False) -> None:
         self._table = KeyTable.of(tuple(shards)) if shards else None  # the list loses one that is continued
+        self._removed = _removed_positions(shards) if shards and reuse else frozenset[int]()
         self._keys = set(keys)
         self._numbered = NumberedKeys(range(0))
         self._needs_keys = needs_keys
@@ -97,7 +100,7 @@ class KeyCheck:
         return key
 
     def _has(self, key: str) -> bool:
-        in_table = self._table is not None and next(self._table.find(key), None) is not None
+        in_table = self._table is not None and not self._removed.issuperset(self._table.find(key))
         return in_table or key in self._keys or (bool(self._numbered.numbers) and key in self._numbered)
 
     @property
@@ -161,6 +164,15 @@ class KeyCheck:
             self._numbered = NumberedKeys(range(start, keys.numbers.stop))
         else:
             self._keys.update(keys)
+
+
+def _removed_positions(shards: list[OpenShard]) -> frozenset[int]:
+    if not may_lack_samples([opened.shard for opened in shards]):
+        return frozenset()
+    from bushel._dataset.read.remaining import remaining_in
+
+    remaining = remaining_in(shards)
+    return frozenset() if remaining is None else frozenset(remaining.removed.tolist())
 
 
 def checked_key(keys: KeyCheck | None, key: str | None, position: int) -> str | None:

@@ -30,6 +30,7 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
         labels: Names of classes by field; None keeps the names of the existing dataset.
         seek: Whether to make seek tables.
         columns: Columns to record in the index; None for the usual ones.
+        forget_removed: Whether `overwrite` drops the lists of removed samples.
         first_number: Number that the first sample gets as its key if it has no key, where the container needs keys.
 
     Raises:
@@ -49,6 +50,7 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
     seek: bool = False
     columns: tuple[str, ...] | None = None
     first_number: int = 0
+    forget_removed: bool = False
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:

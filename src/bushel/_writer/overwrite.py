@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bushel._dataset.open.folders import is_part, overwrite_folder
 from bushel._dataset.open.locking import lock_of, lock_target
+from bushel._dataset.open.removal_lists import keep_lists, own_list
 from bushel._index.sidecar import FOLDER
 from bushel._writer.options import WriterOptions
 from bushel._writer.target import Target
@@ -57,17 +58,18 @@ class Overwrite:
         target: The other one, which need not exist.
         lock: The lock of the target, which the caller has.
         sync: Whether to wait until the new one is on disk.
+        forget: Whether to drop the lists of removed samples.
 
     Raises:
         FileExistsError: The target contains other files than a dataset.
     """
 
-    def __init__(self, target: Path, lock: Lock, *, sync: bool) -> None:
+    def __init__(self, target: Path, lock: Lock, *, sync: bool, forget: bool = False) -> None:
         real, folder = Path(os.path.realpath(target)), overwrite_folder(target)
         self._old = _check_replaceable(real, target)
         self._publication = Publication(real.parent, folder, sync=sync)
         self.staged = folder / real.name
-        self._lock, self._real = lock, real
+        self._lock, self._real, self._forget = lock, real, forget
 
     def publish(self) -> None:
         """Swap the new dataset, which must be complete, with the old one, and remove the old one.
@@ -79,7 +81,11 @@ class Overwrite:
         beside = list(_files_beside(self._publication.folder)) if single else []
         if not single:  # who finds the new folder must find its lock, too
             self._lock.follow(lock_of(self.staged), lock_of(self._real))
+            if not self._forget:
+                keep_lists(self._real, self.staged)
         left = [f"{FOLDER}/staging/{name}", f"{FOLDER}/{name}.pack.json", f"{FOLDER}/{name}.manifest.json"]
+        if single and self._forget:
+            left.append(own_list(self._real.name))
         # an old `.idx` must not be read with the new `.rec`
         clear = [old for old in self._old if old in beside and not old.startswith(f"{FOLDER}/")]
         self._publication.commit([name, *beside], clear=clear, drop=[*self._old, *left])

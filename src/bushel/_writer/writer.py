@@ -59,6 +59,8 @@ class Writer(ColumnWriter):
         columns: Columns to record in the index, such as `["label", "image.width"]`, in which `auto` stands for the
             usual ones; `()` for none. By default the usual ones: numbers, texts of at most 32 bytes on average, and
             sizes of images (docs/columns.md); samples that are added to a dataset get the columns that it has.
+        forget_removed: Whether `overwrite` drops the list of removed samples (docs/removal.md). By default it is kept:
+            a removed sample that is written again stays removed.
 
     Raises:
         FileExistsError: `path` has a dataset or an unfinished write, or, in any mode except `overwrite`, a dataset in
@@ -97,6 +99,7 @@ class Writer(ColumnWriter):
         labels: Mapping[str, Sequence[str]] | None = None,
         seek: bool = False,
         columns: str | Iterable[str] | None = None,
+        forget_removed: bool = False,
     ) -> None:
         options = WriterOptions(
             container=container,
@@ -110,6 +113,7 @@ class Writer(ColumnWriter):
             labels=labels,
             seek=seek,
             columns=None if columns is None else names_of(columns),
+            forget_removed=forget_removed,
         )
         super().__init__(path, spec, options)
         unclosed = weakref.finalize(

@@ -15,6 +15,8 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._index.table import may_lack_samples
+from bushel._runtime.log import log_warning
 from bushel._writer.class_names import write_file_of_names
 from bushel._writer.journal import read_head, unplaced_files
 from bushel._writer.options import Mode, WriterOptions
@@ -113,8 +115,9 @@ class WrittenShards:
     ) -> None:
         self._options, self._lock, self._before_publish, self.sync = options, lock, before_publish, options.sync
         self.replaced: Overwrite | None = None
+        self._final_root = target.root
         if isinstance(target.path, Path) and options.mode == "overwrite":
-            self.replaced = Overwrite(target.path, lock, sync=self.sync)
+            self.replaced = Overwrite(target.path, lock, sync=self.sync, forget=options.forget_removed)
             target = replace(target, path=self.replaced.staged)
         self.target, self._root = target, target.root
         self._marker = Marker(self._root, target.file or "", sync=self.sync)
@@ -235,11 +238,30 @@ class WrittenShards:
         leave_workplace(self._root)
         write_file_of_names(self.target, labels)
         self._marker.finish(self.shards)
+        self._warn_of_removed()
         if self.replaced is not None:
             if self._before_publish is not None:
                 self._before_publish()
             self._lock.check()
             self.replaced.publish()
+
+    def _warn_of_removed(self) -> None:
+        """Log which new samples are not read, as the same samples were removed from the dataset before."""
+        shards = [replace(opened.shard, root=self._final_root) for opened in self.shards]
+        if self._options.forget_removed or not isinstance(self._final_root, Path) or not may_lack_samples(shards):
+            return
+        from bushel._dataset.open.removal_lists import lists_beside
+        from bushel._dataset.read.remaining import remaining_in
+
+        remaining = remaining_in(self.shards, lists_beside(shards))
+        again = 0 if remaining is None else int((remaining.removed >= (self._marker.before or 0)).sum())
+        if again:
+            log_warning(
+                "%s: %s of the new samples stay removed: the same samples were removed before. `bushel remove --list` "
+                "prints the calls, and --undo takes one back",
+                self.target.path,
+                f"{again:,}",
+            )
 
     def leave(self, *, appended: bool) -> None:
         """End the upload thread, and mark the dataset as incomplete in the manifest, after samples were added."""

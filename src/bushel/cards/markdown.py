@@ -132,12 +132,12 @@ def _counts(counted: Counted | None, noun: str) -> list[str]:
 
 
 def _removed(facts: Facts) -> list[str]:
-    rows = [[_day(each.time), f"{each.samples:,}", f"{each.erased:,}", each.reason] for each in facts.removals]
+    rows = [[_day(each.time), f"{each.samples:,}", f"{each.missing:,}", each.reason] for each in facts.removals]
     if not rows:
         return []
-    erased = all(each.erased == each.samples for each in facts.removals)
-    note = "" if erased else "Bytes that were not erased are still in the files, where other tools read them."
-    return [*_table(["day", "samples", "erased", "reason"], rows), *([note, ""] if note else [])]
+    erased = not any(each.samples for each in facts.removals)
+    note = "" if erased else "Samples that are still stored are in the files, where other tools read them."
+    return [*_table(["day", "still stored", "not stored any more", "reason"], rows), *([note, ""] if note else [])]
 
 
 def _views(facts: Facts) -> list[str]:

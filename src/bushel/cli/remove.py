@@ -44,20 +44,20 @@ class CallOptions(Struct, frozen=True):
     """Options for earlier calls that removed samples, and for the bytes of these samples."""
 
     listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False
-    undo: Annotated[bool, Option("--undo", help="Take back the last call, or the one of --call.")] = False
+    undo: Annotated[str | None, Option("--undo", help="Take back a call, by the id of --list.")] = None
     erase: Annotated[
         bool,
         Option(
             "--erase",
-            help="Overwrite the bytes of removed samples in local files: the given ones, the ones of --call, or all.",
+            help="Write the local files again without removed samples: the given ones, the ones of --call, or all.",
         ),
     ] = False
-    call: Annotated[int | None, Option("--call", min=0, help="Number of the call, as --list prints it.")] = None
+    call: Annotated[str | None, Option("--call", help="Id of the call to erase, as --list prints it.")] = None
 
     @property
     def given(self) -> list[str]:
         """The names of the options that are given, of `--list` and `--undo`."""
-        return [*(["--list"] if self.listed else []), *(["--undo"] if self.undo else [])]
+        return [*(["--list"] if self.listed else []), *(["--undo"] if self.undo is not None else [])]
 
 
 def command(
@@ -73,15 +73,15 @@ def command(
     """Remove samples from a dataset, or restore them.
 
     Everything that reads the dataset through Bushel passes over them from then on. Without --erase, no data file is
-    changed: the tools that wrote the files still see the samples. --erase overwrites their bytes where they are, and
-    cannot be taken back; `bushel verify` checks it. It can be repeated if it was interrupted. In object stores, and in
+    changed: the tools that wrote the files still see the samples. --erase writes the shards that hold them again
+    without them, and cannot be taken back. It can be repeated if it was interrupted. In object stores, and in
     files that Bushel does not write, `bushel convert` writes a dataset without the samples.
 
     Examples:
       bushel remove train/ --keys opt-out.txt --reason "opt-out of March"
       bushel remove train/ --where "image.width < 64" --reason "too small"
       bushel remove train/ --list
-      bushel remove train/ --undo
+      bushel remove train/ --undo 40718352
       bushel remove train/ --keys opt-out.txt --reason "opt-out of May" --erase
       bushel remove train/ --erase
     """
@@ -100,10 +100,10 @@ def command(
         return
     what: list[str] = []
     facts: dict[str, Any] = {}
-    if calls.undo:
-        done = bushel.restore(path, call=call, index=place)
+    if calls.undo is not None:
+        done = bushel.restore(path, calls.undo, index=place)
         facts = asdict(done)
-        what.append(f"{count(done.samples, 'sample')} restored, removed on {_day(done)} ({done.reason})")
+        what.append(f"{count(done.samples, 'sample')} restored{_of_call(done)}")
     elif choice.given:
         done = _removed(path, choice, reason, place, ignore_missing=ignore_missing)
         facts = asdict(done)
@@ -118,11 +118,11 @@ def command(
         print_json(facts)
     elif not shown.quiet:
         print_text("\n".join(f"{path}: {line}" for line in what))
-    if erased is not None and erased.partly:
+    if erased is not None and erased.left:
         raise click.exceptions.Exit(1)
 
 
-def _check_choice(given: list[str], call: int | None, *, erase: bool) -> None:
+def _check_choice(given: list[str], call: str | None, *, erase: bool) -> None:
     """Check that the options go together. Raise BadParameter if they do not."""
     if len(given) != 1 and (given or not erase):
         raise click.BadParameter(
@@ -130,8 +130,8 @@ def _check_choice(given: list[str], call: int | None, *, erase: bool) -> None:
         )
     if erase and given in (["--list"], ["--undo"]):
         raise click.BadParameter("it cannot be combined with --list and --undo", param_hint="--erase")
-    if call is not None and given != ["--undo"] and (given or not erase):
-        raise click.BadParameter("it needs --undo, or --erase alone", param_hint="--call")
+    if call is not None and (given or not erase):
+        raise click.BadParameter("it needs --erase, and nothing else", param_hint="--call")
 
 
 def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *, ignore_missing: bool) -> Removal:
@@ -154,18 +154,16 @@ def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *
 def _said(erased: Erasure) -> list[str]:
     from bushel.cli.output import count, size
 
-    said = [f"{count(erased.samples, 'sample')} erased, {size(erased.bytes)} overwritten"]
-    if erased.partly:
-        said.append(f"{count(erased.partly, 'sample')} erased in part only:")
-        said += [f"  {why}" for why in erased.left]
-        said.append("`bushel convert` writes the dataset without them; delete the old files then")
-    said.append("their keys remain: in the index, in names of members, in views and logs")
+    said = [f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again"]
+    said[0] += f", {size(erased.bytes)} less" if erased.bytes > 0 else ""
+    said += [f"{name} has other names (hard links), which keep the bytes" for name in erased.left]
+    said.append("their keys remain in the list, in views and in logs")
     return said
 
 
 def _lines(name: str, path: str) -> list[str]:
     try:
-        text = sys.stdin.read() if name == "-" else FilePath(name).read_text("utf-8", "surrogateescape")
+        data = sys.stdin.buffer.read() if name == "-" else FilePath(name).read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         what = "a folder" if FilePath(name).is_dir() else "not a file"
         raise click.BadParameter(
@@ -173,13 +171,21 @@ def _lines(name: str, path: str) -> list[str]:
             f"echo {shlex.quote(name)} | bushel remove {shlex.quote(path)} --keys -",
             param_hint="--keys",
         ) from error
-    return [line for line in text.splitlines() if line]
+    lines = data.decode("utf-8", "surrogateescape").split("\n")  # other line ends may be parts of keys
+    return [key for line in lines if (key := line.removesuffix("\r"))]
 
 
 def _day(removal: Removal) -> str:
     return datetime.fromtimestamp(removal.time, UTC).strftime("%Y-%m-%d")
 
 
+def _of_call(removal: Removal) -> str:
+    if not removal.reason:
+        return ": no such call is in force"
+    missing = f"; {removal.missing:,} are not stored any more" if removal.missing else ""
+    return f", removed on {_day(removal)} ({removal.reason}){missing}"
+
+
 def _line(removal: Removal) -> str:
-    erased = f", {removal.erased:,} erased" if removal.erased else ""
-    return f"{removal.call}  {_day(removal)}  {removal.samples:,}{erased}  {removal.reason}"
+    missing = f" ({removal.missing:,} more are not stored any more)" if removal.missing else ""
+    return f"{removal.call}  {_day(removal)}  {removal.samples:,}{missing}  {removal.reason}"

@@ -47,6 +47,9 @@ class WriteOptions(ShardOptions, frozen=True):
         str | None,
         Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots."),
     ] = None
+    forget_removed: Annotated[
+        bool, Option("--forget-removed", help="With --overwrite: drop the list of removed samples.")
+    ] = False
     threads: Workers = None
     progress: ProgressKind = "bar"
 
@@ -60,6 +63,7 @@ class WriteOptions(ShardOptions, frozen=True):
         return {
             **{name: getattr(self, name) for name in same},
             "seek": self.seek or None,
+            "forget_removed": self.forget_removed,
             "columns": self.index_columns,
             "max_errors": allowed_errors(self.max_errors),
             "keys": self._keys(),

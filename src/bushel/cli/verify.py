@@ -77,8 +77,7 @@ def _summary(found: VerifyResult) -> str:
     from bushel.cli.output import count, size
 
     unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
-    erased = f"; {count(found.erased, 'removed sample')} erased" if found.erased else ""
     return (
         f"{found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
-        f"{size(found.bytes_checked)} compared with checksums{erased}"
+        f"{size(found.bytes_checked)} compared with checksums"
     )

@@ -62,7 +62,6 @@ from bushel.containers.registry import (
 if TYPE_CHECKING:
     from bushel._index.builders import FieldBuilder, IndexBuilder
     from bushel.containers.plain_table import PlainField, table_of
-    from bushel.containers.removed import RemovedInShard, removed_in
 
 __all__ = [
     "ChangesTypes",
@@ -88,7 +87,6 @@ __all__ = [
     "PromisesChecksums",
     "ReadOptions",
     "Recovers",
-    "RemovedInShard",
     "ReportsFaults",
     "Shard",
     "ShardIndex",
@@ -116,7 +114,6 @@ __all__ = [
     "with_episodes",
     "register_container",
     "registered_here",
-    "removed_in",
     "table_of",
     "writable_containers",
 ]
@@ -127,8 +124,6 @@ __getattr__ = lazy_names(
         "FieldBuilder": "_index.builders",
         "IndexBuilder": "_index.builders",
         "PlainField": "containers.plain_table",
-        "RemovedInShard": "containers.removed",
-        "removed_in": "containers.removed",
         "table_of": "containers.plain_table",
     },
 )

@@ -3,7 +3,7 @@
 from bushel.integrity.diff_datasets import Diff, FieldDiff, diff
 from bushel.integrity.erasing import Erasure, erase
 from bushel.integrity.problems import Problem, VerifyResult
-from bushel.integrity.removing import Removal, removals, remove, restore
+from bushel.integrity.removing import Removal, removals, remove, removed_positions, restore
 from bushel.integrity.repair_dataset import RepairResult, repair
 from bushel.integrity.verify_dataset import verify
 
@@ -18,6 +18,7 @@ __all__ = [
     "diff",
     "erase",
     "removals",
+    "removed_positions",
     "remove",
     "repair",
     "restore",

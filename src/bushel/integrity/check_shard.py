@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel._dataset.open.caller_fields import CallerFields
-from bushel._dataset.open.tables import bind, staged_table, stamp_of, stamps_of, stored_table
+from bushel._dataset.open.tables import bind, staged_table, stamp_of, stamps_of
 from bushel._dataset.read.rebuild import again
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
@@ -23,7 +23,6 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
 from bushel.integrity.check_changed import check_changed, check_names, within_files
-from bushel.integrity.check_erased import ErasedRows, check_erased, report_begun
 from bushel.integrity.compare import Difference, content_differences, differences
 from bushel.integrity.problems import Findings, Problem
 from bushel.kernels import ExtentError
@@ -57,7 +56,6 @@ class Checked:
     index: ShardIndex | None  # the best available table, or None
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
-    erased: int = 0  # number of samples that are erased
     described: bool = False  # whether it is the table of the index, which describes the files as they are
 
     @property
@@ -66,22 +64,18 @@ class Checked:
         return 0 if self.index is None else sum(column.nbytes for column in self.index.fields.values())
 
 
-def check_shard(container: Container, shard: Shard, checks: Checks, erased: ErasedRows | None = None) -> Checked:
+def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
     """Check one shard, and continue after every problem."""
     expansion_cache().clear()  # so that the present bytes of the files are compared
     found = Findings(checks.room)
     try:
-        if erased is not None and erased.begun:
-            report_begun(erased, shard, found)
-            table = stored_table(shard)
-            return Checked(found, None if table is None else table.index)
-        return _check(container, shard, checks, found, erased)
+        return _check(container, shard, checks, found)
     except OSError as error:
         found.add_os_error(error, str(shard.path(0)))
     return Checked(found, None)
 
 
-def _check(container: Container, shard: Shard, checks: Checks, found: Findings, erased: ErasedRows | None) -> Checked:
+def _check(container: Container, shard: Shard, checks: Checks, found: Findings) -> Checked:
     try:
         stamps = stamps_of(shard)
     except FormatError as missing:
@@ -114,15 +108,11 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings, 
         more, complete = check_changed(shard, known, built, opened, checks.tick, found)
         checked += more
     if checks.checksums and kept is not None:
-        if erased is not None:
-            damaged.update((name, sample) for name in kept.fields for sample in erased.touched.tolist())
         _check_contents(container, shard, kept, built, damaged, found)
         _check_stamps(kept, files, found)
     if checks.decode:
-        gone = frozenset() if erased is None else frozenset(erased.touched.tolist())
-        _check_values(container, shard, index, checks, found, gone)
-    done = 0 if erased is None else check_erased(container, shard, index, files, erased, found)
-    return Checked(found, index, checked, complete, done, described=kept is not None)
+        _check_values(container, shard, index, checks, found)
+    return Checked(found, index, checked, complete, described=kept is not None)
 
 
 def _table_from_files(
@@ -366,16 +356,13 @@ def _check_values(
     index: ShardIndex,
     checks: Checks,
     found: Findings,
-    gone: frozenset[int],
 ) -> None:
-    """Decode every field of every sample on its own, except erased ones."""
+    """Decode every field of every sample on its own."""
     opened = OpenShard.of(container.name, shard, index, stored=False, asked=CallerFields(pickle=checks.pickle))
     dataset, index = Dataset([opened], verify=False), opened.index
     for first in range(0, len(dataset), _CHUNK):
         positions: Sequence[int] = range(first, min(first + _CHUNK, len(dataset)))
         checks.tick(0)
-        if gone:
-            positions = [position for position in positions if position not in gone]
         try:
             batch = dataset.read(positions, decode=False)
         except FormatError as error:

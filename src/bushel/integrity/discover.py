@@ -19,7 +19,6 @@ from bushel.containers import Container, candidates, get_container
 from bushel.containers.abilities import HasFileNames
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
-from bushel.integrity.check_erased import ErasedRows
 from bushel.integrity.problems import Findings
 from bushel.storage import AnyPath, below
 
@@ -30,7 +29,6 @@ class Place:
 
     container: Container
     shard: Shard
-    erased: ErasedRows | None = None
 
 
 def discover(source: Any, container: str | None, found: Findings, index: Any = "auto") -> list[Place]:

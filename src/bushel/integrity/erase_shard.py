@@ -1,212 +1,201 @@
-"""Overwriting the values of removed samples in the local files of one shard.
-
-Everything is planned first: the pieces of files, their new bytes, and the shard's new table. That
-table is written beside the present one before the first byte is overwritten, and takes its place after the last. So the
-work of a killed process can be finished.
-"""
+"""Write a shard again without some of its samples, and put it in the place of the old one."""
 
 from __future__ import annotations
 
 import os
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack
-from dataclasses import dataclass, replace
-from io import FileIO
+import shutil
+from collections.abc import Iterator
+from contextlib import ExitStack, closing
 from pathlib import Path
 
-from bushel import kernels
-from bushel._dataset.open.tables import StoredTable, build_table, stamp_of, stamps_of, stored_table
-from bushel._index.blanking import without_values
+import numpy as np
+from msgspec.structs import replace
+
+from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.open.locking import lock_of
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.remaining import digests_of
+from bushel._dataset.read.shards import OpenShard
+from bushel._index.contents import Contents
+from bushel._index.removal_list import stored_sizes
 from bushel._index.saving import save_index
-from bushel._index.sidecar import load_index
-from bushel._index.table import FileStamp, Shard, ShardIndex
-from bushel._runtime.arrays import I64, Bools
-from bushel.containers import Container, ReadOptions
-from bushel.containers.erasing import Eraser
-from bushel.errors import FormatError, naming
-from bushel.integrity.erase_plan import EraseTargets, erase_targets
-from bushel.storage import File, open_file, remove, sync_folder
-from bushel.storage.whole import write_all
+from bushel._index.table import FOLDER, Shard
+from bushel._runtime.arrays import I64, batches_of
+from bushel._writer.shard_plan import ShardPlan
+from bushel._writer.shard_writer import ShardInProgress
+from bushel._writer.target import check_same_fields
+from bushel.containers import get_writable
+from bushel.containers.abilities import HasGenerations, KeepsFolders
+from bushel.containers.base import WriteOptions
+from bushel.errors import FormatError, UnsupportedError
+from bushel.spec import KEY, format_spec
+from bushel.storage import remove
+from bushel.storage.lock import Lock
+from bushel.storage.names import inside
+from bushel.storage.publish import Publication, recover
+
+_BATCH = 16 << 20  # stored bytes of samples that are read together
+_NOT_COPIED = ("writers", "staging", "overwrite", "keys.safetensors")  # in the `.bushel` of a folder that is replaced
 
 
-@dataclass(frozen=True, slots=True)
-class ErasedShard:
-    """The values that were overwritten in a shard."""
-
-    shard: Shard
-    index: ShardIndex  # its table now
-    whole: Bools  # bool[samples that were asked for], whether every value of each is overwritten
-    bytes: int  # number of bytes that were overwritten
-    left: Counter[str]  # the reasons why values could not be overwritten, with the number of values
-
-
-def erase_in_shard(
-    container: Container, eraser: Eraser, shard: Shard, samples: I64, check: Callable[[int], None]
-) -> ErasedShard:
-    """Overwrite the values of some samples of a shard, or finish that.
+class ShardRewrite:
+    """Writes a shard of a local dataset again. The caller has the lock of the dataset.
 
     Args:
-        container: The container.
-        eraser: How its values are overwritten.
-        shard: A shard in local files.
-        samples: int64[n], numbers of the samples, ascending.
-        check: Called with the number of samples of the shard before anything is changed.
+        opened: The shard.
+        stay: int64[n], the rows of the samples that it keeps, ascending.
+    """
+
+    def __init__(self, opened: OpenShard, stay: I64) -> None:
+        self._opened, self._stay = opened, stay
+        self._target = target_of(opened.shard)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files, which the new shard does not exceed."""
+        return sum(stamp.size for stamp in self._opened.stamps[: len(self._opened.shard.files)])
+
+    @property
+    def size_now(self) -> int:
+        """The bytes that its files have now."""
+        return sum(path.stat().st_size for path in self._opened.shard.paths)
+
+    @property
+    def linked(self) -> list[str]:
+        """The files that have other names, too, which keep the bytes."""
+        return [str(path) for path in self._opened.shard.paths if path.stat().st_nlink > 1]
+
+    def run(self) -> None:
+        """Write the new shard, compare it with the old one, and swap both.
+
+        Raises:
+            FormatError: A sample that stays is damaged, or would be stored in another way.
+            UnsupportedError: The container cannot write the samples that stay.
+            OSError: A file cannot be read or written.
+        """
+        target = self._target
+        publication = Publication(target.parent, overwrite_folder(target))
+        with ExitStack() as stack:
+            stack.callback(publication.discard)
+            replaces_folder = target.is_dir()
+            root = publication.folder
+            if replaces_folder and not self._own_folder:
+                root = root / target.name
+                root.mkdir()
+            shard = replace(self._opened.shard, root=root, index=None)
+            written = self._write(shard)
+            self._compare(written)
+            if replaces_folder:
+                staged = publication.folder / target.name
+                _copy_others(target, staged, self._own_files())
+                if not self._own_folder:  # who finds the new folder must find a lock, too
+                    stack.enter_context(Lock([], target)).follow(lock_of(staged), lock_of(target))
+                publication.commit([target.name])
+            else:
+                sidecar = f"{shard.sidecars}/{shard.sidecar.name}"
+                files = [target.name, *(name for name in written.shard.files if name != target.name)]
+                publication.commit([*files, sidecar], clear=files[1:])
+        if self._opened.shard.index is not None:  # whose folder has the table
+            save_index(written.index, self._opened.shard.sidecar)
+            remove(replace(self._opened.shard, index=None).sidecar)
+
+    @property
+    def _own_folder(self) -> str | None:
+        sidecars = self._opened.shard.sidecars
+        return sidecars.removesuffix(f"/{FOLDER}") if sidecars != FOLDER else None
+
+    def _own_files(self) -> set[str]:
+        """Return the paths of the files of the old shard, relative to its folder."""
+        above = f"{self._own_folder}/" if self._own_folder else ""
+        shard = replace(self._opened.shard, index=None)
+        names = [*shard.files, f"{shard.sidecars}/{shard.sidecar.name}"]
+        return {name.removeprefix(above) for name in names}
+
+    def _write(self, shard: Shard) -> OpenShard:
+        opened, container = self._opened, get_writable(self._opened.container)
+        fields = {field.name: field for field in opened.fields}
+        generation = container.generation(opened.shard) if isinstance(container, HasGenerations) else None
+        folders = None
+        if isinstance(container, KeepsFolders) and opened.keyed and len(fields) == 1:
+            folders = tuple(container.empty_folders(opened.shard))
+        single = not shard.name or shard.name == self._target.name
+        options = WriteOptions(opened.keyed or container.needs_keys, generation, single, len(self._stay), folders)
+        layout = container.layout(fields, options)
+        check_same_fields(self._target, [opened], format_spec(fields), layout)
+        plan = ShardPlan(shard, container, layout, opened.labels, Contents.of(opened.index))
+        progress = ShardInProgress.create(plan, sync=True)
+        try:
+            for key, sample in self._samples():
+                progress.append(key, sample)
+            return progress.finish().publish()
+        except BaseException:
+            progress.discard()
+            raise
+
+    def _samples(self) -> Iterator[tuple[str | None, dict[str, bytes | list[bytes]]]]:
+        """Yield the samples that stay: the key and the stored values."""
+        sizes = stored_sizes(self._opened.index)[self._stay]
+        with closing(Reader([self._opened], verify=True)) as reader:
+            for batch in batches_of(sizes, _BATCH):
+                rows = self._stay[batch]
+                keys = reader.keys(rows) if self._opened.keyed else [None] * len(rows)
+                values = reader.read(rows, dict.fromkeys(self._opened.index.fields), decode=False)
+                for key, sample in zip(keys, values, strict=True):
+                    yield key, {name: value for name, value in sample.items() if name != KEY and value is not None}
+
+    def _compare(self, written: OpenShard) -> None:
+        """Raise FormatError unless the new shard has the samples that stay, byte for byte."""
+        every = np.arange(written.samples, dtype=np.int64)
+        same = (
+            len(every) == len(self._stay) and (digests_of(written, every) == digests_of(self._opened, self._stay)).all()
+        )
+        if same and written.index.keys is not None and self._opened.index.keys is not None:
+            same = written.index.keys.take(every) == self._opened.index.keys.take(self._stay)
+        if not same:
+            raise FormatError(
+                "written again, its samples would be stored in another way",
+                file=str(self._opened.path(0)),
+                hint="`bushel convert` writes the dataset without the removed samples",
+            )
+
+
+def target_of(shard: Shard) -> Path:
+    """Return what is replaced when a shard is: its folder, or its first file.
 
     Raises:
-        FormatError: The files do not fit the index.
-        OSError: A file cannot be written.
+        UnsupportedError: It lies in an object store, or is a symbolic link.
     """
-    place = shard.sidecar.parent / "erasing" / f"{kernels.crc32(samples.tobytes()):08x}-{shard.sidecar.name}"
-    table = stored_table(shard, check=True)
-    begun = load_index(place, check=True) if place.exists() else None
-    index = _table(container, shard, table) if begun is None else begun
-    check(index.samples)
-    targets = erase_targets(index, samples, _linked(shard, index))
-    after, files = _planned(eraser, shard, index, targets, samples)
-    if begun is not None and [each.crc32 for each in begun.files] != [each.crc32 for each in files]:
-        raise FormatError(
-            "the file has changed since erasing it was interrupted",
-            file=str(shard.path(0)),
-            hint="run `bushel verify` on the dataset; `bushel index --force` accepts the file as it is",
-        )
-    if begun is None:
-        save_index(replace(after, files=files), place)
-    _write(shard, eraser, index, targets, samples)
-    now = tuple(replace(new, mtime_ns=is_now.mtime_ns) for new, is_now in zip(files, stamps_of(shard), strict=True))
-    after = replace(after, files=now)
-    if table is not None:
-        save_index(after, shard.sidecar)
-    remove(place)
-    if isinstance(place, Path):
-        sync_folder(place.parent)  # or else a power cut brings it back, when nothing looks for it any more
-    return ErasedShard(shard, after, targets.whole(len(samples)), int(targets.size.sum()), targets.left)
+    root = shard.root
+    if not isinstance(root, Path):
+        raise UnsupportedError(f"{shard.path(0)} is not a local file, which could be replaced")
+    root = Path(os.path.realpath(root))
+    if shard.sidecars != FOLDER:
+        return inside(root, shard.sidecars.removesuffix(f"/{FOLDER}"), any_text=True)
+    if not shard.name:
+        return root
+    for path in shard.paths:
+        if os.path.islink(str(path)):
+            raise UnsupportedError(f"{path} is a symbolic link: erase the samples where the file is")
+    return inside(root, shard.files[0], any_text=True)
 
 
-def _table(container: Container, shard: Shard, table: StoredTable | None) -> ShardIndex:
-    if table is None:
-        return build_table(container.name, shard, ReadOptions(), None)
-    if not table.fits:
-        raise FormatError(
-            "the file has changed since it was indexed, so that other bytes might be overwritten",
-            file=str(shard.path(0)),
-            hint="run `bushel verify` on the dataset, and `bushel index`",
-        )
-    return table.index
+def complete_rewrites(shards: list[Shard]) -> None:
+    """Complete or undo what a killed process was putting in the place of these shards."""
+    for shard in shards:
+        if isinstance(shard.root, Path):
+            target = target_of(shard)
+            recover(target.parent, overwrite_folder(target))
 
 
-def _linked(shard: Shard, index: ShardIndex) -> dict[int, str]:
-    """Return the files whose bytes are not overwritten, by number, and why."""
-    found = {}
-    for number in range(len(index.files)):
-        if number >= len(shard.files):
-            found[number] = "the values lie in files that the dataset only names"
+def _copy_others(old: Path, new: Path, own: set[str]) -> None:
+    """Copy the files of a folder that do not belong to its shard: lists, views, and files of others."""
+    for path in old.rglob("*"):
+        name = path.relative_to(old)
+        stays_behind = FOLDER in name.parts and set(_NOT_COPIED) & set(name.parts)
+        if not path.is_file() or stays_behind or name.as_posix() in own:
             continue
-        path = Path(str(shard.path(number)))
-        real = os.path.relpath(os.path.realpath(path), os.path.realpath(str(shard.root)))
-        if real != os.path.normpath(shard.files[number]):
-            found[number] = f"{path} is a symbolic link"
-        elif path.stat().st_nlink > 1:
-            found[number] = f"{path} has other names (hard links), whose datasets would lose the values, too"
-    return found
-
-
-def _planned(
-    eraser: Eraser, shard: Shard, index: ShardIndex, targets: EraseTargets, samples: I64
-) -> tuple[ShardIndex, tuple[FileStamp, ...]]:
-    """Return the table of the shard afterwards, and its files with the stamps that they will have."""
-    crc32 = {name: None if own.crc32 is None else own.crc32.copy() for name, own in index.fields.items()}
-    names = list(index.fields)
-    files = [open_file(shard.path(number)) for number in range(len(index.files))]
-    patched = [_Patched(file) for file in files]
-    for number, _, new in overwritten(files, eraser, index, targets):
-        sums = crc32[names[targets.field[number]]]
-        if sums is not None:
-            sums[targets.row[number]] = kernels.crc32(new)
-        for file, offset, part in targets.parts(number, new):
-            patched[file].keep(offset, part)
-    whole = samples[targets.whole(len(samples))]
-    for file, offset, part in eraser.seal(shard, index, whole):
-        patched[file].keep(offset, part)
-    fields = {name: replace(own, crc32=crc32[name]) for name, own in index.fields.items()}
-    stamps = [replace(own, crc32=stamp_of(new)) for own, new in zip(index.files, patched, strict=True)]
-    return without_values(replace(index, fields=fields), samples), tuple(stamps)
-
-
-def overwritten(
-    files: Sequence[File], eraser: Eraser, index: ShardIndex, targets: EraseTargets
-) -> Iterator[tuple[int, bytes, bytes]]:
-    """Yield the number of each value that is overwritten, its bytes, and the bytes that take their place."""
-    names = list(index.fields)
-    for number in range(len(targets)):
-        stored = b"".join(files[file].read(offset, size) for file, offset, size in targets.places(number))
-        new = bytearray(eraser.erased(index, names[targets.field[number]], stored))
-        if eraser.kept_word:
-            at = 0
-            for file, offset, size in targets.places(number):
-                _keep_words(files[file], offset, new, slice(at, at + size), eraser.kept_word)
-                at += size
-        yield number, stored, bytes(new)
-
-
-def _keep_words(file: File, offset: int, new: bytearray, part: slice, word: bytes) -> None:
-    """Put the words of a file that belong to its structure back into what takes the place of a piece of it."""
-    first, last = offset & ~3, min(offset + part.stop - part.start + 3 & ~3, file.size)
-    around = file.read(first, last - first)
-    at = around.find(word)
-    while at >= 0:
-        if at % 4 == 0:
-            begin, end = max(first + at, offset), min(first + at + 4, offset + part.stop - part.start)
-            new[part.start + begin - offset : part.start + end - offset] = around[begin - first : end - first]
-        at = around.find(word, at + 1)
-
-
-def _write(shard: Shard, eraser: Eraser, index: ShardIndex, targets: EraseTargets, samples: I64) -> None:
-    """Overwrite the values in the files, and wait until that is on disk."""
-    files = [open_file(shard.path(number)) for number in range(len(index.files))]
-    with ExitStack() as stack:
-        opened: dict[int, FileIO] = {}
-
-        def write(file: int, offset: int, part: bytes) -> None:
-            if file not in opened:
-                opened[file] = stack.enter_context(open(str(shard.path(file)), "r+b", buffering=0))
-            with naming(shard.path(file)):
-                write_all(opened[file], part, offset)
-
-        for number, _, new in overwritten(files, eraser, index, targets):
-            for file, offset, part in targets.parts(number, new):
-                write(file, offset, part)
-        for file, offset, part in eraser.seal(shard, index, samples[targets.whole(len(samples))]):
-            write(file, offset, part)
-        for number, each in opened.items():
-            with naming(shard.path(number)):
-                os.fsync(each.fileno())
-
-
-class _Patched:
-    """A file as it will be; of the overwritten bytes, only the ones in the blocks of its stamp are kept."""
-
-    def __init__(self, file: File) -> None:
-        self.path, self.size, self.mtime_ns = file.path, file.size, file.mtime_ns
-        self._file = file
-        self._parts: list[tuple[int, bytes]] = []
-        self._blocks: list[tuple[int, int]] = []
-        self._noting = True
-        stamp_of(self)
-        self._noting = False
-
-    def read(self, offset: int, length: int, /) -> bytes:
-        """Read one extent."""
-        if self._noting:
-            self._blocks.append((offset, offset + length))
-        found = bytearray(self._file.read(offset, length))
-        for at, part in self._parts:
-            first, last = max(at, offset), min(at + len(part), offset + length)
-            if first < last:
-                found[first - offset : last - offset] = part[first - at : last - at]
-        return bytes(found)
-
-    def keep(self, offset: int, part: bytes) -> None:
-        """Note the bytes that are overwritten."""
-        if any(first < offset + len(part) and offset < last for first, last in self._blocks):
-            self._parts.append((offset, part))
+        copy = inside(new, name.as_posix(), any_text=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+        with open(copy, "rb") as file:
+            os.fsync(file.fileno())

@@ -23,7 +23,6 @@ Kind = Literal[
     "key",
     "labels",
     "decode",
-    "erased",
     Warning,
 ]
 """The kind of a problem:
@@ -40,7 +39,6 @@ Kind = Literal[
 - `key`: two samples have the same key;
 - `labels`: a number stands for different classes in two shards, so the dataset cannot be opened as one;
 - `decode`: stored bytes cannot be decoded;
-- `erased`: a sample that should be erased has bytes, or erasing was interrupted;
 - `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
 - `unfinished` (a warning): files of an interrupted write;
 - `declared` (a warning): the index has another type than the files, as `bushel index --spec` can say;
@@ -104,7 +102,6 @@ class VerifyResult:
         more: Number of problems that are not listed.
         bytes_total: Number of stored bytes of all fields.
         compared: Whether comparing with checksums was requested.
-        erased: Number of removed samples whose bytes were read and are overwritten (docs/removal.md).
 
     Examples:
         >>> result = bushel.verify("train/")
@@ -120,7 +117,6 @@ class VerifyResult:
     more: int = 0
     bytes_total: int = 0
     compared: bool = True
-    erased: int = 0
 
     @property
     def ok(self) -> bool:

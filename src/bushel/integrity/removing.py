@@ -1,33 +1,51 @@
-"""Remove samples from a dataset: note them in a list beside the manifest, which every reader passes over."""
+"""Remove samples from a dataset: name them in a list beside the manifest, which every reader passes over."""
 
 from __future__ import annotations
 
+import secrets
 import time
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.open.discovery import expand_paths, find
-from bushel._dataset.open.folders import above_parts
-from bushel._dataset.open.index_place import index_place, indexed_in
+from bushel._dataset.open.discovery import expand_paths
+from bushel._dataset.open.index_place import index_place
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
+from bushel._dataset.open.open import open_shards
+from bushel._dataset.open.removal_lists import PlacedList, list_to_write, lists_beside
 from bushel._dataset.read.find_keys import positions_of_keys
 from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.remaining import named_rows, names_of, remaining_in
 from bushel._dataset.read.shards import Listing
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions
-from bushel._index.removed_rows import NONE, RemovedRows, load_removed, save_removed
-from bushel._index.sidecar import FOLDER
-from bushel._index.table import REMOVED, Shard
-from bushel._runtime.arrays import I64, offsets_of
+from bushel._index.removal_list import (
+    EMPTY,
+    NameLookup,
+    Names,
+    RemovalCall,
+    RemovalList,
+    encode_removal_list,
+    load_removal_list,
+    parse_removal_list,
+)
+from bushel._index.table import may_lack_samples
+from bushel._runtime.arrays import I64
+from bushel._runtime.log import log_warning
 from bushel._runtime.public import public
+from bushel.containers import get_container
+from bushel.containers.base import ReadOptions
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, is_object, sync_whole
+from bushel.storage import AnyPath
+from bushel.storage.publish import update
+
+_OWN = ("auto", "memory", "require")
 
 
 @public()
@@ -36,23 +54,23 @@ class Removal:
     """A call that removed samples from a dataset.
 
     Attributes:
-        call: Its number, from 0.
+        call: Its id, for `restore` and `erase`.
         reason: Why.
         time: When, in seconds since 1970.
-        samples: Number of samples that it removed.
-        erased: Number of these whose bytes are overwritten, completely or in part.
+        samples: Number of stored samples that it removes.
+        missing: Number of samples that it named and that are not stored any more: they were erased, or deleted.
 
     Examples:
         >>> done = bushel.remove("train/", keys=["dog/2"], reason="opt-out")
-        >>> done.samples, done.reason
-        (1, 'opt-out')
+        >>> done.samples, done.missing, done.reason
+        (1, 0, 'opt-out')
     """
 
-    call: int
+    call: str
     reason: str
     time: float
     samples: int
-    erased: int = 0
+    missing: int = 0
 
 
 @public()
@@ -69,7 +87,8 @@ def remove(
     """Remove samples from a dataset: from now on, everything that reads it through Bushel passes over them.
 
     No data file is changed, so the tools that wrote the files still see the samples (docs/removal.md). `restore` takes
-    it back. The fingerprint of the dataset changes.
+    it back. The fingerprint of the dataset changes. A sample is named by its key and the checksums of its values;
+    values without a recorded checksum are read.
 
     Args:
         source: Anything that `bushel.open` takes, in one folder that can be written to.
@@ -82,7 +101,7 @@ def remove(
             samples then lies there.
 
     Returns:
-        The removal. Samples that had been removed before are not counted again.
+        The removal. A call with the reason and the samples of an earlier one changes nothing, and that one is returned.
 
     Raises:
         ValueError: Not exactly one of `keys`, `where` and `positions` is given, or the reason is missing.
@@ -104,28 +123,38 @@ def remove(
     if not isinstance(reason, str) or not reason.strip():
         raise ValueError('a removal needs a reason, such as reason="opt-out"')
     with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
-        place = _place(dataset)
         reader = reader_of(dataset)
         if keys is not None:
-            whole, missing = positions_of_keys(reader, list(keys))
+            chosen, missing = positions_of_keys(reader, list(keys))
             if missing and not ignore_missing:
                 more = f" and {len(missing) - 1:,} others" if len(missing) > 1 else ""
                 raise KeyError(f"no sample has the key {missing[0]!r}{more}; to leave them out, ignore_missing=True")
         else:
-            chosen = dataset.where(where) if where is not None else dataset[_chosen(positions)]
-            whole = whole_positions(chosen, np.arange(len(chosen), dtype=np.int64))
-        known = load_removed(place) or NONE
-        added = _with_rows(known, place, reader, np.unique(whole), reason)
-        if len(added) > len(known):
-            save_removed(place, added)
-        elif known is not NONE:  # a killed process may have renamed the list, whose name is not on disk then
-            sync_whole(place)
-    return _calls(added)[-1] if len(added) > len(known) else Removal(len(known.reasons), reason, time.time(), 0)
+            view = dataset.where(where) if where is not None else dataset[_numbers(positions)]
+            chosen = whole_positions(view, np.arange(len(view), dtype=np.int64))
+        call = RemovalCall(f"{secrets.randbelow(10**8):08}", reason, time.time_ns())
+        if not len(chosen):
+            return Removal(call.id, reason, call.time / 1e9, 0)
+        named = _named(dataset, np.unique(chosen), source)
+        known = [_same_call(load_removal_list(place) or EMPTY, names, reason) for place, names in named]
+        if (again := next((one for one in known if one is not None), None)) is not None and None not in known:
+            call = again
+        for place, names in named:
+            _update(place, lambda removed, names=names: removed.with_call(call, names))  # type: ignore[misc]
+        matched = _rows(reader, [PlacedList(place, EMPTY.with_call(call, names), None) for place, names in named])
+        alike = np.setdiff1d(matched, chosen)
+        if len(alike):
+            log_warning(
+                "%s: %s other samples are removed with them: they have the same values, and the same key or none",
+                source,
+                f"{len(alike):,}",
+            )
+    return Removal(call.id, call.reason, call.time / 1e9, len(matched))
 
 
 @public()
 def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
-    """Return the calls that removed samples from a dataset, in order. No data file is touched.
+    """Return the calls in force that removed samples from a dataset, in order of time.
 
     Args:
         source: Anything that `bushel.open` takes.
@@ -133,152 +162,149 @@ def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
 
     Examples:
         >>> done = bushel.remove("train/", where="label == 'dog'", reason="no dogs")
-        >>> [(each.call, each.reason, each.samples) for each in bushel.removals("train/")]
-        [(0, 'no dogs', 6)]
+        >>> [(each.reason, each.samples) for each in bushel.removals("train/")]
+        [('no dogs', 6)]
     """
-    return _calls(load_removed(_place_of(source, index)) or NONE)
+    with open_dataset(source, index=index) as dataset:
+        reader, found = reader_of(dataset), dict[str, tuple[RemovalCall, int, int]]()
+        for placed in _lists(reader):
+            for call in placed.removed.calls:
+                rows, missing = _of_call(reader, placed, call)
+                _, samples, others = found.get(call.id, (call, 0, 0))
+                found[call.id] = call, samples + rows, others + missing
+    calls = sorted(found.values(), key=lambda one: one[0].time)
+    return [Removal(call.id, call.reason, call.time / 1e9, samples, missing) for call, samples, missing in calls]
 
 
 @public()
-def restore(source: Any, *, call: int | None = None, index: Any = "auto") -> Removal:
-    """Take back a call that removed samples.
+def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
+    """Take back a call that removed samples. Samples that another call names, too, stay removed.
+
+    Taking it back again changes nothing.
 
     Args:
         source: Anything that `bushel.open` takes.
-        call: Its number, as `removals` gives it; None for the last one. Later calls get the number before theirs.
+        call: Its id, as `remove` and `removals` give it.
         index: As for `remove`.
 
+    Returns:
+        The call, with the number of samples that are back.
+
     Raises:
-        IndexError: The call does not exist.
-        UnsupportedError: The bytes of its samples are overwritten.
         InUseError: A writer is open for the dataset.
 
     Examples:
         >>> done = bushel.remove("train/", keys=["cat/0"], reason="opt-out")
-        >>> bushel.restore("train/").samples, len(bushel.open("train/"))
+        >>> bushel.restore("train/", done.call).samples, len(bushel.open("train/"))
         (1, 12)
     """
-    with locked_sources(_claimed(source, index)):
-        place = _place_of(source, index)
-        known = load_removed(place) or NONE
-        number = len(known.reasons) - 1 if call is None else call
-        if not 0 <= number < len(known.reasons):
-            raise IndexError(f"unknown call {number}: {len(known.reasons)} calls removed samples of this dataset")
-        taken = _calls(known)[number]
-        if taken.erased:
-            raise UnsupportedError(
-                f"call {number} cannot be taken back: the bytes of {taken.erased:,} of its samples are overwritten"
-            )
-        save_removed(place, _without_call(known, number))
-    return taken
+    with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
+        reader = reader_of(dataset)
+        lists = [placed for placed in _lists(reader) if any(one.id == call for one in placed.removed.calls)]
+        if not lists:
+            log_warning("%s: no call %r is in force; `removals` lists those that are", source, call)
+            return Removal(call, "", 0.0, 0)
+        [known, *_] = [one for one in lists[0].removed.calls if one.id == call]
+        missing = sum(_of_call(reader, placed, known)[1] for placed in lists)
+        before = len(dataset)
+        for placed in lists:
+            _update(placed.path, lambda removed: removed.without_call(call))
+        after = remaining_in(reader.shards)
+        back = int(reader.starts[-1]) - (0 if after is None else len(after.removed)) - before
+    return Removal(call, known.reason, known.time / 1e9, back, missing)
 
 
-def _chosen(positions: Any) -> Any:
+@public()
+def removed_positions(path: AnyPath, *, container: str) -> I64:
+    """Return the positions of removed samples among all that are stored, ascending: int64[n].
+
+    It is for programs that read the files of a dataset without `bushel.open`, in the order in which that has them.
+
+    Args:
+        path: A file or folder. Its table is read only if a list of removed samples is beside it.
+        container: Name of its container.
+
+    Raises:
+        FormatError: The list, or the structure of the file, is damaged.
+
+    Examples:
+        >>> done = bushel.remove("train/", keys=["cat/1"], reason="opt-out")
+        >>> bushel.removed_positions(Path("train/"), container="tar").tolist()
+        [1]
+    """
+    shards = get_container(container).shards(path) or []
+    if not may_lack_samples(shards):
+        return np.zeros(0, np.int64)
+    remaining = remaining_in(open_shards(container, shards, ReadOptions(damaged=True)))
+    return np.zeros(0, np.int64) if remaining is None else remaining.removed
+
+
+def _numbers(positions: Any) -> Any:
     return positions if hasattr(positions, "__array__") else list(positions)
 
 
 def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
-    return _paths(source) if index in ("auto", "memory", "require") else [index_place(index)]
+    return expand_paths(source) if index in _OWN else [index_place(index)]
 
 
-def _paths(source: Any) -> Sequence[AnyPath]:
-    return expand_paths(source)
+def _lists(reader: Reader) -> list[PlacedList]:
+    """Return the lists that may name samples of a dataset."""
+    shards = [reader.shards[0].shard] if isinstance(reader.shards, Listing) else [one.shard for one in reader.shards]
+    return [placed for placed in lists_beside(shards) if any(placed.names(one.shard) for one in reader.shards)]
 
 
-def _place_of(source: Any, index: Any) -> AnyPath:
-    shards = find(_paths(source)).shards
-    return list_of(shards if index in ("auto", "memory", "require") else indexed_in(shards, index_place(index)))
-
-
-def _place(dataset: Dataset) -> AnyPath:
-    """Return the path of the list of a dataset.
-
-    Raises:
-        UnsupportedError: It is not in one folder, cannot be written to, or has no index.
-    """
-    shards = dataset.shards
-    if not isinstance(shards, Listing) and any(shard.section is not None for shard in shards):
+def _named(dataset: Dataset, positions: I64, source: Any) -> list[tuple[AnyPath, Names]]:
+    """Return the names of samples at positions in the whole dataset, with the list that gets them."""
+    reader = reader_of(dataset)
+    if any(shard.section is not None for shard in ([] if isinstance(reader.shards, Listing) else reader.shards)):
         raise UnsupportedError("a remote dataset needs an index before samples are removed: run `bushel index` on it")
-    return list_of([shards[0].shard] if isinstance(shards, Listing) else [shard.shard for shard in shards])
+    shards = [reader.shards[0].shard] if isinstance(reader.shards, Listing) else [one.shard for one in reader.shards]
+    names = dict[str, tuple[AnyPath, list[Names]]]()
+    for group in reader.groups(positions):
+        opened = reader.shards[group.number]
+        place = list_to_write(opened.shard, shards, source)
+        names.setdefault(str(place), (place, []))[1].append(names_of(opened, group.rows))
+    return [(place, Names.join(several).distinct()) for place, several in names.values()]
 
 
-def list_of(shards: Sequence[Shard]) -> AnyPath:
-    """Return the path of the list of removed samples of shards.
-
-    Raises:
-        UnsupportedError: They lie in several folders, or cannot be written to.
-    """
-    first, above = shards[0], above_parts(shards)
-    if above is None and any(shard.beside != first.beside for shard in shards):
-        raise UnsupportedError("the dataset lies in several folders: remove samples from each of them")
-    place, _ = first.removal_lists[0 if above is None and first.index is None else 1]
-    if above is None and first.shared != FOLDER and load_removed(older := first.beside / REMOVED) is not None:
-        place = older
-    if not isinstance(place, Path) and not (is_object(place) and place.writable):
-        raise UnsupportedError(
-            f"{first.root} cannot be written to: name another folder for the index and the list of removed samples, "
-            f"with index= (--index)"
-        )
-    return place
+def _same_call(removed: RemovalList, names: Names, reason: str) -> RemovalCall | None:
+    """Return the call in force that has this reason and names these samples and no others."""
+    for call in removed.calls:
+        own = removed.names_of(call.id)
+        if call.reason == reason and len(own) == len(names) == len(Names.join([own, names]).distinct()):
+            return call
+    return None
 
 
-def _with_rows(known: RemovedRows, place: AnyPath, reader: Reader, positions: I64, reason: str) -> RemovedRows:
-    """Return the list with an entry for each of these positions of the whole dataset that has none yet."""
-    numbers = np.searchsorted(reader.starts, positions, side="right") - 1
-    names, samples = list(known.shards), known.samples.tolist()
-    number_of = {name: number for number, name in enumerate(names)}
-    present = np.unique(numbers)
-    named = np.zeros(len(reader.shards), np.int64)
-    for number in present.tolist():
-        shard = reader.shards[number]
-        name = next(name for path, name in shard.shard.removal_lists if path == place)
-        if name not in number_of:
-            number_of[name] = len(names)
-            names.append(name)
-            samples.append(shard.samples)
-        named[number] = number_of[name]
-    own = np.concatenate([known.numbers, named[numbers]])
-    rows = np.concatenate([known.rows.astype(np.int64), positions - reader.starts[numbers]])
-    order = np.lexsort((rows, own))  # stable: an entry that is there already comes first
-    first = np.ones(len(order), np.bool_)
-    first[1:] = (np.diff(own[order]) != 0) | (np.diff(rows[order]) != 0)
-    kept = order[first]
-    starts = offsets_of(np.bincount(own[kept], minlength=len(names)))
-    calls = np.concatenate([known.calls, np.full(len(positions), len(known.reasons), np.uint32)])
-    erased = np.concatenate([known.erased, np.zeros(len(positions), np.uint8)])
-    return RemovedRows(
-        tuple(names),
-        np.array(samples, np.int64),
-        starts,
-        rows[kept].astype(np.uint32),
-        calls[kept],
-        erased[kept],
-        (*known.reasons, reason),
-        np.append(known.times, np.int64(time.time_ns())),
-    )
+def _update(place: AnyPath, change: Callable[[RemovalList], RemovalList]) -> None:
+    """Change a list. A list in a local folder is removed if no call is left in it."""
+    changed = EMPTY
+
+    def replaced(data: bytes | None) -> bytes:
+        nonlocal changed
+        changed = change(parse_removal_list(data, place))
+        return encode_removal_list(changed)
+
+    update(place, replaced)
+    if not changed.calls and isinstance(place, Path):  # the lock of the dataset is held
+        place.unlink()
+        with suppress(OSError):  # it has the lists of other files
+            place.parent.rmdir()
 
 
-def _without_call(known: RemovedRows, number: int) -> RemovedRows:
-    kept = known.calls != number
-    counts = np.bincount(known.numbers[kept], minlength=len(known.shards))
-    there = counts > 0
-    starts = offsets_of(counts[there])
-    calls = known.calls[kept]
-    return replace(
-        known,
-        shards=tuple(name for name, some in zip(known.shards, there.tolist(), strict=True) if some),
-        samples=known.samples[there],
-        starts=starts,
-        rows=known.rows[kept],
-        calls=(calls - (calls > number)).astype(np.uint32),
-        erased=known.erased[kept],
-        reasons=(*known.reasons[:number], *known.reasons[number + 1 :]),
-        times=np.delete(known.times, number),
-    )
+def _rows(reader: Reader, lists: Sequence[PlacedList]) -> I64:
+    """Return the positions in the whole dataset of the samples that lists name, ascending."""
+    remaining = remaining_in(reader.shards, lists)
+    return np.zeros(0, np.int64) if remaining is None else remaining.removed
 
 
-def _calls(known: RemovedRows) -> list[Removal]:
-    counts = np.bincount(known.calls, minlength=len(known.reasons)).tolist()
-    erased = np.bincount(known.calls, weights=known.erased > 0, minlength=len(known.reasons)).tolist()
-    each = zip(known.reasons, (known.times / 1e9).tolist(), counts, map(int, erased), strict=True)
-    return [Removal(number, *facts) for number, facts in enumerate(each)]
+def _of_call(reader: Reader, placed: PlacedList, call: RemovalCall) -> tuple[int, int]:
+    """Return how many stored samples a call names, and how many of its names no stored sample has."""
+    names = placed.removed.names_of(call.id)
+    lookup, samples, matched = NameLookup(names), 0, np.zeros(len(names), np.bool_)
+    for shard in reader.shards:
+        if placed.names(shard.shard):
+            rows, entries = named_rows(shard, lookup)
+            samples += len(np.unique(rows))
+            matched[entries] = True
+    return samples, int((~matched).sum())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ import numpy as np
 
 from bushel._dataset.open.caller_fields import warn_withheld
 from bushel._dataset.open.completeness import manifest_path
+from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._index.class_names import Labels, join_labels
 from bushel._runtime.parallel import parallel_map
@@ -21,7 +22,6 @@ from bushel._runtime.tasks.drive import map_on_engine
 from bushel._runtime.threads import cpu_count
 from bushel.engines import connect
 from bushel.errors import FormatError, SpecError
-from bushel.integrity.check_erased import erased_rows
 from bushel.integrity.check_manifest import check_manifest, check_names_file
 from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
@@ -84,7 +84,7 @@ def verify(
     if threads < 1 or max_problems < 1:
         raise ValueError(f"threads and max_problems must be at least 1, not {threads} and {max_problems}")
     found = Findings(max_problems)
-    places = _with_erased(discover(source, container, found, index), found)
+    places = discover(source, container, found, index)
     stop, checked = threading.Event(), _Checked(places, found, callback_of(progress))
 
     def tick(size: int) -> None:
@@ -119,6 +119,7 @@ def verify(
         check_manifest(places, described, found)
         if described[0] is not None:
             check_names_file(places[0], described[0].labels, found)
+    _check_lists(places, found)
     return VerifyResult(
         tuple(problem for problem, _ in found.problems),
         samples,
@@ -128,17 +129,15 @@ def verify(
         found.more,
         sum(result.bytes_total for result in results),
         checksums,
-        sum(result.erased for result in results),
     )
 
 
-def _with_erased(places: list[Place], found: Findings) -> list[Place]:
+def _check_lists(places: list[Place], found: Findings) -> None:
+    """Report lists of removed samples that are damaged."""
     try:
-        erased = erased_rows([place.shard for place in places])
+        lists_beside([place.shard for place in places])
     except FormatError as error:
         found.add_error(error, "index")
-        return places
-    return [place if own is None else replace(place, erased=own) for place, own in zip(places, erased, strict=True)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +147,7 @@ class _CheckPlace:
     checks: Checks
 
     def __call__(self, place: Place) -> Checked:
-        return check_shard(place.container, place.shard, self.checks, place.erased)
+        return check_shard(place.container, place.shard, self.checks)
 
 
 def _ignore(size: int) -> None:

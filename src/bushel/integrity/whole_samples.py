@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, replace
 
@@ -11,20 +11,20 @@ import numpy as np
 from bushel._dataset.open.completeness import manifest_of
 from bushel._dataset.open.tables import bind, stamps_of
 from bushel._dataset.read.labels import labels_beside
+from bushel._dataset.read.remaining import remaining_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.matching import checked as checked_table
 from bushel._index.matching import compare_values
 from bushel._index.sidecar import load_index
-from bushel._index.table import MISSING, FileStamp, Keys, ShardIndex
+from bushel._index.table import MISSING, FileStamp, Keys, ShardIndex, may_lack_samples
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
 from bushel.containers.abilities import ReportsFaults
 from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
-from bushel.containers.removed import RemovedInShard, removed_in
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place
@@ -70,37 +70,12 @@ class InspectPlace:
         shards = tuple(opened for opened, _ in parts)
         located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(mask for _, mask in parts)]))
         known = missing + (parts[0][0].samples if parts else 0)
-        if (removed := removed_in(place.shard)) is not None:
-            located = _without_removed(place, removed, shards, located)
-            known -= int(removed.rows.sum())
+        if may_lack_samples([place.shard]) and (remaining := remaining_in(shards)) is not None:
+            located = np.setdiff1d(located, remaining.removed, assume_unique=True)
+            known -= len(remaining.removed)
         with Dataset(list(shards), verify=True) as dataset:
             whole = np.fromiter(_whole_samples(dataset, located.tolist(), self.decode, found), np.int64)
         return Inspected(shards, whole, known, checked, found)
-
-
-def _without_removed(place: Place, removed: RemovedInShard, shards: Sequence[OpenShard], located: I64) -> I64:
-    """Return the located samples that were not removed from the dataset.
-
-    A table that was made of damaged files may have other rows than the index: samples are found again by their keys.
-
-    Raises:
-        FormatError: They cannot be found again, as they have no keys.
-    """
-    kept, _ = _stored_table(place)
-    keys = set[str]()
-    if kept is not None and kept.keys is not None:
-        removed.check(kept.samples)
-        keys = set(kept.keys.take(np.flatnonzero(removed.rows).astype(np.int64)))
-    gone: list[Bools] = [np.zeros(0, np.bool_)]
-    for opened in shards:
-        own = opened.index.keys
-        if own is None or not keys:
-            removed.check(opened.samples)
-            gone.append(removed.rows)
-        else:
-            every = own.take(np.arange(opened.samples, dtype=np.int64))
-            gone.append(np.fromiter((key in keys for key in every), np.bool_, opened.samples))
-    return located[~np.concatenate(gone)[located]]
 
 
 def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int, bool]:

@@ -54,7 +54,7 @@ def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | N
     text = read_list(as_path(path))
     rows: Any
     if name.endswith(".jsonl"):
-        rows = [parse_json(line, str(path)) for line in text.splitlines() if line.strip()]
+        rows = [parse_json(line, str(path)) for line in text.split("\n") if line.strip()]
     elif name.endswith(".json"):
         rows = parse_json(text, str(path))
     else:

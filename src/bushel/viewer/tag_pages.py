@@ -112,7 +112,7 @@ def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
         return f'{opened}[numpy.loadtxt("selection.txt", dtype=int)]'
     if selection.size <= _SPELLED:
         return f"{opened}.select({keys_of(shown.dataset, selection.part(0, _SPELLED))!r})"
-    return f'{opened}.select(open("selection.txt", encoding="utf-8").read().splitlines())'
+    return f'{opened}.select(open("selection.txt", encoding="utf-8", newline="").read().split("\\n")[:-1])'
 
 
 def _parts(selection: Selection) -> Iterator[list[int]]:

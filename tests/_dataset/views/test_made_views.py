@@ -69,14 +69,14 @@ def test_a_stale_view_is_refused_unless_requested(path: Path) -> None:
     dataset = bushel.open(path)
     dataset.where("label < 5").save("query")
     dataset[[7, 3, 3, 11]].save("some")
-    bushel.remove(path, keys=["k03"], reason="opt-out")
+    done = bushel.remove(path, keys=["k03"], reason="opt-out")
     assert {view.stale for view in bushel.views(path)} == {True}
     for name, kept in {"query": [0, 1, 2, 4], "some": [7, 11]}.items():
         with pytest.raises(bushel.StateError, match="is stale"):
             bushel.open(path, view=name)
         with pytest.warns(UserWarning, match=f"view '{name}' is stale"):
             assert list(bushel.open(path, view=name, stale=True).keys) == keys(kept)
-    bushel.restore(path)
+    bushel.restore(path, done.call)
     assert len(bushel.open(path, view="some")) == 4
 
 

@@ -26,7 +26,7 @@ import bushel
 from bushel._dataset.open.folders import overwrite_folder
 from bushel._dataset.views.saved_views import _ARRAYS as VIEWS
 from bushel._index.named_arrays import body_crc32
-from bushel._index.removed_rows import _ARRAYS as REMOVED
+from bushel._index.removal_list import _ARRAYS as REMOVED
 from bushel._index.shard_list import Strings
 from bushel._pack.finish import finish_run
 from bushel._pack.run_folder import find_run
@@ -166,7 +166,7 @@ def _uses_beside(source: str) -> list[Callable[[], object]]:
         lambda: bushel.remove(source, positions=[0], reason="again"),
         lambda: bushel.erase(source),
         lambda: bushel.removals(source),
-        lambda: bushel.restore(source),
+        lambda: [bushel.restore(source, done.call) for done in bushel.removals(source)],
         lambda: bushel.sign(source),
         lambda: bushel.card(source),
     ]

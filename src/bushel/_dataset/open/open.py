@@ -30,7 +30,7 @@ from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest
-from bushel._index.table import FOLDER, REMOVED
+from bushel._index.table import may_lack_samples
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, needs_index, with_episodes
@@ -295,12 +295,12 @@ def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Map
 
 
 def _requested_lists(found: Found) -> RequestedLists | None:
-    """Request the lists of removed samples of shards in a store, if its listing says whether tables are newer."""
+    """Request the lists of removed samples of shards in a store, while their tables are loaded."""
     if found.listed is None:
         return None
     from bushel._dataset.read.requested_lists import RequestedLists
 
-    return RequestedLists(found.shards, found.listed)
+    return RequestedLists(found.shards)
 
 
 def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = None) -> Remaining | None:
@@ -309,23 +309,7 @@ def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = Non
         return None
     from bushel._dataset.read.remaining import remaining_in
 
-    return remaining_in(shards, None if lists is None else lists.of(shards))
-
-
-def may_lack_samples(shards: Sequence[Shard]) -> bool:
-    """Return whether any of their `removal_lists` exists; of remote ones, that has to be asked."""
-    for shard in {id(each.root): each for each in shards}.values():
-        if not isinstance(shard.root, Path) or shard.index is not None:
-            return True
-        name, own = shard.name, shard.root.name
-        places = ["", "/.."] if not name or own.startswith("part-") else [""]
-        if shard.sidecars != FOLDER and name.isdecimal():  # of several bags
-            places.append(f"/{'0' * len(name)}")
-        if not name and own.isdecimal():
-            places.append(f"/../{'0' * len(own)}")
-        if any(os.path.exists(f"{shard.root}{place}/{REMOVED}") for place in places):
-            return True
-    return False
+    return remaining_in(shards, None if lists is None else lists.get())
 
 
 def open_any(

@@ -1,76 +1,121 @@
-"""The remaining positions of a dataset from which samples were removed."""
+"""The remaining positions of a dataset from which samples were removed: rows are found by the names in its lists."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 
 import numpy as np
+from msgspec.structs import replace
 
+from bushel._dataset.open.removal_lists import PlacedList, lists_beside
+from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Call, Remaining
 from bushel._dataset.read.shards import Listing, OpenShard
-from bushel._index.removed_rows import RemovedRows
-from bushel._index.table import Shard
-from bushel._runtime.arrays import I64, offsets_of
-from bushel.containers.removed import Lists, lists_of, rows_of
+from bushel._index.removal_list import NameLookup, Names, sample_digests, stored_sizes
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64, U64, offsets_of
+from bushel.kernels import crc32
 
 
-def remaining_in(shards: Sequence[OpenShard], lists: Lists | None = None) -> Remaining | None:
+def remaining_in(shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None = None) -> Remaining | None:
     """Return the positions that remain of a dataset with these shards; None if no sample was removed.
 
-    `lists` are the lists of removed samples of their folders, if they are loaded.
+    `lists` are the lists of removed samples that are beside them, if they are loaded.
 
     Raises:
-        FormatError: A list is damaged, or a shard has changed since it was made.
+        FormatError: A list is damaged.
+        OSError: A list, or a value without a recorded checksum, cannot be read.
     """
-    one = [shards[0].shard] if isinstance(shards, Listing) else [each.shard for each in shards]
-    lists = lists_of(one) if lists is None else lists
-    if not lists:
-        return None
-    found: list[tuple[str, I64, I64]] = []
-    total = 0
-    for shard, samples in _whole(shards, lists):
-        for path, entries in rows_of(shard, samples, lists):
-            found.append((path, entries, lists[path][1].rows[entries].astype(np.int64) + total))
-        total += samples
-    every = dict.fromkeys(call for _, removed in lists.values() for call in _calls(removed))
-    by = sorted(every, key=lambda call: call.time)
-    number = {call: place for place, call in enumerate(by)}
-    calls = {path: np.array([number[call] for call in _calls(own)], np.uint32) for path, (_, own) in lists.items()}
-    rows = np.concatenate([np.zeros(0, np.int64), *(rows for _, _, rows in found)])
-    own = [calls[path][lists[path][1].calls[entries]] for path, entries, _ in found]
-    positions, first = np.unique(rows, return_index=True)
-    if not len(positions):
-        return None
-    return Remaining.of(total, positions, np.concatenate(own)[first], tuple(by))
+    if lists is None:
+        lists = lists_beside([shards[0].shard] if isinstance(shards, Listing) else [each.shard for each in shards])
+    ordered = sorted(
+        ((call.time, call, placed) for placed in lists for call in placed.removed.calls), key=lambda own: own[0]
+    )
+    calls = tuple(Call(call.reason, call.time, call.id) for _, call, _ in ordered)
+    number_of = {(str(placed.path), call.id): number for number, (_, call, placed) in enumerate(ordered)}
+    matches = [_Matcher(placed, number_of) for placed in lists]
+    total, positions, numbers = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for shard in shards:
+        for matcher in matches:
+            if matcher.placed.names(shard.shard):
+                rows, own = matcher.rows(shard)
+                positions.append(rows + total)
+                numbers.append(own)
+        total += shard.samples
+    found, first = _earliest(np.concatenate(positions), np.concatenate(numbers))
+    return Remaining.of(total, found, first.astype(np.uint32), calls) if len(found) else None
 
 
-def _whole(shards: Sequence[OpenShard], lists: Lists) -> Iterator[tuple[Shard, int]]:
-    """Yield each shard with its number of samples. The sections of a shard are one."""
-    if isinstance(shards, Listing):
-        yield from _listed(shards, lists)
-        return
-    at = 0
-    while at < len(shards):
-        own, samples = shards[at], shards[at].samples
-        at += 1
-        while own.section is not None and at < len(shards) and shards[at].shard == own.shard:
-            samples += shards[at].samples
-            at += 1
-        yield own.shard, samples
+class _Matcher:
+    """Finds the rows of shards that a list names, and the number of the first call that names each."""
+
+    def __init__(self, placed: PlacedList, number_of: dict[tuple[str, str], int]) -> None:
+        self.placed, self._lookup = placed, NameLookup(placed.removed.names)
+        own = [number_of[str(placed.path), call.id] for call in placed.removed.calls]
+        self._numbers = np.array(own, np.int64)[placed.removed.numbers]
+
+    def rows(self, shard: OpenShard) -> tuple[I64, I64]:
+        rows, entries = named_rows(shard, self._lookup)
+        return rows, self._numbers[entries]
 
 
-def _listed(shards: Listing, lists: Lists) -> Iterator[tuple[Shard, int]]:
-    """Yield the shards of a list of shards that have removed samples, and those between them as one."""
-    named = {name for _, removed in lists.values() for name in removed.shards}
-    table, start = shards.listed, 0
-    ends = offsets_of(table.samples)
-    first = shards[0].shard
-    for number in [number for number, name in enumerate(table.names.tolist()) if name in named]:
-        yield Shard(first.root, "\0", ()), int(ends[number] - start)
-        yield Shard(first.root, table.names[number], (), first.sidecars), int(table.samples[number])
-        start = int(ends[number + 1])
-    yield Shard(first.root, "\0", ()), int(ends[-1] - start)
+def _earliest(positions: I64, numbers: I64) -> tuple[I64, I64]:
+    """Return each position once, ascending, with its least number."""
+    order = np.lexsort((numbers, positions))
+    found, first = np.unique(positions[order], return_index=True)
+    return found, numbers[order][first]
 
 
-def _calls(removed: RemovedRows) -> list[Call]:
-    return list(map(Call, removed.reasons, removed.times.tolist()))
+def named_rows(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
+    """Return the rows of a shard whose samples are named, and the numbers of these names; pairs of both.
+
+    Raises:
+        OSError, FormatError: A value without a recorded checksum cannot be read.
+    """
+    rows, entries = lookup.candidates(shard.index)
+    if not len(rows):
+        return rows, entries
+    some, place = np.unique(rows, return_inverse=True)
+    same = digests_of(shard, some)[place] == lookup.names.digests[entries]
+    return rows[same], entries[same]
+
+
+def names_of(shard: OpenShard, rows: I64) -> Names:
+    """Return the names of samples of a shard. Values without a recorded checksum are read."""
+    keys = shard.index.keys
+    return Names.of(None if keys is None else keys.take(rows), digests_of(shard, rows), stored_sizes(shard.index)[rows])
+
+
+def digests_of(shard: OpenShard, rows: I64) -> U64:
+    """Return uint64[n], the digests of samples of a shard. Values without a recorded checksum are read."""
+    index = shard.index
+    lacking = [name for name, column in index.fields.items() if column.crc32 is None and column.rows]
+    if not lacking:
+        return sample_digests(index, rows)
+    with closing(Reader([shard])) as reader:
+        samples = reader.read(rows, dict.fromkeys(lacking), decode=False)
+    few = {name: _read_column(index.fields[name], rows, [sample.get(name) for sample in samples]) for name in lacking}
+    few |= {name: _some_of(column, rows) for name, column in index.fields.items() if name not in few}
+    return sample_digests(ShardIndex(len(rows), (), few, index.container), np.arange(len(rows), dtype=np.int64))
+
+
+def _some_of(column: FieldExtents, samples: I64) -> FieldExtents:
+    """Return the extents of some samples."""
+    rows, counts = column.rows_of(samples)
+    crc32_of = None if column.crc32 is None else column.crc32[rows]
+    starts = None if column.starts is None else offsets_of(counts)
+    absent = None if column.absent is None else column.absent[samples]
+    return replace(
+        column, offset=column.offset[rows], length=column.length[rows], crc32=crc32_of, starts=starts, absent=absent,
+        segments=None, frames=None, seek=None,
+    )  # fmt: skip
+
+
+def _read_column(column: FieldExtents, samples: I64, values: Sequence[object]) -> FieldExtents:
+    """Return the extents of some samples with the checksums of their values, which were read."""
+    own = _some_of(column, samples)
+    flat = values if column.starts is None else [value for several in values for value in several or ()]  # type: ignore[attr-defined]
+    sums = [0 if value is None else crc32(value) for value in flat]  # type: ignore[arg-type]
+    assert len(sums) == own.rows
+    return replace(own, crc32=np.where(own.length == MISSING, 0, np.array(sums, np.uint32)).astype(np.uint32))

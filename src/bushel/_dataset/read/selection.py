@@ -33,6 +33,7 @@ class Call(Struct, frozen=True):
 
     reason: str
     time: int
+    id: str = ""
 
 
 class Remaining(Struct, frozen=True, eq=False):

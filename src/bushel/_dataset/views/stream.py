@@ -12,10 +12,12 @@ from typing import Any, NoReturn, cast
 
 from bushel._dataset.open.caller_fields import checked_spec, warn_withheld
 from bushel._dataset.open.discovery import expand_paths
-from bushel._index.table import Shard
+from bushel._dataset.open.tables import table_to_read
+from bushel._dataset.read.shards import OpenShard
+from bushel._index.table import Shard, may_lack_samples
 from bushel._runtime.public import names_near, public
 from bushel.codecs import get_codec, holds_image
-from bushel.containers.removed import Lists, RemovedInShard, lists_of, removed_in
+from bushel.containers.base import ReadOptions
 from bushel.containers.tar.members import ForwardReader, Member, members
 from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names
@@ -157,13 +159,12 @@ class StreamDataset:
             FormatError: An archive is damaged or truncated, or a command failed. The samples before that were complete.
             CodecError: Stored bytes do not decode.
         """
-        lists: dict[str, Lists] = {}
         for source in self._sources:
-            removed = _removed_of(source, lists)
+            removed = _removed_of(source)
             with _open(source) as (handle, name):
                 yield from self._samples(ForwardReader(decompressed(handle, name), name), removed)
 
-    def _samples(self, reader: ForwardReader, removed: RemovedInShard | None) -> Iterator[dict[str, Any]]:
+    def _samples(self, reader: ForwardReader, removed: frozenset[int]) -> Iterator[dict[str, Any]]:
         sample: _Sample | None = None
         number = 0
         naming, sequences = self._naming, self._sequences
@@ -181,7 +182,7 @@ class StreamDataset:
                 continue
             if sample is None or split[0] != sample.key:
                 if sample is not None:
-                    if removed is None or not removed.has(number):
+                    if number not in removed:
                         yield self._finished(sample, sequences)
                     number += 1
                 sample = _Sample(split[0], reader.name)
@@ -191,12 +192,8 @@ class StreamDataset:
                 self._fields.setdefault(place.field.name, place.field)
                 self._codecs.setdefault(place.field.name, place.codec)
                 sample.read(place, member, reader)
-        if sample is not None:
-            if removed is None or not removed.has(number):
-                yield self._finished(sample, sequences)
-            number += 1
-        if removed is not None:
-            removed.check(number)
+        if sample is not None and number not in removed:
+            yield self._finished(sample, sequences)
 
     def _finished(self, sample: _Sample, sequences: Iterable[str]) -> dict[str, Any]:
         values: dict[str, Any] = {KEY: sample.key.decode("utf-8", "surrogateescape")}
@@ -333,14 +330,15 @@ def check_again(stream: StreamDataset) -> None:
             raise UnsupportedError(f"{source} can be read only once, so no batch of it can be read without counting it")
 
 
-def _removed_of(source: _Source, known: dict[str, Lists]) -> RemovedInShard | None:
-    """Return the removed samples of an archive. For commands and open files they are not known."""
-    if isinstance(source, str | _Handle) or (above := getattr(source, "parent", None)) is None:
-        return None
-    shard, folder = Shard(above, source.name, (source.name,)), str(above)
-    if folder not in known:
-        known[folder] = lists_of([shard])
-    return removed_in(shard, known[folder])
+def _removed_of(source: _Source) -> frozenset[int]:
+    """Return the numbers of the removed samples of an archive. For commands and open files they are not known."""
+    if not isinstance(source, Path) or not may_lack_samples([shard := Shard.of(source)]):
+        return frozenset()
+    from bushel._dataset.read.remaining import remaining_in
+
+    table = table_to_read("tar", shard, ReadOptions(), None, "memory", False)
+    remaining = remaining_in([OpenShard.of("tar", shard, table.index, stored=table.stored)])
+    return frozenset() if remaining is None else frozenset(remaining.removed.tolist())
 
 
 @contextmanager

@@ -16,10 +16,10 @@ import numpy as np
 import numpy.typing as npt
 from typing_extensions import Buffer
 
-from bushel import Dataset, InUseError, Writer
+from bushel import Dataset, InUseError, Writer, removed_positions
 from bushel.compat.errors import WrongTypeError, WrongUseError
 from bushel.compat.ffrecord.errors import MissingPathError, NoPlaceError, RecordIndexError, as_runtime_errors
-from bushel.containers import Shard, ShardIndex, removed_in
+from bushel.containers import Shard, ShardIndex
 from bushel.containers.ffrecord import index_all_records
 
 PathLike: TypeAlias = "str | os.PathLike[str]"
@@ -243,17 +243,12 @@ class FileReader:
 
 def _remaining(tables: Sequence[tuple[Shard, ShardIndex]]) -> npt.NDArray[np.int64] | None:
     """Return the numbers of the records that were not removed; None if none was."""
-    found, some = [], False
+    found, start = [np.zeros(0, np.int64)], 0
     for shard, table in tables:
-        gone = np.zeros(table.samples, np.bool_)
-        if (removed := removed_in(shard)) is not None:
-            some = True
-            own = removed.rows
-            packed = len(own) == table.samples - 1  # the last record of a packed folder is its table
-            removed.check(len(own) if packed else table.samples)
-            gone[: len(own)] = own
-        found.append(~gone)
-    return np.flatnonzero(np.concatenate(found)).astype(np.int64) if some else None
+        found.append(removed_positions(shard.path(0), container="ffrecord") + start)
+        start += table.samples
+    gone = np.concatenate(found)
+    return np.delete(np.arange(start, dtype=np.int64), gone) if len(gone) else None
 
 
 def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:

@@ -12,6 +12,7 @@ from typing import Any, Self
 import numpy as np
 import numpy.typing as npt
 
+import bushel
 from bushel.compat.errors import raised_as
 from bushel.compat.granular.base import (
     Closing,
@@ -23,7 +24,7 @@ from bushel.compat.granular.base import (
     WrongUseError,
 )
 from bushel.compat.granular.paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
-from bushel.containers import FieldExtents, ReadOptions, RemovedInShard, Shard, get_container, removed_in
+from bushel.containers import FieldExtents, ReadOptions, get_container
 from bushel.containers.bag import encode_table, read_refs, read_spec
 from bushel.storage import AnyPath, ExtentError, File, FilePool, Staging, open_file
 
@@ -267,27 +268,28 @@ def kept_records(path: AnyPath, records: int) -> npt.NDArray[np.int64] | None:
     if not isinstance(path, Path):
         return None
     gone = np.zeros(records, np.bool_)
-    if (alone := removed_in(Shard(path.parent, path.name, (path.name,)))) is not None:
-        alone.check(records)
-        gone |= alone.rows
-    if (inside := removed_in(Shard(path.parent, "", (path.name,)))) is not None:
-        gone |= _of_removed_samples(path, records, inside)
+    gone[bushel.removed_positions(path, container="bag")] = True
+    if path.with_name("spec.json").exists():
+        rows = bushel.removed_positions(path.parent, container="bag")
+        gone |= _of_removed_samples(path, records, rows) if len(rows) else False
     return np.flatnonzero(~gone) if gone.any() else None
 
 
-def _of_removed_samples(path: Path, records: int, removed: RemovedInShard) -> npt.NDArray[np.bool_]:
+def _of_removed_samples(path: Path, records: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
     """Return which records of a bag of a dataset belong to removed samples only."""
     refs_path = path.with_name("refs.bag")
     if path == refs_path or not refs_path.exists():  # generation C: record i of every bag is of sample i
-        removed.check(records)
-        return removed.rows
+        gone = np.zeros(records, np.bool_)
+        gone[rows] = True
+        return gone
     entries, refs = read_refs(read_spec(open_file(path.with_name("spec.json"))), open_file(refs_path))
-    removed.check(entries.records)
+    removed = np.zeros(entries.records, np.bool_)
+    removed[rows] = True
     if (own := refs.get(path.stem)) is None:  # a file that is not of the dataset
         return np.zeros(records, np.bool_)
     first = own.first.astype(np.int64)
     count = np.ones(len(first), np.int64) if own.count is None else own.count.astype(np.int64)
-    lost, kept = (_referred(first[rows], count[rows], records) for rows in (removed.rows, ~removed.rows))
+    lost, kept = (_referred(first[rows], count[rows], records) for rows in (removed, ~removed))
     return lost & ~kept
 
 

@@ -14,6 +14,7 @@ from typing import Any, BinaryIO, NoReturn
 import numpy as np
 import numpy.typing as npt
 
+import bushel
 from bushel.compat.gulpio2.errors import (
     FrameChoiceError,
     MetaFileError,
@@ -24,7 +25,6 @@ from bushel.compat.gulpio2.errors import (
 from bushel.compat.gulpio2.images import ColorSpace, decoder_of, is_own, jpeg_bytes_to_img, map_frames
 from bushel.compat.gulpio2.tables import AbstractSerializer, ImgInfo, json_serializer, load_table
 from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
-from bushel.containers import Shard, removed_in
 from bushel.containers.gulp import padding
 from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
 
@@ -82,20 +82,15 @@ class GulpChunk:
         self.fp: DataFile | BinaryIO | None = None
         self._files = FilePool(1) if files is None else files
         self.meta_dict = load_table(self.meta_file_path, serializer)
-        self._order: list[str] = []
         self._removed: dict[str, Any] = {}
         self._leave_out_removed()
 
     def _leave_out_removed(self) -> None:
         """Take the items that `bushel remove` removed out of `meta_dict`. They stay in the file when it is written."""
         path = Path(self.data_file_path)
-        removed = removed_in(Shard.of(path)) if self.meta_dict else None
-        if removed is None:
-            return
-        self._order = list(self.meta_dict)
-        removed.check(len(self._order))
-        gone = [id_ for id_, no in zip(self._order, removed.rows.tolist(), strict=True) if no]
-        self._removed = {id_: self.meta_dict.pop(id_) for id_ in gone}
+        gone = bushel.removed_positions(path, container="gulp").tolist() if self.meta_dict and path.is_file() else []
+        order = list(self.meta_dict)
+        self._removed = {order[place]: self.meta_dict.pop(order[place]) for place in gone}
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "fp": None}
@@ -257,11 +252,7 @@ class GulpChunk:
 
     def _save(self) -> None:
         part = f"{self.meta_file_path}.{os.getpid()}.part"
-        whole = self.meta_dict
-        if self._removed:  # each at its place, by which the list of removed samples knows it
-            both = {**self.meta_dict, **self._removed}
-            whole = OrderedDict((id_, both[id_]) for id_ in dict.fromkeys((*self._order, *both)) if id_ in both)
-        self.serializer.dump(whole, part)
+        self.serializer.dump({**self._removed, **self.meta_dict}, part)
         os.replace(part, self.meta_file_path)
 
 

@@ -157,7 +157,7 @@ def read_twentybn(path: Place) -> list[Row]:
     """
     if as_path(path).name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
         return read_rows(path)
-    lines = read_list(as_path(path)).splitlines()
+    lines = read_list(as_path(path)).replace("\r\n", "\n").split("\n")
     return [dict(zip(("id", "label"), row, strict=False)) for row in csv.reader(lines, delimiter=";") if row]
 
 

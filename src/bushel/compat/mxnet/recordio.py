@@ -30,7 +30,6 @@ from bushel.compat.mxnet.base import (
     WrongModeError,
 )
 from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
-from bushel.containers import Shard, removed_in
 from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
 from bushel.errors import FormatError
 from bushel.storage import File, as_path, open_file
@@ -50,17 +49,16 @@ def removed_places(path: Any) -> list[int]:
     """Return the offset of a value in each record of a local file that `bushel remove` removed, ascending.
 
     Raises:
-        FormatError: The list of removed samples is damaged, or of another file.
+        FormatError: The list of removed samples is damaged.
     """
     if not isinstance(path, Path):
         return []
-    removed = removed_in(Shard.of(path))
-    if removed is None:
+    rows = bushel.removed_positions(path, container="recordio")
+    if not len(rows):
         return []
     with bushel.open([path], container="recordio", damaged="raise") as dataset:
         index = dataset.shards[0].index
-    removed.check(index.samples)
-    rows, found = np.flatnonzero(removed.rows), np.full(index.samples, -1, np.int64)
+    found = np.full(index.samples, -1, np.int64)
     for extents in index.fields.values():
         if extents.starts is None:
             own = rows[extents.length[rows] >= 0]

@@ -18,7 +18,7 @@ from bushel.compat.webdataset.errors import DamagedArchiveError
 from bushel.compat.webdataset.gopen import gopen
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.stages import handled, pipelinefilter
-from bushel.containers import Shard, removed_in, tar
+from bushel.containers import tar
 from bushel.containers.tar import Keep, is_meta, split_name
 
 _META = r"__[^/]*__($|/)"
@@ -65,7 +65,7 @@ def _remaining(path: str | None) -> Dataset | None:
     if path is None:
         return None
     place = Path(path)
-    if removed_in(Shard(place.parent, place.name, (place.name,))) is None:
+    if not len(bushel.removed_positions(place, container="tar")):
         return None
     return bushel.open([place], container="tar", damaged="raise")
 
@@ -79,13 +79,12 @@ def removed_keys(url: str) -> frozenset[str]:
     path = local_path_of(url)
     if path is None or (remaining := _remaining(path)) is None:
         return frozenset()
-    place = Path(path)
     with remaining:
-        removed = removed_in(Shard(place.parent, place.name, (place.name,)))
         keys = remaining.shards[0].index.keys
-        if removed is None or keys is None:  # taken back just now
+        if keys is None:
             return frozenset()
-        return frozenset(key for key in keys.take(np.flatnonzero(removed.rows)) if key not in remaining)
+        every = keys.take(np.arange(len(keys), dtype=np.int64))
+        return frozenset(key for key in every if key not in remaining)
 
 
 def _kept(

@@ -34,7 +34,6 @@ from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file
 
 if TYPE_CHECKING:
-    from bushel.containers.erasing import Eraser
     from bushel.storage import Staging
 
 _SHARD = re.compile(r"[0-9]+")
@@ -54,13 +53,6 @@ class Bag(Struct, frozen=True):
     file_names: tuple[str, ...] = ("spec.json", "#")
     suffix: str = ""
     needs_keys: bool = False
-
-    @property
-    def eraser(self) -> Eraser:
-        """Overwrites values; its modules are imported on first use."""
-        from bushel.containers.erasing import Eraser
-
-        return Eraser()
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard for a plain dataset or a bag file, else one for each numbered folder.

@@ -28,7 +28,6 @@ from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, ExtentError, Extents, File, copy_to_append, open_file, read_many, write_whole
 
 if TYPE_CHECKING:
-    from bushel.containers.erasing import Eraser
     from bushel.storage import Staging
 
 
@@ -54,13 +53,6 @@ class FFRecord(Struct, frozen=True):
     suffix: str = ".ffr"
     needs_keys: bool = False
     promises_checksums: Literal[True] = True
-
-    @property
-    def eraser(self) -> Eraser:
-        """Overwrites values; its modules are imported on first use."""
-        from bushel.containers.ffrecord.erase import ERASER
-
-        return ERASER
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""

@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from bushel._index.builders import IndexBuilder
-    from bushel.containers.erasing import Eraser
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
@@ -55,13 +54,6 @@ class _Gulp(Struct, frozen=True):
     suffix: str = ".gulp"
     needs_keys: bool = True
     names_file: str = "label2idx.json"
-
-    @property
-    def eraser(self) -> Eraser:
-        """Overwrites values; its modules are imported on first use."""
-        from bushel.containers.gulp.erase import ERASER
-
-        return ERASER
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""

@@ -30,7 +30,6 @@ from bushel.spec import Spec
 from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
 
 if TYPE_CHECKING:
-    from bushel.containers.erasing import Eraser
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
@@ -42,13 +41,6 @@ class _RecordIO(Struct, frozen=True):
     suffixes: tuple[str, ...] = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
     suffix: str = ".rec"
     needs_keys: bool = False
-
-    @property
-    def eraser(self) -> Eraser:
-        """Overwrites values; its modules are imported on first use."""
-        from bushel.containers.recordio.erase import ERASER
-
-        return ERASER
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.rec` file, or of all in a folder, sorted by name, each with its `.idx`."""

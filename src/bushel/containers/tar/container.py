@@ -22,7 +22,6 @@ from bushel.storage import AnyPath, open_file
 
 if TYPE_CHECKING:
     from bushel._index.builders import IndexBuilder
-    from bushel.containers.erasing import Eraser
     from bushel.containers.recovery import Fault, Recovered
     from bushel.kernels import TarMembers
     from bushel.storage import Staging
@@ -36,13 +35,6 @@ class _Tar(Struct, frozen=True):
     file_names: tuple[str, ...] = (*LISTS, META)
     suffix: str = ".tar"
     needs_keys: bool = True
-
-    @property
-    def eraser(self) -> Eraser:
-        """Overwrites values; its modules are imported on first use."""
-        from bushel.containers.erasing import Eraser
-
-        return Eraser()
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.

@@ -188,7 +188,9 @@ def _listed(path: Any, rows: list[Any] | None, dtype: str) -> _Listed | None:
         TypeError: A label of the list file is not a whole number, though `dtype` is one of integers.
     """
     if path:
-        parsed = [parse_line(line) for line in read_text(as_path(path)).splitlines() if line.strip()]
+        parsed = [
+            parse_line(line) for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n") if line.strip()
+        ]
         for line in parsed:
             if dtype.startswith("int") and not all(float(label).is_integer() for label in line.labels):
                 raise TypeError(f"{path}: entry {line.index}: the labels {line.labels} are not {dtype}")

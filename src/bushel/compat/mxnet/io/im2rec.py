@@ -204,7 +204,7 @@ def _log_errors(log: AnyPath) -> None:
     """Log the images that could not be packed."""
     if not log.exists():
         return
-    lines = [json.loads(line) for line in read_text(log).splitlines()]
+    lines = [json.loads(line) for line in read_text(log).split("\n") if line]
     lines = [line for line in lines if line.get("run") == lines[-1].get("run") and "position" in line]
     for line in lines:
         _log.warning("%s: %s", line["path"] or f"image {line['position']}", line["error"])

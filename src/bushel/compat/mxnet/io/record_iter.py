@@ -205,5 +205,5 @@ def _images(path: Any) -> bushel.Dataset:
 
 def _listed(path: Any) -> dict[int, Array]:
     """Return the labels of a list by image id."""
-    lines = [parse_line(line) for line in read_text(as_path(path)).splitlines() if line.strip()]
+    lines = [parse_line(line) for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n") if line.strip()]
     return {line.index: np.array(line.labels, np.float32) for line in lines}

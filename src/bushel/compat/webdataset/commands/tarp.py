@@ -130,7 +130,7 @@ def _add_field(parser: argparse.ArgumentParser) -> None:
 
 def _create(options: argparse.Namespace) -> int:
     with gopen(options.recipe, allow_commands=options.allow_commands) as stream:
-        lines = stream.read().decode("utf-8").splitlines()
+        lines = stream.read().decode("utf-8").split("\n")
     with archive(options.output, options.allow_commands) as writer:
         for number, line in enumerate(lines[: options.count], 1):
             if not line.strip():

@@ -1,0 +1,117 @@
+"""The places of lists of removed samples: one per dataset.
+
+A folder has `.bushel/removed.safetensors`; several bags have it in the folder of the first one, the parts of a run
+above their folders. A file that is a dataset has `.bushel/removed/NAME.safetensors` beside it. A list whose file is
+gone is read with all files of the folder: the file may have been renamed, divided or joined with others.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from bushel._dataset.open.discovery import expand_paths
+from bushel._dataset.open.folders import above_parts
+from bushel._index.removal_list import RemovalList, load_removal_list
+from bushel._index.table import FOLDER, LISTS_OF_FILES, REMOVED, Shard
+from bushel._runtime.structs import Struct
+from bushel.errors import UnsupportedError
+from bushel.storage import AnyPath, below, is_object, make_folder, read_whole, write_whole
+
+
+class PlacedList(Struct, frozen=True):
+    """A list of removed samples."""
+
+    path: AnyPath
+    removed: RemovalList
+    file: str | None  # the only shard whose samples it names; None for all that it is read with
+
+    def names(self, shard: Shard) -> bool:
+        """Return whether it may name samples of a shard."""
+        return self.file is None or self.file == shard.name
+
+
+def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
+    """Return the lists of removed samples that may name samples of these shards.
+
+    Raises:
+        FormatError: A list is damaged.
+        OSError: A list cannot be read.
+    """
+    shards = list(shards)
+    places = dict[str, tuple[AnyPath, str | None]]()
+    kinds = {(id(shard.root), id(shard.index), not shard.name): shard for shard in shards}
+    for shard in kinds.values():
+        places |= {str(path): (path, None) for path in shard.removal_lists}
+    own_files = {(str(root), shard.name): root for shard in shards for root in shard.roots if shard.name}
+    for root in {str(root): root for root in own_files.values()}.values():
+        names = [name for folder, name in own_files if folder == str(root)]
+        for path, name in _of_files(root, names):
+            places[str(path)] = path, name
+    found = ((path, load_removal_list(path), file) for path, file in places.values())
+    return [PlacedList(path, removed, file) for path, removed, file in found if removed is not None]
+
+
+def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath:
+    """Return the path of the list that gets the removed samples of a shard.
+
+    Args:
+        shard: The shard.
+        shards: All shards of the dataset.
+        source: What the caller calls the dataset: files have lists of their own.
+
+    Raises:
+        UnsupportedError: The shards lie in several folders, or nothing can be written there.
+    """
+    if shard.name and str(shard.path(0)) in map(str, expand_paths(source)):
+        place = below(shard.beside, own_list(shard.name), any_text=True)
+    elif (above := above_parts(shards)) is not None and shard.index is None:
+        place = above / FOLDER / REMOVED
+    elif any(each.beside != shard.beside for each in shards):
+        raise UnsupportedError("the dataset lies in several folders: remove samples from each of them")
+    else:
+        place = shard.beside / shard.shared / REMOVED
+    if not isinstance(place, Path) and not (is_object(place) and place.writable):
+        raise UnsupportedError(
+            f"{shard.root} cannot be written to: name another folder for the index and the list of removed samples, "
+            f"with index= (--index)"
+        )
+    return place
+
+
+def own_list(name: str) -> str:
+    """Return the path of the list of a file, relative to its folder."""
+    return f"{LISTS_OF_FILES}/{name.replace('/', '%2F')}.safetensors"
+
+
+def keep_lists(old: Path, new: Path) -> None:
+    """Copy the lists of a folder into one that replaces it, to the places where its readers look."""
+    places = [FOLDER, *(f"{each.name}/{FOLDER}" for each in new.iterdir() if each.name.strip("0") == "")]
+    for path in (old / FOLDER / REMOVED, *old.glob(f"0*/{FOLDER}/{REMOVED}")):  # the second of bags
+        if path.exists():
+            make_folder(new / places[-1])
+            write_whole(new / places[-1] / REMOVED, read_whole(path))
+    for path in (old / LISTS_OF_FILES).glob("*.safetensors"):
+        make_folder(new / LISTS_OF_FILES)
+        write_whole(new / LISTS_OF_FILES / path.name, read_whole(path))
+
+
+def _of_files(root: AnyPath, names: Sequence[str]) -> Iterator[tuple[AnyPath, str | None]]:
+    """Yield the lists of files in a folder, each with the file's name; None if there is no such file."""
+    if not isinstance(root, Path):
+        if len(names) == 1:  # for more, the store would be asked once for each
+            yield below(root, own_list(names[0]), any_text=True), names[0]
+            return
+        if not (is_object(root) and root.listable):
+            return
+    try:
+        listed: list[AnyPath] = sorted((root / LISTS_OF_FILES).iterdir(), key=str)
+    except (FileNotFoundError, NotADirectoryError):
+        return
+    for path in listed:
+        if path.name.endswith(".safetensors"):
+            file = path.name.removesuffix(".safetensors").replace("%2F", "/")
+            is_there = file in names or not isinstance(root, Path) or os.path.exists(f"{root}/{file}")
+            yield path, file if is_there else None

@@ -1,0 +1,305 @@
+"""The list of removed samples of a dataset: the samples that each call named, why, and when.
+
+docs/removal.md specifies the file. A sample is named by its key and a digest of its values, never by a file or a row,
+so the list holds whatever happens to the files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.shard_list import Strings
+from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
+from bushel._runtime.arrays import I64, U8, U64, Bools, joined, offsets_of, ranges
+from bushel._runtime.structs import Struct
+from bushel.errors import FormatError
+from bushel.storage import AnyPath, read_whole
+
+_VERSION = 2
+_ARRAYS = {
+    "calls.ids.text": "U8",
+    "calls.ids.offsets": "I64",
+    "calls.reasons.text": "U8",
+    "calls.reasons.offsets": "I64",
+    "calls.times": "I64",
+    "calls.starts": "I64",
+    "keys.text": "U8",
+    "keys.offsets": "I64",
+    "keyed": "U8",
+    "digests": "U64",
+    "sizes": "I64",
+}
+_ODD = np.uint64(0x9E3779B97F4A7C15)  # the constants of splitmix64
+_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
+
+
+class Names(Struct, frozen=True):
+    """Names of samples: their keys, and digests of their values."""
+
+    text: U8  # uint8[bytes], the keys in UTF-8, one after the other
+    offsets: I64  # int64[names + 1] into `text`
+    keyed: Bools  # bool[names], whether the sample has a key of its own, which is compared then
+    digests: U64  # uint64[names], from `sample_digests`
+    sizes: I64  # int64[names], stored bytes of all values
+
+    def __len__(self) -> int:
+        return len(self.digests)
+
+    @classmethod
+    def of(cls, keys: Sequence[str] | None, digests: U64, sizes: I64) -> Names:
+        """Return the names of samples with these keys; None for samples without keys."""
+        encoded = [b""] * len(digests) if keys is None else [key.encode("utf-8", "surrogateescape") for key in keys]
+        return cls(*joined(encoded), np.full(len(digests), keys is not None), digests, sizes)
+
+    def take(self, entries: I64) -> Names:
+        """Return some of them."""
+        lengths = np.diff(self.offsets)[entries]
+        text = self.text[ranges(self.offsets[entries], lengths)]
+        return Names(text, offsets_of(lengths), self.keyed[entries], self.digests[entries], self.sizes[entries])
+
+    @classmethod
+    def join(cls, several: Sequence[Names]) -> Names:
+        """Return the names in all of these."""
+        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(one.offsets) for one in several)])
+        facts = [
+            np.concatenate([np.zeros(0, dtype), *(getattr(one, name) for one in several)])
+            for name, dtype in (("text", np.uint8), ("keyed", bool), ("digests", np.uint64), ("sizes", np.int64))
+        ]
+        return cls(facts[0], offsets_of(lengths), *facts[1:])
+
+    def distinct(self) -> Names:
+        """Return each name once, in the order of first appearance."""
+        keys = Strings(self.text, self.offsets).tolist()
+        first: dict[tuple[str, bool, int], int] = {}
+        for entry, name in enumerate(zip(keys, self.keyed.tolist(), self.digests.tolist(), strict=True)):
+            first.setdefault(name, entry)
+        return self if len(first) == len(self) else self.take(np.array(list(first.values()), np.int64))
+
+
+class RemovalCall(Struct, frozen=True):
+    """A call that removed samples."""
+
+    id: str
+    reason: str
+    time: int  # in nanoseconds since 1970
+
+
+class RemovalList(Struct, frozen=True):
+    """The calls in force, in order of time, and the samples that they named."""
+
+    calls: tuple[RemovalCall, ...]
+    starts: I64  # int64[calls + 1]; call `i` has the names `starts[i]` to `starts[i + 1]`
+    names: Names
+
+    @property
+    def numbers(self) -> I64:
+        """int64[names], the number of the call of each name."""
+        return np.repeat(np.arange(len(self.calls), dtype=np.int64), np.diff(self.starts))
+
+    def names_of(self, call: str) -> Names:
+        """Return the names of a call, given its id."""
+        numbers = [number for number, one in enumerate(self.calls) if one.id == call]
+        return self.names.take(np.flatnonzero(np.isin(self.numbers, numbers)))
+
+    def with_call(self, call: RemovalCall, names: Names) -> RemovalList:
+        """Return the list with one more call. A call that is in it already is not added again."""
+        if any(one.id == call.id for one in self.calls):
+            return self
+        starts = np.append(self.starts, self.starts[-1] + len(names))
+        return RemovalList((*self.calls, call), starts, Names.join([self.names, names]))
+
+    def without_call(self, call: str) -> RemovalList:
+        """Return the list without a call, given its id."""
+        stay = np.array([one.id != call for one in self.calls], np.bool_)
+        calls = tuple(one for one in self.calls if one.id != call)
+        names = self.names.take(np.flatnonzero(stay[self.numbers]))
+        return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names)
+
+
+EMPTY = RemovalList((), np.zeros(1, np.int64), Names.join([]))
+
+
+class NameLookup:
+    """Finds samples that a list names, in the table of a shard."""
+
+    def __init__(self, names: Names) -> None:
+        self.names = names
+        self._keys = Keys.build(names.text, names.offsets)
+        self._by_digest = np.argsort(names.digests, kind="stable")
+        self._unkeyed = np.flatnonzero(~names.keyed[self._by_digest])
+
+    def candidates(self, index: ShardIndex) -> tuple[I64, I64]:
+        """Return pairs of a row of a table and a name that may be its sample: their digests have to be compared.
+
+        Where both have a key, it is the same; else their sizes are.
+
+        Returns:
+            rows: int64[pairs].
+            entries: int64[pairs].
+        """
+        rows, entries = self._with_equal_keys(index.keys)
+        unnamed = np.flatnonzero(~self.names.keyed) if index.keys is not None else np.arange(len(self.names))
+        if not len(unnamed):
+            return rows, entries
+        sizes = stored_sizes(index)
+        order = unnamed[np.argsort(self.names.sizes[unnamed], kind="stable")]
+        first, last = (np.searchsorted(self.names.sizes[order], sizes, side) for side in ("left", "right"))
+        alike = np.flatnonzero(last > first)
+        counts = (last - first)[alike]
+        more = order[ranges(first[alike].astype(np.int64), counts.astype(np.int64))]
+        return np.concatenate([rows, np.repeat(alike, counts)]), np.concatenate([entries, more])
+
+    def _with_equal_keys(self, keys: Keys | None) -> tuple[I64, I64]:
+        if keys is None or not self.names.keyed.any():
+            return np.zeros(0, np.int64), np.zeros(0, np.int64)
+        first, last = (np.searchsorted(keys.hashes, self._keys.hashes, side) for side in ("left", "right"))
+        counts = (last - first).astype(np.int64)
+        rows = keys.order[ranges(first.astype(np.int64), counts)]
+        entries = np.repeat(self._keys.order, counts)
+        pairs = zip(keys.take(rows), self._keys.take(entries), strict=True)  # two keys may have one hash
+        same = np.fromiter((key == name for key, name in pairs), np.bool_, len(rows))
+        same &= self.names.keyed[entries]
+        return rows[same], entries[same]
+
+
+def stored_sizes(index: ShardIndex) -> I64:
+    """Return int64[samples], the stored bytes of all values of each sample."""
+    sizes = np.zeros(index.samples, np.int64)
+    for column in index.fields.values():
+        lengths = np.maximum(column.length, 0)
+        if column.starts is not None:
+            sums = offsets_of(lengths)
+            lengths = sums[column.starts[1:]] - sums[column.starts[:-1]]
+        sizes += lengths
+    return sizes
+
+
+def sample_digests(index: ShardIndex, rows: I64) -> U64:
+    """Return a digest of the values of samples: their lengths and checksums, whatever their fields are called.
+
+    Args:
+        index: A table in which all checksums are known.
+        rows: int64[n], numbers of samples.
+
+    Returns:
+        uint64[n].
+    """
+    digests = np.zeros(len(rows), np.uint64)
+    for column in index.fields.values():
+        own, counts = column.rows_of(rows)
+        values = _value_hashes(column, own)
+        if column.starts is not None:
+            starts = offsets_of(counts)
+            places = np.arange(len(own), dtype=np.int64) - np.repeat(starts[:-1], counts)
+            sums = np.append(np.uint64(0), np.cumsum(_mixed(values + places.astype(np.uint64) * _ODD)))
+            values = _mixed(sums[starts[1:]] - sums[starts[:-1]] + counts.astype(np.uint64))
+            if column.absent is not None:
+                values[column.absent[rows]] = 0
+        digests += values
+    return _mixed(digests)
+
+
+def _value_hashes(column: FieldExtents, rows: I64) -> U64:
+    """Return uint64[rows], hashes of lengths and checksums; 0 where a value is missing."""
+    if column.crc32 is None:  # of no values: see `sample_digests`
+        return np.zeros(len(rows), np.uint64)
+    length = column.length[rows]
+    hashes = _mixed((length.astype(np.uint64) << np.uint64(32)) + column.crc32[rows].astype(np.uint64))
+    hashes[length == MISSING] = 0
+    return hashes
+
+
+def _mixed(values: U64) -> U64:
+    values = values + _ODD
+    values = (values ^ (values >> np.uint64(30))) * _MIX_1
+    values = (values ^ (values >> np.uint64(27))) * _MIX_2
+    return values ^ (values >> np.uint64(31))
+
+
+# The file
+
+
+class _Header(msgspec.Struct):
+    version: int
+    crc32: int
+
+
+# made at import, as the decoders of sidecars
+_HEADER = msgspec.json.Decoder(_Header)
+
+
+def load_removal_list(path: AnyPath) -> RemovalList | None:
+    """Return the list at a path, or None if the file does not exist.
+
+    Raises:
+        FormatError: It is damaged, or newer than this Bushel. Nothing is read then, as that might show what it hides.
+        OSError: It cannot be read.
+    """
+    try:
+        data = read_whole(path)
+    except FileNotFoundError:
+        return None
+    except PermissionError:
+        if isinstance(path, Path):
+            raise
+        return None  # some buckets refuse what does not exist
+    return parse_removal_list(data, path)
+
+
+def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
+    """Return the list with these bytes; an empty one for None. `path` is named in errors.
+
+    Raises:
+        FormatError: See `load_removal_list`.
+    """
+    if data is None:
+        return EMPTY
+    hint = "restore this file: without it, removed samples would be shown"
+    try:
+        text, arrays = parse(memoryview(data), _ARRAYS)
+        header = _HEADER.decode(text)
+        if header.version != _VERSION:
+            message = f"version {header.version} of a list of removed samples; this Bushel knows {_VERSION}"
+            raise FormatError(message, file=str(path), hint="use a newer Bushel")
+        return _list_of(arrays, header.crc32)
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        message = f"the list of removed samples is damaged: {error}"
+        raise FormatError(message, file=str(path), hint=hint) from error
+
+
+def _list_of(arrays: dict[str, npt.NDArray[Any]], checksum: int) -> RemovalList:
+    """Return the list in these arrays. Raise ValueError if they do not fit each other, or their checksum."""
+    if body_crc32(arrays) != checksum:
+        raise ValueError("its bytes do not have its checksum")
+    several = [Strings(arrays[f"{name}.text"], arrays[f"{name}.offsets"]) for name in ("calls.ids", "calls.reasons")]
+    keys = Strings(arrays["keys.text"], arrays["keys.offsets"])
+    times, starts, keyed = (arrays[name] for name in ("calls.times", "calls.starts", "keyed"))
+    if not all(texts.are_valid for texts in (*several, keys)):
+        raise ValueError("its texts do not fit their offsets")
+    lengths = {len(times), *map(len, several), len(starts) - 1}
+    if len(lengths) > 1 or {len(keyed), len(arrays["digests"]), len(arrays["sizes"])} != {len(keys)}:
+        raise ValueError("its arrays do not fit each other")
+    if starts[0] != 0 or starts[-1] != len(keys) or (np.diff(starts) < 0).any():
+        raise ValueError("the names of its calls are not in order")
+    ids, reasons = (texts.tolist() for texts in several)
+    calls = tuple(map(RemovalCall, ids, reasons, times.tolist()))
+    names = Names(keys.text, keys.offsets, keyed.astype(np.bool_), arrays["digests"], arrays["sizes"])
+    return RemovalList(calls, starts, names)
+
+
+def encode_removal_list(removed: RemovalList) -> bytes:
+    """Return the bytes of the file."""
+    ids, reasons = (Strings.of([getattr(call, name) for call in removed.calls]) for name in ("id", "reason"))
+    times = np.array([call.time for call in removed.calls], np.int64)
+    names = removed.names
+    own = (ids.text, ids.offsets, reasons.text, reasons.offsets, times, removed.starts, names.text, names.offsets)
+    values = (*own, names.keyed.astype(np.uint8), names.digests, names.sizes)
+    arrays: dict[str, npt.NDArray[Any]] = dict(zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True))
+    return encode(arrays, _Header(_VERSION, body_crc32(arrays)))
