@@ -25,7 +25,7 @@ def test_it_prints_what_differs(pair: tuple[Path, Path]) -> None:
         "removed: 1 sample: z",
         "added: 1 sample: w",
         "text: changed: 1 sample: y",
-        f"{pair[0]} has 3 samples, {pair[1]} 3; 2 matched by key: not the same",
+        f"{pair[0]} has 3 samples, {pair[1]} 3; 2 matched by key: 1 removed, 1 added, 1 text changed",
     ]
 
 

@@ -136,3 +136,41 @@ def test_nan_equals_nan_when_values_are_decoded(tmp_path: Path) -> None:
     left = write(tmp_path / "a", {"x": {"vector": np.array([1, np.nan])}}, spec=spec)
     right = write(tmp_path / "b.rec", {"x": {"vector": np.array([1, np.nan])}}, "recordio", spec=spec)
     assert counts(bushel.diff(left, right, values=True))["vector"][0] == 0
+
+
+SIX = np.arange(6, dtype="f4")
+OTHERS: dict[str, tuple[tuple[str, Any], tuple[str, Any]]] = {
+    "signs": (("int", -1), ("uint", 255)),
+    "large": (("i64", -1), ("u64", 2**64 - 1)),
+    "dtypes": (("array(float32,6)", SIX), ("array(int32,6)", SIX.view("i4"))),
+    "shapes": (("array(float32,2,3)", SIX.reshape(2, 3)), ("array(float32,3,2)", SIX.reshape(3, 2))),
+    "kinds": (("int", 1), ("float", 1.0)),
+}
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
+@pytest.mark.parametrize("what", OTHERS)
+def test_values_of_other_types_are_not_the_same(tmp_path: Path, what: str, container: str, values: bool) -> None:
+    for side, (kind, value) in zip("ab", OTHERS[what], strict=True):
+        with bushel.Writer(tmp_path / side, {"x": kind}, container=container, sync=False) as writer:
+            writer.append({"x": value}, key="k")
+    found = bushel.diff(bushel.open(tmp_path / "a"), bushel.open(tmp_path / "b"), values=values)
+    assert not found.same
+    assert found.types["x"] == (OTHERS[what][0][0], OTHERS[what][1][0])
+    if values:
+        assert found.fields["x"].changed.tolist() == [0]
+        assert found.summary.startswith("1 x changed, x is ")
+
+
+@pytest.mark.parametrize("values", [False, True])
+def test_classes_of_other_names_are_not_the_same(tmp_path: Path, values: bool) -> None:
+    for side, names in (("a", ["cat", "dog", "emu"]), ("b", ["dog", "cat", "emu"])):
+        with bushel.Writer(tmp_path / side, {"x": "int"}, container="tar", labels={"x": names}, sync=False) as writer:
+            for number in range(3):
+                writer.append({"x": number}, key=f"k{number}")
+    one, other = bushel.open(tmp_path / "a"), bushel.open(tmp_path / "b")
+    found = bushel.diff(one, other, values=values)
+    assert (found.same, found.fields["x"].changed.tolist()) == (False, [0, 1])
+    assert found.summary == "2 xs changed, classes of x have other names"
+    assert bushel.diff(one, one, values=values).summary == "the same"

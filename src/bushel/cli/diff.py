@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -50,6 +51,7 @@ def command(
                 "left": left,
                 "right": right,
                 "same": found.same,
+                "summary": found.summary,
                 "samples": found.samples,
                 "matched_by": found.by,
                 "matched": len(found.pairs[0]),
@@ -60,10 +62,15 @@ def command(
         )
         raise click.exceptions.Exit(0 if found.same else 1)
     _print_rows(rows, found)
+    for name, names in found.labels.items():
+        for number, pair in enumerate(zip_longest(*names, fillvalue="")):
+            if pair[0] != pair[1]:
+                print_text(f"{name}: class {number} is {pair[0]!r} on the left, and {pair[1]!r} on the right")
+                break
     if not shown.quiet:
         print_text(
             f"{left} has {count(found.samples[0], 'sample')}, {right} {found.samples[1]:,}; "
-            f"{len(found.pairs[0]):,} matched by {found.by}: {'the same' if found.same else 'not the same'}"
+            f"{len(found.pairs[0]):,} matched by {found.by}: {found.summary}"
         )
         if not values and any(len(field.unknown) for field in found.fields.values()):
             print_text("--values reads what the indexes cannot compare; `bushel index` records checksums.")

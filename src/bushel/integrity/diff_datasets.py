@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
@@ -57,6 +57,10 @@ class Diff:
         fields: The change of each field that both have.
         removed_fields: Fields that only the left has, with their types.
         added_fields: Fields that only the right has, with their types.
+        types: Fields that both have with different types, with the two types. Their values are never the same by their
+            bytes: -1 as int is not 255 as uint.
+        labels: Fields whose classes have other names, with the two lists of names. Samples of these classes count as
+            changed.
 
     Examples:
         >>> found = bushel.diff(ds, ds.fields(["label"]))
@@ -72,20 +76,47 @@ class Diff:
     fields: Mapping[str, FieldDiff]
     removed_fields: Mapping[str, str]
     added_fields: Mapping[str, str]
+    types: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    labels: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
-        """Whether both have the same samples, fields and values, and all of them could be compared."""
-        unequal = any(len(one.changed) or len(one.unknown) for one in self.fields.values())
-        return not (unequal or len(self.removed) or len(self.added) or self.removed_fields or self.added_fields)
+        """Whether both have the same samples, fields, values and classes, and all of them could be compared."""
+        unequal = any(len(each.changed) or len(each.unknown) for each in self.fields.values())
+        others = self.removed_fields or self.added_fields or self.labels
+        return not (unequal or len(self.removed) or len(self.added) or others)
+
+    @property
+    def summary(self) -> str:
+        """What differs, in words, such as `3 removed, 57 images changed`; `the same` if nothing does."""
+        said = [
+            f"{len(positions):,} {what}"
+            for positions, what in ((self.removed, "removed"), (self.added, "added"))
+            if len(positions)
+        ]
+        for name, each in self.fields.items():
+            counts = (each.changed, "changed"), (each.same_value, "in other bytes"), (each.unknown, "not compared")
+            for positions, what in counts:
+                if len(positions):
+                    plural = "" if len(positions) == 1 or name.endswith("s") else "s"
+                    said.append(f"{len(positions):,} {name}{plural} {what}")
+        said += [f"field {name} removed" for name in self.removed_fields]
+        said += [f"field {name} added" for name in self.added_fields]
+        said += [f"{name} is {now}, was {was}" for name, (was, now) in self.types.items()]
+        said += [f"classes of {name} have other names" for name in self.labels]
+        return ", ".join(said) or "the same"
 
 
 @public()
 @shows_progress("comparing")
 def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowProgress = None) -> Diff:
-    """Compare two datasets or views by the lengths and checksums in their indexes. No data are read.
+    """Compare two datasets or views by the lengths and checksums in their indexes.
+
+    No data are read, except numbers of classes if names of these differ.
 
     Remote Parquet files without an index are an exception: their lengths stand between the values.
+
+    Values of one type with equal bytes are the same. Those of other types are compared with `values` alone.
 
     Samples are matched by key, the n-th with the n-th where a key comes several times; without keys by position.
 
@@ -104,8 +135,8 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
         >>> found = bushel.diff(ds[:10], ds[2:])
         >>> len(found.removed), len(found.added), found.same
         (2, 2, False)
-        >>> found.fields["label"].changed
-        array([], dtype=int64)
+        >>> found.summary
+        '2 removed, 2 added'
     """
     for each in (left, right):
         if not isinstance(each, Dataset):
@@ -114,6 +145,9 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
     by, pairs = _pairs(left, right)
     shared = [name for name in left.spec if name in right.spec]
     fields = _compared_fields(left, right, pairs, shared)
+    labels = _other_names(left, right, shared)
+    for name, names in labels.items():
+        fields[name] = _with_other_classes(left, right, pairs, name, names, fields[name])
     if values:
         fields = _decoded(left, right, pairs, fields, ProgressReporter(callback_of(progress)))
     return Diff(
@@ -125,7 +159,48 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
         fields,
         {name: kind for name, kind in left.spec.items() if name not in right.spec},
         {name: kind for name, kind in right.spec.items() if name not in left.spec},
+        {name: (left.spec[name], right.spec[name]) for name in shared if left.spec[name] != right.spec[name]},
+        labels,
     )
+
+
+def _other_names(
+    left: Dataset, right: Dataset, shared: Sequence[str]
+) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+    """Return the names of classes of the fields where these differ."""
+    both = {name: (tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))) for name in shared}
+    return {name: names for name, names in both.items() if names[0] != names[1]}
+
+
+def _with_other_classes(
+    left: Dataset,
+    right: Dataset,
+    pairs: tuple[I64, I64],
+    name: str,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
+    known: FieldDiff,
+) -> FieldDiff:
+    """Return the comparison of a field with the samples that the two datasets put into classes of other names."""
+    changed = np.zeros(len(pairs[0]), np.bool_)
+    for start in range(0, len(pairs[0]), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        both = (dataset.read(own[part].tolist(), [name]) for dataset, own in zip((left, right), pairs, strict=True))
+        changed[part] = [
+            _class_of(one.get(name), names[0]) != _class_of(other.get(name), names[1])
+            for one, other in zip(*both, strict=True)
+        ]
+    positions = np.union1d(known.changed, pairs[0][changed])
+    return FieldDiff(positions, known.same_value, np.setdiff1d(known.unknown, positions))
+
+
+def _class_of(value: Any, names: tuple[str, ...]) -> Any:
+    """Return the name of a class, or the value itself where it has none."""
+    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
+    return (names[value] if is_number else "") or _comparable(value)
+
+
+def _comparable(value: Any) -> Any:
+    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
 
 
 def _without(total: int, found: I64) -> I64:
@@ -177,9 +252,13 @@ class _Values:
         return [(shard.samples, shard.index.fields.get(self.name)) for shard in self.dataset.shards]
 
     @cached_property
-    def codecs(self) -> set[str]:
-        """The codecs of the stored bytes."""
-        return {own.codec for _, own in self.parts if own is not None}
+    def forms(self) -> I64:
+        """int64[samples + 1]: a number of the type of each value and the codec of its bytes; 0 for no value."""
+        forms = [
+            np.full(samples, 0 if own is None else kernels.crc32(repr((own.field.codec, own.codec)).encode()))
+            for samples, own in self.parts
+        ]
+        return np.concatenate([*forms, np.zeros(1, np.int64)])
 
     @cached_property
     def checked(self) -> Bools:
@@ -229,12 +308,11 @@ def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], name
         sizes, bytes_ = _equal(one, other, *whole)
         known = one.checked[whole[0]] & other.checked[whole[1]]
         empty = (one.counts[whole[0]] <= 0) & (other.counts[whole[1]] <= 0) & sizes
-        same = empty | (sizes & bytes_ & known)
-        if one.codecs != other.codecs:  # other bytes may be the same value, but a missing value never equals one
-            present = (one.counts[whole[0]] >= 0) & (other.counts[whole[1]] >= 0)
-            unknown = ~same & present
-        else:
-            unknown = ~same & sizes & ~known
+        # in another form, equal bytes may be other values, and other bytes the same; a missing value never equals one
+        alike = one.forms[whole[0]] == other.forms[whole[1]]
+        present = (one.counts[whole[0]] >= 0) & (other.counts[whole[1]] >= 0)
+        same = empty | (sizes & bytes_ & known & alike)
+        unknown = ~same & present & (~alike | (sizes & ~known))
         found[name] = FieldDiff(pairs[0][~same & ~unknown], np.zeros(0, np.int64), pairs[0][unknown])
     return found
 
@@ -265,12 +343,13 @@ def _decoded(
     total, done = sum(len(one.changed) + len(one.unknown) for one in known.values()), 0
     found = {}
     for name, one in known.items():
-        positions = np.sort(np.concatenate([one.changed, one.unknown]))
+        names = tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))
+        positions = np.union1d(one.changed, one.unknown)
         same = np.zeros(len(positions), np.bool_)
         for start in range(0, len(positions), _DECODED_AT_ONCE):
             own = positions[start : start + _DECODED_AT_ONCE].tolist()
             both = left.read(own, [name]), right.read([partner[position] for position in own], [name])
-            same[start : start + len(own)] = [_same_field(*pair, name) for pair in zip(*both, strict=True)]
+            same[start : start + len(own)] = [_same_field(*pair, name, names) for pair in zip(*both, strict=True)]
             done += len(own)
             report.report(Progress(done, total, "samples", samples=done))
         found[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
@@ -278,10 +357,15 @@ def _decoded(
     return found
 
 
-def _same_field(one: dict[str, Any], other: dict[str, Any], name: str) -> bool:
+def _same_field(
+    one: dict[str, Any], other: dict[str, Any], name: str, names: tuple[tuple[str, ...], tuple[str, ...]]
+) -> bool:
     if (name in one) != (name in other):
         return False
-    return name not in one or same_value(one[name], other[name])
+    if name not in one:
+        return True
+    classes = [_class_of(each[name], own) for each, own in zip((one, other), names, strict=True)]
+    return classes[0] == classes[1] if names[0] != names[1] else same_value(one[name], other[name])
 
 
 def same_value(one: Any, other: Any) -> bool:
@@ -294,7 +378,11 @@ def same_value(one: Any, other: Any) -> bool:
         return len(one) == len(other) and all(map(same_value, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
         return one.keys() == other.keys() and all(same_value(one[name], other[name]) for name in one)
-    return bool(one == other) or (one != one and other != other)
+    if isinstance(one, np.generic):
+        one = one.item()
+    if isinstance(other, np.generic):
+        other = other.item()
+    return type(one) is type(other) and (bool(one == other) or (one != one and other != other))
 
 
 def keys_of(dataset: Dataset, positions: I64) -> Iterator[str]:
