@@ -36,6 +36,9 @@ _ARRAYS = {
     "digests": "U64",
     "sizes": "I64",
 }
+_BITS = 22
+_SHIFT = np.uint64(64 - _BITS)
+_FEW = 20  # keys of a shard for each name of which a lookup is quicker than the filter
 _ODD = np.uint64(0x9E3779B97F4A7C15)  # the constants of splitmix64
 _MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
@@ -132,8 +135,8 @@ class NameLookup:
     def __init__(self, names: Names) -> None:
         self.names = names
         self._keys = Keys.build(names.text, names.offsets)
-        self._by_digest = np.argsort(names.digests, kind="stable")
-        self._unkeyed = np.flatnonzero(~names.keyed[self._by_digest])
+        self._filter = np.zeros(1 << _BITS, np.bool_)
+        self._filter[self._keys.hashes >> _SHIFT] = True
 
     def candidates(self, index: ShardIndex) -> tuple[I64, I64]:
         """Return pairs of a row of a table and a name that may be its sample: their digests have to be compared.
@@ -159,10 +162,18 @@ class NameLookup:
     def _with_equal_keys(self, keys: Keys | None) -> tuple[I64, I64]:
         if keys is None or not self.names.keyed.any():
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
-        first, last = (np.searchsorted(keys.hashes, self._keys.hashes, side) for side in ("left", "right"))
-        counts = (last - first).astype(np.int64)
-        rows = keys.order[ranges(first.astype(np.int64), counts)]
-        entries = np.repeat(self._keys.order, counts)
+        if len(self.names) * _FEW < len(keys):
+            first, last = (np.searchsorted(keys.hashes, self._keys.hashes, side) for side in ("left", "right"))
+            counts = (last - first).astype(np.int64)
+            rows = keys.order[ranges(first.astype(np.int64), counts)]
+            entries = np.repeat(self._keys.order, counts)
+        else:  # looking up every key takes longer than this filter, which lets a few of the others pass
+            places = np.flatnonzero(self._filter[keys.hashes >> _SHIFT])
+            hashes = keys.hashes[places]
+            first, last = (np.searchsorted(self._keys.hashes, hashes, side) for side in ("left", "right"))
+            counts = (last - first).astype(np.int64)
+            rows = keys.order[np.repeat(places, counts)]
+            entries = self._keys.order[ranges(first.astype(np.int64), counts)]
         pairs = zip(keys.take(rows), self._keys.take(entries), strict=True)  # two keys may have one hash
         same = np.fromiter((key == name for key, name in pairs), np.bool_, len(rows))
         same &= self.names.keyed[entries]

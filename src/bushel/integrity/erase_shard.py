@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing
 from pathlib import Path
 
@@ -18,7 +18,8 @@ from bushel._dataset.read.remaining import digests_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
 from bushel._index.removal_list import stored_sizes
-from bushel._index.saving import save_index
+from bushel._index.saving import save_index, save_manifest
+from bushel._index.sidecar import ManifestShard, find_manifest
 from bushel._index.table import FOLDER, Shard
 from bushel._runtime.arrays import I64, batches_of
 from bushel._writer.shard_plan import ShardPlan
@@ -29,7 +30,7 @@ from bushel.containers.abilities import HasGenerations, KeepsFolders
 from bushel.containers.base import WriteOptions
 from bushel.errors import FormatError, UnsupportedError
 from bushel.spec import KEY, format_spec
-from bushel.storage import remove
+from bushel.storage import AnyPath, make_folder, remove
 from bushel.storage.lock import Lock
 from bushel.storage.names import inside
 from bushel.storage.publish import Publication, recover
@@ -44,10 +45,11 @@ class ShardRewrite:
     Args:
         opened: The shard.
         stay: int64[n], the rows of the samples that it keeps, ascending.
+        manifests: The manifests that may list it, each with its name there.
     """
 
-    def __init__(self, opened: OpenShard, stay: I64) -> None:
-        self._opened, self._stay = opened, stay
+    def __init__(self, opened: OpenShard, stay: I64, manifests: Sequence[tuple[AnyPath, str]]) -> None:
+        self._opened, self._stay, self._manifests = opened, stay, manifests
         self._target = target_of(opened.shard)
 
     @property
@@ -90,14 +92,32 @@ class ShardRewrite:
                 _copy_others(target, staged, self._own_files())
                 if not self._own_folder:  # who finds the new folder must find a lock, too
                     stack.enter_context(Lock([], target)).follow(lock_of(staged), lock_of(target))
-                publication.commit([target.name])
+                publication.commit([target.name, *self._stage_manifests(publication, written)])
             else:
                 sidecar = f"{shard.sidecars}/{shard.sidecar.name}"
                 files = [target.name, *(name for name in written.shard.files if name != target.name)]
-                publication.commit([*files, sidecar], clear=files[1:])
+                old_keys = [name for name in files if name.endswith(".idx")]  # not to be read with a new `.rec`
+                publication.commit([*files, sidecar, *self._stage_manifests(publication, written)], clear=old_keys)
         if self._opened.shard.index is not None:  # whose folder has the table
             save_index(written.index, self._opened.shard.sidecar)
             remove(replace(self._opened.shard, index=None).sidecar)
+
+    def _stage_manifests(self, publication: Publication, written: OpenShard) -> list[str]:
+        """Stage the manifests that list the shard, and return the names of those that are not in its folder."""
+        names = []
+        for path, name in self._manifests:
+            real = Path(os.path.realpath(str(path)))
+            manifest = find_manifest(real) if real.is_relative_to(publication.root) else None
+            if manifest is None:  # or it is above the parts of a run, and is written afterwards
+                continue
+            new = ManifestShard.of(name, written.index)
+            entries = [new if entry.name == name else entry for entry in manifest.shards]
+            relative = real.relative_to(publication.root).as_posix()
+            make_folder(publication.path_of(relative).parent)
+            save_manifest(replace(manifest, shards=entries), publication.path_of(relative))
+            if not relative.startswith(f"{self._target.name}/"):
+                names.append(relative)
+        return names
 
     @property
     def _own_folder(self) -> str | None:

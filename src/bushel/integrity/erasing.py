@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from bushel.containers.base import ReadOptions, WritableContainer
 from bushel.containers.registry import read_only_ending
 from bushel.errors import UnsupportedError
 from bushel.integrity.erase_shard import ShardRewrite, complete_rewrites
+from bushel.storage import AnyPath
 
 _OWN = ("auto", "memory", "require")
 
@@ -97,7 +98,8 @@ def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasu
         for number in np.unique(numbers).tolist():
             _check(opened[number], str(paths[0]))
             rows = np.arange(opened[number].samples, dtype=np.int64)
-            rewrites.append(ShardRewrite(opened[number], np.delete(rows, gone[numbers == number] - starts[number])))
+            stay = np.delete(rows, gone[numbers == number] - starts[number])
+            rewrites.append(ShardRewrite(opened[number], stay, list(_manifests_of(opened, number))))
         _check_space(rewrites, opened[0].shard.root)
         left = [name for rewrite in rewrites for name in rewrite.linked]
         before = sum(rewrite.size for rewrite in rewrites)
@@ -149,6 +151,16 @@ def _check_space(rewrites: Sequence[ShardRewrite], root: Any) -> None:
             raise OSError(
                 28, f"erasing writes a new shard of up to {needed:,} bytes, for which there is no space", root
             )
+
+
+def _manifests_of(opened: Sequence[OpenShard], number: int) -> Iterator[tuple[AnyPath, str]]:
+    """Yield the manifests that may list a shard: of the dataset, and of its part of a run; with its name there."""
+    beside = [one for one in opened if one.shard.root == opened[number].shard.root]
+    for group in (opened, beside) if len(beside) < len(opened) else (opened,):
+        shards = [one.shard for one in group]
+        if (path := manifest_path(shards)) is not None:
+            names = listed_names(shards)
+            yield path, names[next(at for at, one in enumerate(group) if one is opened[number])]
 
 
 def _update_manifests(paths: Sequence[Any], index: Any) -> None:
