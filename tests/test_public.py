@@ -66,6 +66,7 @@ NAMES = [
     "index",
     "join",
     "jpeg",
+    "list_views",
     "load_labels",
     "merge",
     "mix",
@@ -85,7 +86,6 @@ NAMES = [
     "transforms",
     "verify",
     "view",
-    "views",
 ]
 
 HEAVY = {"PIL", "av", "click", "rich", "msgpack", "msgspec", "safetensors", "numpy", "bushel.kernels"}

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bushel._dataset.views.mapped import Mapped
     from bushel._dataset.views.saved_views import SavedView
     from bushel._dataset.views.stream import StreamDataset, open_stream
-    from bushel._dataset.views.views import views
+    from bushel._dataset.views.views import list_views
     from bushel._pack import PackResult, convert, error_log_path, load_labels, merge, pack, part_path, split
     from bushel._runtime.progress import Progress
     from bushel._writer.writer import Writer
@@ -114,6 +114,7 @@ __all__ = [
     "index",
     "join",
     "jpeg",
+    "list_views",
     "load_labels",
     "merge",
     "mix",
@@ -133,7 +134,6 @@ __all__ = [
     "transforms",
     "verify",
     "view",
-    "views",
 ]
 
 _HOME = {
@@ -200,7 +200,7 @@ _HOME = {
     "to_hf": "integrations.huggingface",
     "verify": "integrity",
     "view": "viewer",
-    "views": "_dataset.views.views",
+    "list_views": "_dataset.views.views",
 }
 
 _MODULES = ("codecs", "containers", "engines", "integrations", "jpeg", "loader", "sources", "testing", "transforms")

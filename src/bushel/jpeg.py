@@ -18,15 +18,15 @@ Box = tuple[int, int, int, int]
 
 
 def decode(
-    data: Buffer, *, orient: bool = False, tolerant: bool = False, fast: bool = False, grey: bool = False
+    data: Buffer, *, exif_rotate: bool = False, allow_truncated: bool = False, fast: bool = False, grey: bool = False
 ) -> npt.NDArray[np.uint8]:
     """Decode a JPEG.
 
     Args:
         data: A JPEG.
-        orient: Apply the Exif orientation.
-        tolerant: Accept damage that only makes libjpeg warn, such as a premature end: missing parts are grey, or repeat
-            the rows above.
+        exif_rotate: Apply the Exif orientation.
+        allow_truncated: Accept damage that only makes libjpeg warn, such as a premature end: missing parts are grey, or
+            repeat the rows above.
         fast: Use the fast inverse DCT and no smoothing of chroma. Levels differ by a few.
         grey: Decode only the luma of a colour JPEG.
 
@@ -41,7 +41,7 @@ def decode(
         (400, 500, 3)
     """
     try:
-        return kernels.decode_jpeg(data, orient=orient, tolerant=tolerant, fast=fast, grey=grey)
+        return kernels.decode_jpeg(data, orient=exif_rotate, tolerant=allow_truncated, fast=fast, grey=grey)
     except kernels.JpegError as error:
         raise codec_error("jpg", "a complete JPEG", f"{found_bytes(data)}: {error}") from error
 

@@ -69,7 +69,7 @@ def exercise(path: Path, *, verify: bool) -> None:
             lambda: dataset.read(range(size), decode=False),
             lambda: dataset.prefetch(range(size)),
             lambda: list(dataset),
-            lambda: dataset.select(["k0/3"]),
+            lambda: dataset.select_keys(["k0/3"]),
             lambda: "k0/1" in dataset,
             lambda: repr((dataset, dataset.info, dataset.size, dataset.fingerprint)),
             lambda: bushel.concat([dataset, dataset]).read(range(2 * size)),

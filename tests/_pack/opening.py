@@ -7,5 +7,5 @@ from pathlib import Path
 import bushel
 
 
-def opened(path: Path | str, *, partial: bool = False) -> bushel.Dataset:
-    return bushel.open(path, verify=True, partial=partial)
+def opened(path: Path | str, *, allow_incomplete: bool = False) -> bushel.Dataset:
+    return bushel.open(path, verify=True, allow_incomplete=allow_incomplete)

@@ -46,7 +46,7 @@ def write(path: Path, container: str, names: list[str], count: int = 6, **option
 
 def named(dataset: bushel.Dataset) -> list[str]:
     names = dataset.labels["label"]
-    return [names[int(one["label"])] for one in dataset.fields(["label"])]
+    return [names[int(one["label"])] for one in dataset.select_fields(["label"])]
 
 
 @each
@@ -55,7 +55,7 @@ class TestEveryContainer:
         path = write(tmp_path / "a", container, ["cat", "dog"])
         dataset = bushel.open(path)
         assert dataset.labels == dataset[2:4].labels == dataset.shard(0, 2).labels == {"label": ("cat", "dog")}
-        assert dataset.fields([name for name in dataset.spec if name != "label"]).labels == {}
+        assert dataset.select_fields([name for name in dataset.spec if name != "label"]).labels == {}
         assert bushel.concat([dataset, dataset]).labels == dataset.labels
         with bushel.Writer(path, mode="append", container=container, shard_samples=3) as writer:
             writer.append(sample(container, 1), key="more")

@@ -198,7 +198,7 @@ def test_views_and_joined_datasets(tmp_path: Path) -> None:
     write(tmp_path / "one", "tar")
     write(tmp_path / "two", "gulp", shard_samples=2)
     one, two = reading(tmp_path / "one"), reading(tmp_path / "two")
-    joined = bushel.concat([one[5:1:-2], two.fields(["label", "image"])[[0, 6]]])
+    joined = bushel.concat([one[5:1:-2], two.select_fields(["label", "image"])[[0, 6]]])
     bushel.convert(joined, tmp_path / "out", container="bag", sync=False)
     dataset = reading(tmp_path / "out")
     assert list(dataset.keys) == [key(5), key(3), key(0), key(6)]
@@ -237,7 +237,7 @@ def test_resume_goes_on_where_it_stopped(
     with pytest.raises(KeyboardInterrupt):
         convert("out", progress=stop)
     assert set(threading.enumerate()) <= threads
-    assert len(reading(tmp_path / "out", partial=True)) in (1800, 900)
+    assert len(reading(tmp_path / "out", allow_incomplete=True)) in (1800, 900)
     with pytest.raises(FileExistsError):
         convert("out")
     done = convert("out", mode="resume")

@@ -57,7 +57,7 @@ def test_a_lost_part_is_written_again(out: str, container: str, generation: Any)
         FormatError, match=r"\(part-00001/.*\) are listed in the manifest, but missing.*writes them again"
     ):
         bushel.open(out)
-    assert bushel.open(out, partial=True).info.expected == 14
+    assert bushel.open(out, allow_incomplete=True).info.expected == 14
     files_of_run, plan = find_run(out)
     assert missing_parts(files_of_run, plan) == [1]
     with pytest.raises(StateError, match=r"1 of 3 parts of .* are missing: 1\. Run the same"):
@@ -77,7 +77,7 @@ def test_a_file_of_a_part_that_is_lost(out: str) -> None:
     remove(as_path(out) / "part-00002/shard-000001.tar")
     with pytest.raises(FormatError, match=r"part-00002/shard-000001\.tar(\) is listed|: a file .* is missing)"):
         bushel.open(out)
-    assert len(bushel.open(out, partial=True)) == 12
+    assert len(bushel.open(out, allow_incomplete=True)) == 12
     assert "missing" in {problem.kind for problem in bushel.verify(out).problems}
     remove(as_path(out) / "part-00000/.bushel/shard-000000.tar.safetensors")
     files_of_run, plan = find_run(out)

@@ -202,7 +202,7 @@ def test_datasets_of_different_fields_are_merged_or_refused_in_words(place: Path
 
 def test_what_views_are_not_made_of(place: Path) -> None:
     dataset: Any = bushel.open("numbers.tar")
-    with pytest.raises(KeyError, match=r"unknown column '__key__': keys are not in a column: ds\.select\(keys="):
+    with pytest.raises(KeyError, match=r"unknown column '__key__': keys are not in a column: ds\.select_keys\(keys="):
         dataset.where("__key__ == 'a'")
     with pytest.raises(ValueError, match=r"expected a condition .*: ds\.filter takes a function"):
         dataset.where(lambda sample: True)
@@ -239,7 +239,7 @@ def test_a_relative_path_after_the_folder_has_changed(place: Path, monkeypatch: 
     dataset = bushel.open("set")
     monkeypatch.chdir(place / "elsewhere")
     with pytest.raises(FileNotFoundError, match="the folder of the dataset does not exist .*absolute path"):
-        dataset.save("all")
+        dataset.save_view("all")
     assert list((place / "elsewhere").iterdir()) == []
 
 

@@ -76,7 +76,7 @@ def test_a_plan_that_waits_for_its_parts_stays(table: Path, tmp_path: Path) -> N
 def test_parts_without_any_sample_are_an_error(tmp_path: Path) -> None:
     with pytest.raises(TooManyErrors, match="none of the 4 items can be packed"):
         bushel.pack(Numbered(4, bad=(0, 1, 2, 3)), tmp_path / "out", container="tar", parts=2, max_errors=None)
-    assert not bushel.open(tmp_path / "out", partial=True).info.complete
+    assert not bushel.open(tmp_path / "out", allow_incomplete=True).info.complete
 
 
 def test_a_list_says_where_its_paths_start(tmp_path: Path) -> None:

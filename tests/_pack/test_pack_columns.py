@@ -155,7 +155,7 @@ def test_samples_that_cannot_be_packed_are_found(tmp_path: Path) -> None:
     assert logs[0] == logs[1]
     with pytest.raises(TooManyErrors, match="a.b"):
         bushel.pack(arrays, tmp_path / "strict", container="tar")
-    assert len(bushel.open(tmp_path / "strict", partial=True)) == 333
+    assert len(bushel.open(tmp_path / "strict", allow_incomplete=True)) == 333
     arrays["__key__"] = [key if key != "a.b" else "k333" for key in keys]
     result = bushel.pack(arrays, tmp_path / "resumed", container="tar", max_errors=1, sync=False)
     assert (result.samples, result.errors) == (499, 1)
@@ -168,7 +168,7 @@ def test_resume(tmp_path: Path) -> None:
     bad = {"n": np.arange(1000), "__key__": [*keys[:640], "k1", *keys[641:]]}
     with pytest.raises(TooManyErrors):
         bushel.pack(bad, tmp_path / "ds", container="bag", shard_samples=100, sync=False)
-    kept = len(bushel.open(tmp_path / "ds", partial=True))
+    kept = len(bushel.open(tmp_path / "ds", allow_incomplete=True))
     assert kept == 640
     result = bushel.pack(arrays, tmp_path / "ds", container="bag", shard_samples=100, sync=False, mode="resume")
     assert (result.kept, result.samples) == (640, 360)

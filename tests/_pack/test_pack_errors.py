@@ -188,7 +188,7 @@ class TestErrors:
             bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", container="bag", shard_samples=10)
         call = f"bushel.pack(Dying(40, 17), {str(tmp_path / 'out')!r}, container='bag', shard_samples=10, mode='resume'"
         killed(f"{call}, max_errors=1, threads=1)")
-        assert [sample["label"] for sample in opened(tmp_path / "out", partial=True)] == list(range(13))
+        assert [sample["label"] for sample in opened(tmp_path / "out", allow_incomplete=True)] == list(range(13))
         options: dict[str, Any] = {"container": "bag", "shard_samples": 10, "max_errors": 1}
         bushel.pack(Numbered(40, bad=(13,)), tmp_path / "out", mode="resume", **options)
         bushel.pack(Numbered(40, bad=(13,)), tmp_path / "whole", **options)
@@ -197,7 +197,7 @@ class TestErrors:
     def test_none_is_allowed_unless_said(self, tmp_path: Path) -> None:
         with pytest.raises(TooManyErrors, match="1 of the first 3 items cannot be packed, but max_errors allows 0"):
             bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar")
-        assert len(opened(tmp_path / "x.tar", partial=True)) == 2
+        assert len(opened(tmp_path / "x.tar", allow_incomplete=True)) == 2
         assert (tmp_path / ".bushel/x.tar.manifest.json").exists()
         done = bushel.pack(Numbered(9, bad=(2,)), tmp_path / "x.tar", mode="resume", max_errors=1)
         assert (done.samples, opened(tmp_path / "x.tar").info.complete) == (6, True)

@@ -37,14 +37,15 @@ def test_every_argument_is_in_a_group(function: Callable[..., Any]) -> None:
 
 def test_convert_is_pack_with_the_same_options() -> None:
     packing, converting = arguments(bushel.pack), arguments(bushel.convert)
-    assert set(packing) - set(converting) == {"orient", "check", "labels", "strict", "strict_files"}
+    assert set(packing) - set(converting) == {"exif_rotate", "check", "labels", "strict", "strict_files"}
     assert {name: packing[name] for name in converting} == converting
     assert PackOptions.of(packing) == PackOptions.of(converting, strict=False)
 
 
 def test_arguments_reach_their_groups() -> None:
     given = arguments(bushel.pack) | {
-        "container": "tar", "fields": ["a"], "rename": {"a": "b"}, "spec": {"a": "int"}, "orient": True, "check": True,
+        "container": "tar", "fields": ["a"], "rename": {"a": "b"}, "spec": {"a": "int"}, "exif_rotate": True,
+        "check": True,
         "jpeg": "tile", "keys": False, "seek": True, "shuffle": "blocks", "seed": 3, "parts": 4, "part": 1,
         "plan_only": True,
         "max_errors": 7, "strict": True, "strict_files": True, "shard_samples": 9, "shard_bytes": "1MB",
@@ -54,7 +55,7 @@ def test_arguments_reach_their_groups() -> None:
     }  # fmt: skip
     options = PackOptions.of(given)
     assert options.samples == SampleOptions(
-        fields=("a",), rename={"a": "b"}, spec={"a": "int"}, transforms=None, orient=True, check=True, jpeg="tile",
+        fields=("a",), rename={"a": "b"}, spec={"a": "int"}, transforms=None, exif_rotate=True, check=True, jpeg="tile",
         keys=False, seek=True,
     )  # fmt: skip
     assert (options.shuffle, options.seed) == ("blocks", 3)

@@ -164,7 +164,7 @@ class TestBytes:
         data = stream.getvalue()
         with Image.open(io.BytesIO(data)) as image:
             upright = np.asarray(ImageOps.exif_transpose(image))
-        bushel.pack([{"image": data}], tmp_path / "x.tar", spec={"image": suffix}, orient=True)
+        bushel.pack([{"image": data}], tmp_path / "x.tar", spec={"image": suffix}, exif_rotate=True)
         [stored] = opened(tmp_path / "x.tar").read([0], decode=False)
         with Image.open(io.BytesIO(stored["image"])) as image:
             assert image.format == kind
@@ -185,7 +185,7 @@ class TestBytes:
             tmp_path / "x.tar",
             spec={"frames": "png[]"},
             transforms=[inverted],
-            orient=True,
+            exif_rotate=True,
         )
         turned, straight = opened(tmp_path / "x.tar")[0]["frames"]
         np.testing.assert_array_equal(turned, np.rot90(inverted(picture(0)), -1))
@@ -193,10 +193,10 @@ class TestBytes:
 
     def test_a_header_that_cannot_be_read_is_an_error_of_its_item(self, tmp_path: Path) -> None:
         items = [{"image": jpeg(0)}, {"image": jpeg(1)[:20]}]
-        done = bushel.pack(items, tmp_path / "x.tar", spec={"image": "jpg"}, orient=True, max_errors=1)
+        done = bushel.pack(items, tmp_path / "x.tar", spec={"image": "jpg"}, exif_rotate=True, max_errors=1)
         assert (done.samples, done.errors) == (1, 1)
-        with pytest.raises(SpecError, match="orient=True needs an image field"):
-            bushel.pack([{"x": 1}], tmp_path / "y.tar", orient=True)
+        with pytest.raises(SpecError, match="exif_rotate=True needs an image field"):
+            bushel.pack([{"x": 1}], tmp_path / "y.tar", exif_rotate=True)
 
     def test_transforms_without_images(self, tmp_path: Path) -> None:
         with pytest.raises(SpecError, match="the dataset has no image field"):
@@ -255,7 +255,7 @@ class TestPixels:
         stream = io.BytesIO()
         Image.fromarray(picture(0)).save(stream, "PNG", exif=exif)
         image = Image.open(stream)
-        bushel.pack([{"image": image}], tmp_path / "a.tar", transforms=inverted, orient=True)
+        bushel.pack([{"image": image}], tmp_path / "a.tar", transforms=inverted, exif_rotate=True)
         np.testing.assert_array_equal(opened(tmp_path / "a.tar")[0]["image"], np.rot90(inverted(picture(0)), -1))
 
 
@@ -457,7 +457,7 @@ def test_labels_that_an_older_version_stored_beside_the_dataset_are_extended(tmp
     (tmp_path / "out.label2idx.json").write_text('{"class1": 7, "other": 0}')
     bushel.pack(image_folder(tmp_path / "photos", 3), tmp_path / "out", container="bag", mode="append")
     dataset = opened(tmp_path / "out")
-    assert [sample["label"] for sample in dataset.fields(["label"])] == [7, 8, 7, 9]
+    assert [sample["label"] for sample in dataset.select_fields(["label"])] == [7, 8, 7, 9]
     assert dataset.labels == {"label": ("other", *[""] * 6, "class1", "class0", "class2")}
     (tmp_path / "old.label2idx.json").write_text('{"a": "b"}')
     with bushel.Writer(tmp_path / "old", {"image": "jpg", "label": "int"}, container="bag") as writer:

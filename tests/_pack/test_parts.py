@@ -188,7 +188,7 @@ class TestDataset:
         os.rename(tmp_path / "out/part-00001", tmp_path / "away")
         with pytest.raises(FormatError, match="part-00001/.* listed in the manifest, but missing"):
             bushel.open(tmp_path / "out")
-        assert len(bushel.open(tmp_path / "out", partial=True)) == 6
+        assert len(bushel.open(tmp_path / "out", allow_incomplete=True)) == 6
 
     def test_more_parts_than_samples(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(2), tmp_path / "out", container="tar", parts=5)

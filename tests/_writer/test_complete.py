@@ -93,7 +93,7 @@ def test_the_manifest_says_so_from_the_first_shard_on(tmp_path: Path, container:
         writer.append(sample)
         if number >= 3:
             assert json.loads((out / ".bushel/manifest.json").read_bytes())["complete"] is False
-            assert bushel.open(out, partial=True).info.expected == 20
+            assert bushel.open(out, allow_incomplete=True).info.expected == 20
     writer.close()
     assert bushel.open(out).info.complete
 
@@ -159,7 +159,7 @@ def test_indexing_does_not_make_it_complete(tmp_path: Path) -> None:
         writer.append({"x": number})
     writer.suspend()
     assert bushel.index(tmp_path / "out").info.expected == 9
-    assert not bushel.open(tmp_path / "out", partial=True).info.complete
+    assert not bushel.open(tmp_path / "out", allow_incomplete=True).info.complete
     with pytest.warns(bushel.IncompleteWarning, match="4 of 9"):
         bushel.open(str(tmp_path / "out/*.tar"))
 

@@ -115,7 +115,7 @@ def test_shards_that_are_partly_published_hide_no_others(
             continue
         kinds = [problem.kind for problem in bushel.verify(folder).problems]
         assert kinds == ["incomplete", "unfinished"]
-        assert len(bushel.open(folder, partial=True)) == 4 * shards
+        assert len(bushel.open(folder, allow_incomplete=True)) == 4 * shards
     assert steps > 5
 
 

@@ -44,7 +44,7 @@ def test_a_writer_with_samples(tmp_path: Path, caplog: pytest.LogCaptureFixture,
     del writer
     [message] = messages(caplog)
     assert message == f"{path}: a Writer was not closed, {said}. Use it in a `with` statement, or call close()"
-    assert not path.exists() or len(bushel.open(path, partial=True)) == 1
+    assert not path.exists() or len(bushel.open(path, allow_incomplete=True)) == 1
 
 
 def test_other_writers_are_silent(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:

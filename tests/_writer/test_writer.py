@@ -241,7 +241,7 @@ def test_bytes_are_stored_as_they_are(tmp_path: Path) -> None:
             writer.append({"a": value, "b": b"\xff\xd8 not decoded"})
     dataset = opened(tmp_path / "ds")
     assert [s["a"] for s in dataset.read(range(3), ["a"], decode=False)] == [b'{ "x":  1 }', b"[2]", b" 3 "]
-    assert [s["a"] for s in dataset.fields(["a"])] == [{"x": 1}, [2], 3]
+    assert [s["a"] for s in dataset.select_fields(["a"])] == [{"x": 1}, [2], 3]
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -265,7 +265,7 @@ def test_an_exception_leaves_a_write_that_can_be_resumed(tmp_path: Path, contain
 
     with pytest.raises(KeyboardInterrupt):
         interrupted()
-    assert contents(path, partial=True) == expected(4)
+    assert contents(path, allow_incomplete=True) == expected(4)
     with pytest.raises(FileExistsError, match="unfinished"):
         bushel.Writer(path, SPEC, container=container, mode="append")
     with bushel.Writer(path, SPEC, container=container, mode="resume", shard_samples=4) as writer:
@@ -372,7 +372,7 @@ def test_an_unfinished_shard_is_thrown_away(tmp_path: Path) -> None:
         writer.append(sample(number), key=f"k{number}")
     writer.discard()
     writer.close()
-    assert len(opened(tmp_path / "out", partial=True)) == 2
+    assert len(opened(tmp_path / "out", allow_incomplete=True)) == 2
     assert not (tmp_path / "out/.bushel/staging").exists()
     with pytest.raises(ValueError, match="closed"):
         writer.append(sample(3), key="k3")

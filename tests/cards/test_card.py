@@ -33,7 +33,7 @@ def rows(card: str, section: str) -> list[list[str]]:
 def test_what_it_says(tmp_path: Path) -> None:
     path = write(tmp_path / "pets")
     bushel.remove(path, positions=[0], reason="opt-out | <b>")
-    bushel.open(path).where("label == 'dog'").save("dogs")
+    bushel.open(path).where("label == 'dog'").save_view("dogs")
     front, card = parts(
         bushel.card(
             path, title="Cats: dogs", description="Pets.", license="CC-BY-4.0", url="https://a.org", creators=["A"]

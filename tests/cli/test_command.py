@@ -86,7 +86,10 @@ def test_a_wrong_value_of_a_group_is_refused() -> None:
     [
         ({"images": ImageOptions(), "videos": VideoOptions(), "reading": SourceOptions()}, []),
         ({"images": ImageOptions(center_crop=True, inter_method=0)}, ["--center-crop", "--inter-method"]),
-        ({"videos": VideoOptions(stride=2), "orient": True, "jpeg": None, "check": False}, ["--stride", "--orient"]),
+        (
+            {"videos": VideoOptions(stride=2), "exif_rotate": True, "jpeg": None, "check": False},
+            ["--stride", "--exif-rotate"],
+        ),
     ],
 )
 def test_given_options(groups: dict[str, Any], options: list[str]) -> None:

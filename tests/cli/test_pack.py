@@ -102,7 +102,7 @@ def test_photos_are_turned(tmp_path: Path) -> None:
     with Image.open(photo) as image:
         pixels = np.asarray(image)
         image.save(photo, exif=exif, quality=95)
-    run("pack", tmp_path / "photos", tmp_path / "turned.tar", "--orient")
+    run("pack", tmp_path / "photos", tmp_path / "turned.tar", "--exif-rotate")
     run("pack", tmp_path / "photos", tmp_path / "as_it_is.tar")
     height, width, _ = pixels.shape
     assert opened(tmp_path / "turned.tar")[0]["image"].shape == (width, height, 3)
@@ -143,8 +143,8 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
         (["--kind", "list", "--exts", ".png"], "it is for images, files, videos"),
         (["--kind", "kinetics"], "needs --root, the folder of its videos"),
         (["--kind", "videos", "--color", "0"], "frames of videos take only"),
-        (["--kind", "videos", "--orient"], "frames of videos take only"),
-        (["--kind", "files", "--orient"], "needs an image field, but the fields are data"),
+        (["--kind", "videos", "--exif-rotate"], "frames of videos take only"),
+        (["--kind", "files", "--exif-rotate"], "needs an image field, but the fields are data"),
         (["--no-keys", "--replace-dots", "_"], "--no-keys leaves the keys out"),
         (["--kind", "videos", "--clip", "--resize", "4"], "the option has no effect with --clip"),
         (["--kind", "files", "--resize", "4"], "no image field: its fields are data"),

@@ -97,7 +97,7 @@ def test_ctrl_c_leaves_nothing_broken_and_resume_completes_it(tmp_path: Path, co
     assert "Traceback" not in error
     report = bushel.verify(tmp_path / "out")
     assert [problem.kind for problem in report.problems] in (["incomplete"], ["incomplete", "unfinished"])
-    kept = len(reading(tmp_path / "out", partial=True))
+    kept = len(reading(tmp_path / "out", allow_incomplete=True))
     assert 0 < kept < 300
     again = bushel_command(
         *("convert", tmp_path / "in", tmp_path / "out", "-c", container, "--shard-samples", 40, "--resume")

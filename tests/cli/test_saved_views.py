@@ -13,7 +13,7 @@ import bushel
 def test_convert_takes_a_view(tmp_path: Path) -> None:
     data = write(tmp_path / "data")
     with bushel.open(data) as dataset:
-        dataset[[3, 1]].save("two")
+        dataset[[3, 1]].save_view("two")
     run("convert", data, tmp_path / "out", "-c", "tar", "--fields", "label", "--view", "two")
     with bushel.open(tmp_path / "out") as found:
         assert [found[number]["label"] for number in range(len(found))] == [0, 1]

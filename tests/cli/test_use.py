@@ -60,7 +60,7 @@ def test_parts_open_as_one(tmp_path: Path) -> None:
     os.rename(tmp_path / "out/part-00001", tmp_path / "away")
     with pytest.raises(bushel.FormatError, match="part-00001/.* listed in the manifest, but missing"):
         bushel.open(tmp_path / "out")
-    assert len(bushel.open(tmp_path / "out", partial=True)) == 7
+    assert len(bushel.open(tmp_path / "out", allow_incomplete=True)) == 7
     assert [problem.kind for problem in bushel.verify(tmp_path / "out").problems] == ["missing"]
 
 

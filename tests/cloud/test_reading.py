@@ -204,7 +204,7 @@ def test_golden_datasets(bucket: ObjectPath, golden: Path) -> None:
     compared = 0
     for folder in sorted({path.parent for path in golden.glob("*/*/**/*") if path.is_file()}):
         try:
-            local = opened(folder, index="memory", pickle=True, verify=False, damaged="raise")
+            local = opened(folder, index="memory", pickle=True, verify=False, on_damage="raise")
         except (bushel.BushelError, OSError):
             continue
         name = str(folder.relative_to(golden))

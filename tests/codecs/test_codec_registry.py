@@ -59,7 +59,7 @@ def test_same_codec_each_time() -> None:
         ("zzzzzzzzz", "known codecs: array, audio, avif"),
         ("", "unknown codec ''"),
         ("utf8(3)", "takes no parameters: write 'utf8'"),
-        ("png(3)", "takes no parameters but 'orient' and 'tolerant': write 'png'"),
+        ("png(3)", "takes no parameters but 'exif_rotate' and 'allow_truncated': write 'png'"),
         ("int(0)", "number of bytes"),
         ("int(x)", "number of bytes"),
         ("array(object)", "is not a dtype"),

@@ -32,7 +32,7 @@ def saved(image: Image.Image, **options: Any) -> bytes:
 
 def by_pillow(data: bytes) -> npt.NDArray[Any]:
     """Decode without the kernel: with an orientation to apply, Pillow decodes."""
-    found: npt.NDArray[Any] = get_codec("png(orient)").decode(data)
+    found: npt.NDArray[Any] = get_codec("png(exif_rotate)").decode(data)
     return found
 
 

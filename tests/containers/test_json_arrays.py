@@ -22,7 +22,7 @@ ROWS = st.lists(st.dictionaries(st.sampled_from(["aa", 'b"', "\\]"]), VALUES, ma
 
 def read(path: Path) -> list[dict[str, Any]]:
     """Return the samples without keys and without missing values."""
-    dataset = bushel.open(path, index="memory", damaged="raise")
+    dataset = bushel.open(path, index="memory", on_damage="raise")
     return [{name: value for name, value in sample.items() if name != "__key__"} for sample in dataset]
 
 

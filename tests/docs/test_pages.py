@@ -176,7 +176,7 @@ def test_loading(tmp_path: Path) -> None:
     assert sum(len(batch["label"]) for batch in names["loader"]) == 4
     run(page, mixture, names)
     assert 0 < len(next(iter(names["loader"]))["label"]) <= 7
-    texts = bushel.open("masks.tar").fields(["text"])
+    texts = bushel.open("masks.tar").select_fields(["text"])
     names |= {"web": texts, "code": texts, "strip_comments": str.strip}
     run(page, scheduled, names)
     assert bushel.Loader(names["mixture"], 4).peek()["__source__"] == ["web"] * 4

@@ -74,7 +74,7 @@ def test_cards() -> None:
 
 def test_views() -> None:
     assert run_whole("docs/views.md") == 2
-    assert bushel.views("train") == []
+    assert bushel.list_views("train") == []
 
 
 def test_codecs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -105,14 +105,14 @@ class Stops:
             kinds = {problem.kind for problem in problems}
             assert kinds <= _STATES, f"verify says: {problems}"
         try:
-            found = len(bushel.open(path, partial=True))
+            found = len(bushel.open(path, allow_incomplete=True))
         except (bushel.FormatError, FileNotFoundError) as error:
             _check_says_so(error, path)
             return
         most = max(
             len(json.loads(self._base.joinpath(f"{name}.samples").read_text())[0]) for name in ("before", "whole")
         )
-        assert found <= most, f"partial=True opens {found} samples"
+        assert found <= most, f"allow_incomplete=True opens {found} samples"
 
 
 def _check_says_so(error: Exception, path: Path) -> None:

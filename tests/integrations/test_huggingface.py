@@ -47,7 +47,7 @@ def test_the_second_call_reads_the_cache(tmp_path: Path) -> None:
 
 
 def test_a_stream_can_be_split_between_ranks_and_resumed(tmp_path: Path) -> None:
-    ds = write(tmp_path / "train", 130).fields(["label"])
+    ds = write(tmp_path / "train", 130).select_fields(["label"])
     stream = bushel.to_hf(ds, streaming=True)
     assert stream.num_shards == 2
     keys = [row["__key__"] for row in stream]
@@ -88,7 +88,7 @@ def test_from_images_in_files_and_missing_values(tmp_path: Path) -> None:
 
 
 def test_a_streaming_dataset_is_packed_in_order(tmp_path: Path) -> None:
-    ds = write(tmp_path / "train").fields(["image", "caption"])
+    ds = write(tmp_path / "train").select_fields(["image", "caption"])
     stream = bushel.to_hf(ds, streaming=True).map(lambda row: {**row, "caption": row["caption"].upper()})
     bushel.pack(bushel.from_hf(stream), tmp_path / "out", container="tar")
     assert bushel.open(tmp_path / "out")["k3"]["caption"] == "PHOTO 3"
@@ -140,7 +140,7 @@ def test_sounds_are_audio(tmp_path: Path) -> None:
 
 def test_sounds_come_back(tmp_path: Path) -> None:
     pytest.importorskip("av")
-    found = bushel.to_hf(sounds(tmp_path / "sounds").fields(["audio", "label"]))
+    found = bushel.to_hf(sounds(tmp_path / "sounds").select_fields(["audio", "label"]))
     source = bushel.from_hf(found, spec={"audio": "mp3", "label": "int"})
     bushel.pack(source, tmp_path / "back", container="tar")
     back = bushel.open(tmp_path / "back")

@@ -19,7 +19,7 @@ def keys(batches: Any) -> list[str]:
 
 
 def options(ds: bushel.Dataset) -> dict[str, Any]:
-    return {"dataset": ds.fields(["label"]), "batch_size": 4, "shuffle": True, "seed": 1, "threads": 1}
+    return {"dataset": ds.select_fields(["label"]), "batch_size": 4, "shuffle": True, "seed": 1, "threads": 1}
 
 
 def test_a_data_loader_gives_the_same_batches(tmp_path: Path) -> None:

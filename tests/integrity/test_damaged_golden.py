@@ -243,7 +243,7 @@ def test_what_can_be_read_without_an_index(golden: Path, case: dict[str, Any]) -
         assert warned
     if warned:
         with pytest.raises(FormatError):
-            bushel.open(damaged / case["open"], index="memory", damaged="raise")
+            bushel.open(damaged / case["open"], index="memory", on_damage="raise")
 
 
 def opened(path: Path) -> tuple[bushel.Dataset, list[str]]:

@@ -24,7 +24,7 @@ SEEDS = int(os.environ.get("DAMAGE_SEEDS", "12"))
 
 def contents(path: Path, spec: Any) -> list[tuple[str, Any]]:
     dataset = bushel.open(path, index="memory", spec=spec)
-    dataset = dataset.fields([name for name in dataset.spec if spec is None or name in spec])
+    dataset = dataset.select_fields([name for name in dataset.spec if spec is None or name in spec])
     return [(one.pop("__key__"), one) for one in dataset.read(range(len(dataset)), decode=False)]
 
 

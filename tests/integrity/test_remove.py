@@ -134,9 +134,9 @@ def of_arrow(path: Path) -> list[int]:
 
 
 def of_join(path: Path) -> list[int]:
-    other = bushel.open(write(path.parent / "other")).fields(["data"])
-    both = bushel.join(bushel.open(path).fields(["label"]), other, on="key")
-    swapped = bushel.join(other, bushel.open(path).fields(["label"]), on="key")
+    other = bushel.open(write(path.parent / "other")).select_fields(["data"])
+    both = bushel.join(bushel.open(path).select_fields(["label"]), other, on="key")
+    swapped = bushel.join(other, bushel.open(path).select_fields(["label"]), on="key")
     assert list(swapped.keys) == list(both.keys)
     return [sample["label"] for sample in both]
 
@@ -147,7 +147,7 @@ def of_merge(path: Path) -> list[int]:
 
 
 def of_saved_view(path: Path) -> list[int]:
-    bushel.open(path).where("label >= 0").save("all")
+    bushel.open(path).where("label >= 0").save_view("all")
     return [s["label"] for s in bushel.open(path, view="all")]
 
 
@@ -196,12 +196,12 @@ def test_nothing_lies_beside_the_folders_of_bags(tmp_path: Path) -> None:
     """Granular takes all beside them for a bag."""
     path = write(tmp_path / "data", "bag")
     bushel.remove(path, keys=keys(GONE[:2]), reason="opt-out")
-    bushel.open(path).where("label > 5").save("some")
+    bushel.open(path).where("label > 5").save_view("some")
     bushel.erase(path)
     bushel.remove(path, keys=keys([12]), reason="later")
     assert {each.name for each in path.iterdir()} == {"000000", "000001", "000002", "000003"}
     assert {"removed.safetensors", "views"} < {each.name for each in (path / "000000/.bushel").iterdir()}
-    assert [view.name for view in bushel.views(path)] == ["some"]
+    assert [view.name for view in bushel.list_views(path)] == ["some"]
     assert len(bushel.open(path / "000002")) == 5
     assert [(call.samples, call.missing) for call in bushel.removals(path)] == [(0, 2), (1, 0)]
 

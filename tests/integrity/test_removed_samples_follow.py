@@ -102,7 +102,9 @@ def write_more(path: Path, samples: list[tuple[str, int]], **options: Any) -> No
 
 @pytest.mark.parametrize("change", CHANGES)
 def test_files_that_change(change: str, path: Path) -> None:
-    before = {sample["__key__"]: sample["label"] for sample in bushel.open(path, partial=True)} if change else {}
+    before = (
+        {sample["__key__"]: sample["label"] for sample in bushel.open(path, allow_incomplete=True)} if change else {}
+    )
     CHANGES[change](path)
     for dataset in (bushel.open(path), bushel.open(path, index="memory")):
         found = {sample["__key__"]: _label(sample) for sample in dataset}
@@ -254,14 +256,16 @@ def test_windows_joins_and_mixtures(tmp_path: Path) -> None:
     with bushel.Writer(path, {"frames": "bytes[]", "label": "int"}, container="bag", sync=False) as writer:
         for number in range(6):
             writer.append({"frames": [b"%d%d" % (number, n) for n in range(4)], "label": number}, key=f"c{number}")
-    bushel.open(path).where("label > 1").save("some")
+    bushel.open(path).where("label > 1").save_view("some")
     bushel.remove(path, keys=["c0", "c3"], reason="opt-out")
     dataset = bushel.open(path)
     windows = dataset.windows("frames", 2, hop=2)
     assert {window["frames"][0][:1] for window in windows} == {b"1", b"2", b"4", b"5"}
-    assert list(bushel.join(dataset.fields(["label"]), dataset.fields(["frames"]), on="key").keys) == list(dataset.keys)
+    assert list(
+        bushel.join(dataset.select_fields(["label"]), dataset.select_fields(["frames"]), on="key").keys
+    ) == list(dataset.keys)
     with pytest.warns(UserWarning, match="stale"):
-        assert list(bushel.open(path, view="some", stale=True).keys) == ["c2", "c4", "c5"]
+        assert list(bushel.open(path, view="some", allow_stale=True).keys) == ["c2", "c4", "c5"]
     mixture = bushel.mix({"a": dataset, "b": dataset}, weights={"a": 1, "b": 1})
     assert not {"c0", "c3"} & {key for batch in bushel.Loader(mixture, 2) for key in batch["__key__"]}
     restore_all(path)

@@ -98,7 +98,7 @@ def test_without_bushels_index_the_framing_tells(tmp_path: Path, container: str)
     done = bushel.repair(source, tmp_path / "out")
     assert done.samples == 4
     assert not done.ok
-    fixed = bushel.open(tmp_path / "out", spec=spec).fields(list(spec))
+    fixed = bushel.open(tmp_path / "out", spec=spec).select_fields(list(spec))
     assert stored(fixed) == {name: expected[name] for name in map(key, range(4))}
 
 
@@ -299,7 +299,7 @@ def test_a_resumed_repair_gives_keys_that_come_twice_the_same_names(
 
     with pytest.raises(KeyboardInterrupt):
         bushel.repair(data, tmp_path / "out", shard_samples=2, progress=stop)
-    kept = len(bushel.open(tmp_path / "out", partial=True))
+    kept = len(bushel.open(tmp_path / "out", allow_incomplete=True))
     assert 0 < kept < 6
     done = bushel.repair(data, tmp_path / "out", shard_samples=2, mode="resume")
     assert done == whole

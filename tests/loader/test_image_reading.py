@@ -56,26 +56,36 @@ class TestOrientation:
     @pytest.mark.parametrize("orientation", ORIENTATIONS)
     def test_the_codec(self, kind: str, orientation: int) -> None:
         data = turned(orientation, kind)
-        for name in ("image(orient)", "jpg(orient)", "jpg(90,444,orient)", "png(orient,tolerant)", "webp(80,orient)"):
+        for name in (
+            "image(exif_rotate)",
+            "jpg(exif_rotate)",
+            "jpg(90,444,exif_rotate)",
+            "png(exif_rotate,allow_truncated)",
+            "webp(80,exif_rotate)",
+        ):
             np.testing.assert_array_equal(get_codec(name).decode(data), upright(data))
 
     def test_without_it_pixels_are_as_stored(self) -> None:
         assert get_codec("jpg").decode(turned(6)).shape == (48, 64, 3)
-        assert get_codec("jpg(orient)").decode(turned(6)).shape == (64, 48, 3)
+        assert get_codec("jpg(exif_rotate)").decode(turned(6)).shape == (64, 48, 3)
 
     def test_writing_is_the_same(self) -> None:
         image = picture(20, 30)
-        assert get_codec("jpg(80,orient)").encode(image) == get_codec("jpg(80)").encode(image)
-        assert get_codec("png(orient)").encode(image) == get_codec("png").encode(image)
+        assert get_codec("jpg(80,exif_rotate)").encode(image) == get_codec("jpg(80)").encode(image)
+        assert get_codec("png(exif_rotate)").encode(image) == get_codec("png").encode(image)
 
-    @pytest.mark.parametrize("name", ["jpg(orient,90)", "png(90)", "jpg(turn)", "webp(orient,80)", "png(orient,x)"])
+    @pytest.mark.parametrize(
+        "name", ["jpg(exif_rotate,90)", "png(90)", "jpg(turn)", "webp(exif_rotate,80)", "png(exif_rotate,x)"]
+    )
     def test_words_come_last(self, name: str) -> None:
         with pytest.raises(SpecError):
             get_codec(name)
 
     def test_what_a_codec_says_of_reading(self) -> None:
         assert image_reading("jpg") == image_reading("jpg(90,444)") == ImageReading()
-        assert image_reading("jpg(90,tolerant,orient)") == ImageReading(orient=True, tolerant=True)
+        assert image_reading("jpg(90,allow_truncated,exif_rotate)") == ImageReading(
+            exif_rotate=True, allow_truncated=True
+        )
 
     @pytest.mark.parametrize("kind", FORMATS)
     def test_the_loader_turns_what_it_decodes_whole(self, tmp_path: Path, kind: str) -> None:
@@ -83,7 +93,7 @@ class TestOrientation:
         dataset = stored(tmp_path / "x", datas)
         functions = [Lambda(np.transpose)]
         for transforms in ({}, {"image": functions}):
-            loader = Loader(dataset, None, orient=True, transforms=transforms)
+            loader = Loader(dataset, None, exif_rotate=True, transforms=transforms)
             for sample, data in zip(samples(loader), datas, strict=True):
                 expected = upright(data)
                 np.testing.assert_array_equal(sample["image"], np.transpose(expected) if transforms else expected)
@@ -95,10 +105,10 @@ class TestOrientation:
     @pytest.mark.parametrize("by", ["loader", "codec"])
     def test_the_loader_crops_what_is_upright(self, tmp_path: Path, kind: str, by: str) -> None:
         datas = [turned(orientation, kind) for orientation in ORIENTATIONS]
-        dataset = stored(tmp_path / "x", datas, "image(orient)" if by == "codec" else "image")
+        dataset = stored(tmp_path / "x", datas, "image(exif_rotate)" if by == "codec" else "image")
         crop: list[Any] = [CenterCrop((40, 30))]
         loader = Loader(
-            dataset, 8, orient=by == "loader", transforms={"image": crop, "frames": [EachFrame(crop)]}, threads=1
+            dataset, 8, exif_rotate=by == "loader", transforms={"image": crop, "frames": [EachFrame(crop)]}, threads=1
         )
         [batch] = loader
         for found, data in zip(batch["image"], datas, strict=True):
@@ -109,27 +119,27 @@ class TestOrientation:
     def test_fused_and_unfused_draw_the_same_crop(self, tmp_path: Path) -> None:
         dataset = stored(tmp_path / "x", [turned(orientation) for orientation in ORIENTATIONS])
         steps: list[Any] = [RandomResizedCrop(24)]
-        options: dict[str, Any] = {"orient": True, "seed": 3, "fields": ["image"], "reducing_gap": None}
+        options: dict[str, Any] = {"exif_rotate": True, "seed": 3, "fields": ["image"], "reducing_gap": None}
         [fused] = Loader(dataset, 8, transforms={"image": steps}, **options)
         [unfused] = Loader(dataset, 8, transforms={"image": [Lambda(np.array), *steps]}, **options)
         assert np.abs(fused["image"].astype(int) - unfused["image"]).max() <= 1
 
     def test_samples_codecs_and_views(self, tmp_path: Path) -> None:
         data = turned(8)
-        dataset = stored(tmp_path / "x", [data], "jpg(orient)")
+        dataset = stored(tmp_path / "x", [data], "jpg(exif_rotate)")
         np.testing.assert_array_equal(dataset[0]["image"], upright(data))
         assert bytes(dataset.read([0], decode=False)[0]["image"]) == data
         plain = stored(tmp_path / "y", [data])
-        np.testing.assert_array_equal(MapView(plain, orient=True)[0]["image"], upright(data))
+        np.testing.assert_array_equal(MapView(plain, exif_rotate=True)[0]["image"], upright(data))
 
     def test_worker_processes(self, tmp_path: Path) -> None:
         datas = [turned(orientation) for orientation in ORIENTATIONS]
         dataset = stored(tmp_path / "x", datas)
         loader = Loader(
-            dataset, 8, orient=True, processes=1, fields=["image"], transforms={"image": [Resize((20, 20))]}
+            dataset, 8, exif_rotate=True, processes=1, fields=["image"], transforms={"image": [Resize((20, 20))]}
         )
         [batch] = loader
-        [expected] = Loader(dataset, 8, orient=True, fields=["image"], transforms={"image": [Resize((20, 20))]})
+        [expected] = Loader(dataset, 8, exif_rotate=True, fields=["image"], transforms={"image": [Resize((20, 20))]})
         np.testing.assert_array_equal(batch["image"], expected["image"])
 
     def test_streams_by_their_codecs(self, tmp_path: Path) -> None:
@@ -138,7 +148,7 @@ class TestOrientation:
             for data in datas:
                 writer.append({"jpg": data})
         for transforms in ({}, {"jpg": [CenterCrop(20)]}):
-            stream = StreamDataset(str(tmp_path / "x.tar"), spec={"jpg": "jpg(orient)"})
+            stream = StreamDataset(str(tmp_path / "x.tar"), spec={"jpg": "jpg(exif_rotate)"})
             for batch, data in zip(StreamLoader(stream, 1, buffer=0, transforms=transforms), datas, strict=True):
                 expected = CenterCrop(20)(upright(data)) if transforms else upright(data)
                 np.testing.assert_array_equal(batch["jpg"][0], expected)
@@ -153,7 +163,7 @@ class TestDamage:
     def test_the_codec(self, cut: bytes) -> None:
         with pytest.raises(CodecError):
             get_codec("jpg").decode(cut)
-        found = get_codec("jpg(tolerant)").decode(cut)
+        found = get_codec("jpg(allow_truncated)").decode(cut)
         np.testing.assert_array_equal(found[:8], upright(turned(1))[:8])
         assert (found[-8:] != upright(turned(1))[-8:]).any()
 
@@ -163,7 +173,7 @@ class TestDamage:
         options: dict[str, Any] = {"fields": ["image"], "transforms": transforms}
         with pytest.raises(CodecError, match="k1"):
             list(Loader(dataset, 2, **options))
-        loader = Loader(dataset, 2, tolerant=True, **options)
+        loader = Loader(dataset, 2, allow_truncated=True, **options)
         [batch] = loader
         assert not loader.errors
         np.testing.assert_array_equal(batch["image"][0][:8], batch["image"][1][:8])
@@ -171,7 +181,7 @@ class TestDamage:
 
     def test_other_bytes_than_an_image_are_an_error_even_so(self, tmp_path: Path) -> None:
         dataset = stored(tmp_path / "x", [turned(1), b"\xff\xd8 no image"])
-        loader = Loader(dataset, 2, tolerant=True, orient=True, on_error="skip")
+        loader = Loader(dataset, 2, allow_truncated=True, exif_rotate=True, on_error="skip")
         [batch] = loader
         assert batch["label"].tolist() == [0]
         [bad] = loader.errors
@@ -179,5 +189,5 @@ class TestDamage:
 
     def test_stored_bytes_stay_as_they_are(self, tmp_path: Path, cut: bytes) -> None:
         dataset = stored(tmp_path / "x", [cut])
-        [sample] = Loader(dataset, None, decode=False, orient=True, tolerant=True)
+        [sample] = Loader(dataset, None, decode=False, exif_rotate=True, allow_truncated=True)
         assert bytes(sample["image"]) == cut

@@ -22,7 +22,7 @@ def ds(tmp_path_factory: pytest.TempPathFactory) -> bushel.Dataset:
         for number, length in enumerate(LENGTHS):
             own = {} if number % 10 else {"note": "x"}
             writer.append({"label": number, "tokens": np.full(length, number, np.int32), **own}, key=f"k{number}")
-    return bushel.open(root).fields(["label", "tokens"])
+    return bushel.open(root).select_fields(["label", "tokens"])
 
 
 def made(ds: bushel.Dataset, **options: Any) -> bushel.Loader:

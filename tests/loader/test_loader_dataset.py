@@ -37,7 +37,7 @@ def test_every_container_gives_the_same_epochs(tmp_path: Path, container: str) -
 
 def test_views_are_loaded_and_have_a_fingerprint_of_their_own(tmp_path: Path) -> None:
     dataset = write(tmp_path / "data", "tar")
-    view = dataset[10:20].fields(["label"])
+    view = dataset[10:20].select_fields(["label"])
     loader = Loader(view, 4, threads=2)
     assert [batch["label"].tolist() for batch in loader] == [[10, 11, 12, 13], [14, 15, 16, 17], [18, 19]]
     with pytest.raises(bushel.StateError, match="another dataset"):

@@ -71,7 +71,7 @@ def test_probabilities(share: Any) -> None:
 )
 def test_a_class_instead_of_a_transform(photos: bushel.Dataset, given: Any, where: str) -> None:
     with pytest.raises(TypeError, match=rf"{where} has the class .*RandomHorizontalFlip: make a transform of it"):
-        bushel.Loader(photos.fields(["image", "n"]), 2, transforms=given)
+        bushel.Loader(photos.select_fields(["image", "n"]), 2, transforms=given)
 
 
 @pytest.mark.parametrize("outer", [Compose, EachFrame])
@@ -81,11 +81,11 @@ def test_a_class_in_another_transform(outer: Callable[[Any], Any]) -> None:
 
 
 def test_classes_that_are_functions_of_a_value(photos: bushel.Dataset) -> None:
-    loader = bushel.Loader(photos.fields(["n"]), 5, transforms={"n": np.float32})
+    loader = bushel.Loader(photos.select_fields(["n"]), 5, transforms={"n": np.float32})
     assert next(iter(loader))["n"].dtype == np.float32
 
 
-@pytest.mark.parametrize("name", ["drop_last", "decode", "keys", "orient", "tolerant", "pin_memory"])
+@pytest.mark.parametrize("name", ["drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory"])
 def test_a_text_is_no_truth_value(photos: bushel.Dataset, name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}='no': expected True(,| or) False"):
         untyped.Loader(photos, 2, **{name: "no"})
@@ -93,13 +93,15 @@ def test_a_text_is_no_truth_value(photos: bushel.Dataset, name: str) -> None:
 
 @pytest.mark.parametrize("processes", [0, 1])
 def test_drop_last_that_leaves_out_everything(photos: bushel.Dataset, processes: int) -> None:
-    loader = bushel.Loader(photos.fields(["n"]), 8, drop_last=True, processes=processes, threads=1)
+    loader = bushel.Loader(photos.select_fields(["n"]), 8, drop_last=True, processes=processes, threads=1)
     assert len(loader) == 0
     with pytest.warns(UserWarning, match="epoch 0 has no batch: drop_last=True leaves out all samples") as warned:
         assert list(loader) == []
     assert [each.filename for each in warned] == [__file__]
-    assert len(list(bushel.Loader(photos.fields(["n"]), 4, drop_last=True))) == 1
-    assert list(bushel.Loader(photos[:0].fields(["n"]), 4, drop_last=True)) == []  # there is nothing to leave out
+    assert len(list(bushel.Loader(photos.select_fields(["n"]), 4, drop_last=True))) == 1
+    assert (
+        list(bushel.Loader(photos[:0].select_fields(["n"]), 4, drop_last=True)) == []
+    )  # there is nothing to leave out
 
 
 def test_chunks_that_are_longer_than_all_documents(tmp_path: Path) -> None:
@@ -125,7 +127,7 @@ def test_a_text_is_not_mapped(photos: bushel.Dataset) -> None:
 @pytest.mark.parametrize("more", [[], [ToCHW()]])
 def test_normalize_for_other_channels(photos: bushel.Dataset, channels: int, more: list[Any]) -> None:
     normalize = Normalize((0.5,) * channels, (0.5,) * channels)
-    loader = bushel.Loader(photos.fields(["image"]), 2, transforms=[Resize((8, 8)), normalize, *more])
+    loader = bushel.Loader(photos.select_fields(["image"]), 2, transforms=[Resize((8, 8)), normalize, *more])
     with pytest.raises(bushel.CodecError, match="channel"):
         next(iter(loader))
     with pytest.raises(ValueError, match="a mean and a std for each channel"):
@@ -140,7 +142,7 @@ def test_normalize_takes_a_number_for_each_channel(mean: Any, std: Any) -> None:
 
 def test_normalize_of_four_channels(photos: bushel.Dataset) -> None:
     normalize = Normalize((0.5,) * 4, (0.5,) * 4)
-    loader = bushel.Loader(photos.fields(["other"]), 2, transforms=[Resize((8, 8)), normalize])
+    loader = bushel.Loader(photos.select_fields(["other"]), 2, transforms=[Resize((8, 8)), normalize])
     assert next(iter(loader))["other"].shape == (2, 8, 8, 4)
 
 

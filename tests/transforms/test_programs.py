@@ -116,8 +116,8 @@ def test_a_generator_goes_on_after_the_kernel() -> None:
     draws = SampleDraws(3, 1, np.array([7, 8, 9]), random=True)
     program = program_of([RandomResizedCrop(4), RandomHorizontalFlip()])
     assert program is not None
-    first, _ = draws.crops([0, 1, 2], [HEADER] * 3, program, orient=False)
-    again, left = draws.crops([1, 2], [HEADER] * 2, program, orient=False)
+    first, _ = draws.crops([0, 1, 2], [HEADER] * 3, program, exif_rotate=False)
+    again, left = draws.crops([1, 2], [HEADER] * 2, program, exif_rotate=False)
     assert left == []
     for at, sample in enumerate((7, 8, 9)):
         rng = generator(3, 1, sample)
@@ -131,7 +131,7 @@ def test_a_generator_goes_on_after_the_kernel() -> None:
             own.bit_generator.state["state"]["counter"].tolist() == rng.bit_generator.state["state"]["counter"].tolist()
         )
         assert own.random() == rng.random()
-    assert draws.crops([0, 2], [HEADER] * 2, program, orient=False)[1] == [0, 1]
+    assert draws.crops([0, 2], [HEADER] * 2, program, exif_rotate=False)[1] == [0, 1]
     assert SampleDraws(3, 1, np.arange(2), random=False)[0] is None
 
 
@@ -206,7 +206,7 @@ def test_samples_with_a_generator_are_left_to_the_caller() -> None:
     rng = draws[1]
     assert rng is not None
     assert rng.random() == generator(3, 1, 8).random()
-    rows, left = draws.crops([0, 1, 2], [HEADER] * 3, (("random_crop", 3, 2),), orient=False)
+    rows, left = draws.crops([0, 1, 2], [HEADER] * 3, (("random_crop", 3, 2),), exif_rotate=False)
     assert left == [1]
     for at, sample in ((0, 9), (2, 7)):
         geometry = plan_decode([RandomCrop((3, 2))]).geometry(8, 8, generator(3, 1, sample))

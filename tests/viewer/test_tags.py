@@ -74,7 +74,7 @@ def test_exports_open_the_same_samples(tmp_path: Path) -> None:
             ).json()["python"]
             assert len(eval(line)) == count
         line = client.get("/api/0/export?as=python&q=set").json()["python"]
-        assert line.endswith('.select(open("selection.txt", encoding="utf-8").read().splitlines())')
+        assert line.endswith('.select_keys(open("selection.txt", encoding="utf-8").read().splitlines())')
         assert client.get("/api/0/export?as=odd").status_code == 400
         assert client.get("/api/0/export?where=odd+%3D%3D+1").status_code == 404
 
@@ -149,4 +149,4 @@ def test_what_is_listed_is_saved_as_a_view(tmp_path: Path) -> None:
         assert client.post("/api/0/view?name=../x").status_code == 400
     with bushel.open(path, view="odd") as view:
         assert list(view.keys) == ["set/001", "set/003"]
-    assert {view.name: view.made for view in bushel.views(path)}["twos"] == "where label == 2"
+    assert {view.name: view.made for view in bushel.list_views(path)}["twos"] == "where label == 2"

@@ -51,7 +51,7 @@ class ColumnReader(Struct, frozen=True):
 def column_reader(encoder: SampleEncoder) -> ColumnReader | None:
     """Return a reader of the source's columns; None if samples have to be changed, checked or encoded in parallel."""
     source = encoder.source
-    if not isinstance(source, Columnar) or encoder.orient or encoder.check or encoder.rewriting:
+    if not isinstance(source, Columnar) or encoder.exif_rotate or encoder.check or encoder.rewriting:
         return None
     if encoder.steps or encoder.given.keys() != encoder.fields.keys():
         return None

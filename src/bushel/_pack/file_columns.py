@@ -94,7 +94,7 @@ class FileEncoder(Struct, frozen=True):
 def file_encoder(encoder: SampleEncoder) -> FileEncoder | None:
     """Return the encoder of the files of a source; None if some are not stored as they are, or are not local."""
     source = encoder.source
-    if not isinstance(source, FileBacked) or encoder.steps or encoder.orient or encoder.check or encoder.rewriting:
+    if not isinstance(source, FileBacked) or encoder.steps or encoder.exif_rotate or encoder.check or encoder.rewriting:
         return None
     name = source.file_field
     if name is None or encoder.remote or encoder.given.keys() != encoder.fields.keys():

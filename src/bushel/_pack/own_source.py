@@ -68,7 +68,7 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
     if not own:
         return
     opened = {str(each.path(0)) for each in own}
-    later = (str(shard.path(0)) for shard in discover([target], partial=True).shards)
+    later = (str(shard.path(0)) for shard in discover([target], allow_incomplete=True).shards)
     changed = next((path for path in later if os.path.realpath(path) not in map(os.path.realpath, opened)), None)
     for each in own if changed is None else ():
         if not _is_as_opened(each):

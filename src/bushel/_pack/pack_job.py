@@ -122,7 +122,7 @@ def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
         **chosen,
         "spec": prepared.spec,
         "transforms": samples.transforms,
-        "orient": samples.orient,
+        "exif_rotate": samples.exif_rotate,
         "check": samples.check,
         "jpeg": samples.jpeg,
         "keys": samples.keys,

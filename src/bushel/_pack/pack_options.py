@@ -29,7 +29,7 @@ class SampleOptions(Struct, frozen=True, kw_only=True):
     rename: Mapping[str, str]
     spec: Mapping[str, str]
     transforms: Transforms | None
-    orient: bool = False
+    exif_rotate: bool = False
     check: bool = False
     jpeg: Jpeg
     keys: bool | Callable[[str], str] | None

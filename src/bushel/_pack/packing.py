@@ -34,7 +34,7 @@ def pack(
     rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
     transforms: Transforms | None = None,
-    orient: bool = False,
+    exif_rotate: bool = False,
     check: bool = False,
     jpeg: Jpeg = None,
     keys: bool | Callable[[str], str] | None = None,
@@ -80,7 +80,7 @@ def pack(
         transforms: One transform or a list of transforms for the only image field, or a mapping of field names to
             either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if it has a parameter of that name.
             For a sequence field it is called with each element. If the last one returns bytes, they are stored.
-        orient: Rotate and mirror images by their Exif orientation, before the transforms. An image that is not
+        exif_rotate: Rotate and mirror images by their Exif orientation, before the transforms. An image that is not
             upright is encoded again, without Exif; the others keep their bytes.
         check: Decode every image whose bytes are stored unchanged, so that damaged ones count as errors. By default
             only the first bytes of an image are checked.

@@ -156,8 +156,8 @@ def encoder_for(
         SpecError: An option needs an image field.
     """
     wanted = options.samples
-    if wanted.orient and not images:
-        raise SpecError(f"orient=True needs an image field, but the fields are {', '.join(fields)}")
+    if wanted.exif_rotate and not images:
+        raise SpecError(f"exif_rotate=True needs an image field, but the fields are {', '.join(fields)}")
     return SampleEncoder(
         source=source,
         fields=fields,
@@ -165,7 +165,7 @@ def encoder_for(
         codecs=codecs,
         steps={} if wanted.transforms is None else _steps(wanted.transforms, fields),
         seed=options.seed,
-        orient=wanted.orient,
+        exif_rotate=wanted.exif_rotate,
         check=wanted.check,
         rewriting=Rewriting.of(wanted.jpeg, codecs),
         keyed=keyed,

@@ -161,7 +161,9 @@ def _encoder(plans: Sequence[FieldPlan], spec: Spec, options: PackOptions) -> tu
         given={plan.target.name: plan.codec if plan.copied else plan.source.codec for plan in plans},
         images=images,
     )
-    return encoder, frozenset(encoder.steps) | (frozenset(images) if encoder.orient or encoder.check else frozenset())
+    return encoder, frozenset(encoder.steps) | (
+        frozenset(images) if encoder.exif_rotate or encoder.check else frozenset()
+    )
 
 
 def _folders(

@@ -182,7 +182,7 @@ def _of_whole(callback: OnProgress | None, samples: int, size: int, total: int) 
 def _open(source: Any) -> Dataset:
     if isinstance(source, StreamDataset):
         raise UnsupportedError("a stream cannot be split or merged: write it as a dataset first, with bushel.convert")
-    return source if isinstance(source, Dataset) else open_dataset(source, verify=True, damaged="raise")
+    return source if isinstance(source, Dataset) else open_dataset(source, verify=True, on_damage="raise")
 
 
 def _check_name(name: str) -> None:

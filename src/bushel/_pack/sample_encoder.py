@@ -69,7 +69,7 @@ class SampleEncoder(Struct, frozen=True):
         codecs: Field to codec of the bytes that the container stores.
         steps: Field to transforms.
         seed: Seed of the transforms' randomness.
-        orient: Whether to rotate images by their Exif orientation.
+        exif_rotate: Whether to rotate images by their Exif orientation.
         check: Whether to decode images that are stored unchanged, to find damaged ones.
         rewriting: The JPEGs that are rewritten.
         keyed: Whether samples keep their keys.
@@ -82,7 +82,7 @@ class SampleEncoder(Struct, frozen=True):
     codecs: Mapping[str, str]
     steps: Mapping[str, FieldSteps]
     seed: int
-    orient: bool
+    exif_rotate: bool
     check: bool
     rewriting: Rewriting
     keyed: bool
@@ -144,11 +144,11 @@ class SampleEncoder(Struct, frozen=True):
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec = self.codecs[field.name]
         given = isinstance(value, _BYTES)
-        if given and self.orient and (kind := image_kind(value)) and holds_image(codec) and not _is_upright(value):
+        if given and self.exif_rotate and (kind := image_kind(value)) and holds_image(codec) and not _is_upright(value):
             codec = kind if codec == "image" else codec
-            value, given = decode_image(value, ImageReading(orient=True), codec), False
+            value, given = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not given:
-            value = as_pixels(value, orient=self.orient)
+            value = as_pixels(value, exif_rotate=self.exif_rotate)
         if steps := self.steps.get(field.name):
             from bushel.loader.values.generator import generator  # packing without transforms needs nothing of it
 

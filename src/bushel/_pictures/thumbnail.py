@@ -51,10 +51,10 @@ def thumbnail_pixels(data: Buffer, side: int, reading: ImageReading | None = Non
     Raises:
         CodecError: The bytes are not an image, or are damaged.
     """
-    how = ImageReading(orient=True) if reading is None else reading
+    how = ImageReading(exif_rotate=True) if reading is None else reading
     if bytes(data[:2]) != JPEG_START:
         return shrunk(displayable(decode_image(data, how)), side)
-    width, height = image_size(data, orient=how.orient)
+    width, height = image_size(data, exif_rotate=how.exif_rotate)
     target = fitted(width, height, side)
     out = np.empty((1, target[1], target[0], 3), np.uint8)
     geometry = Geometry.whole(width, height).then(ScaleTo(*target))

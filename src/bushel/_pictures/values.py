@@ -32,7 +32,7 @@ def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
         CodecError: The value cannot be decoded, or has no picture.
     """
     if holds_image(codec):
-        return thumbnail_pixels(data, side, replace(image_reading(codec), orient=True))
+        return thumbnail_pixels(data, side, replace(image_reading(codec), exif_rotate=True))
     if holds_sound(codec) and (ranged := get_codec(codec).ranged) is not None:
         sound = np.asarray(ranged.decode(data, slice(0, _FRAMES)))
         if (drawn := array_pixels(sound.mean(axis=1), side)) is None:
@@ -53,7 +53,7 @@ def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
 def value_picture(codec: str, data: Buffer, side: int) -> Picture:
     """Return `value_pixels`, encoded."""
     if holds_image(codec):
-        return image_thumbnail(data, side, replace(image_reading(codec), orient=True))
+        return image_thumbnail(data, side, replace(image_reading(codec), exif_rotate=True))
     return encoded(value_pixels(codec, data, side))
 
 

@@ -48,7 +48,7 @@ def command(
     from bushel._dataset.open.open import open_any
     from bushel.cli.output import print_json, print_text
 
-    dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, damaged="warn")
+    dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, on_damage="warn")
     common: dict[str, Any] = {"threads": training.threads}
     if training.crop is not None:
         common["transforms"] = _crops(training.crop, training.fields or dataset.spec, dataset.spec)

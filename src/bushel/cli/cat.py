@@ -34,7 +34,7 @@ def command(
     files = chosen.files(path)
     try:
         dataset = open_any(
-            files, container=chosen.container, pickle=pickle, allow_commands=allow_commands, damaged="warn"
+            files, container=chosen.container, pickle=pickle, allow_commands=allow_commands, on_damage="warn"
         )
     except FileNotFoundError as error:
         if not isinstance(path, str):

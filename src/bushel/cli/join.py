@@ -88,7 +88,7 @@ def command(
         names=pairs(rename, "--rename"),
     )
     if result.save_view is not None:
-        samples_in(joined, opened[0]).save(result.save_view)
+        samples_in(joined, opened[0]).save_view(result.save_view)
         say(f"saved: bushel.open({first!r}, view={result.save_view!r})", quiet=shown.quiet or shown.as_json)
     if result.keys is not None:
         _write_keys(joined, result.keys)

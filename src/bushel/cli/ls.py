@@ -61,7 +61,7 @@ def command(
     from bushel.cli.describe import listing
     from bushel.cli.output import print_csv, print_json, print_text
 
-    dataset = open_any(chosen.files(path), container=chosen.container, **asdict(trust), damaged="warn")
+    dataset = open_any(chosen.files(path), container=chosen.container, **asdict(trust), on_damage="warn")
     names, as_csv, start, number = listed.names, listed.as_csv, listed.start, listed.number
     places: Any = range(0)
     if listed.where or names or listed.sort or as_csv:

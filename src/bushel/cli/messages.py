@@ -93,7 +93,7 @@ def _show_warning(message: Warning | str, category: type[Warning], *place: Any, 
     if isinstance(message, UntrustedWarning):
         _say(f"warning: {message}".partition(", or with spec=")[0].replace("pickle=True", "--pickle"))
     elif isinstance(message, IncompleteWarning):
-        text = str(message).replace("; open it with partial=True to use it as it is", "")
+        text = str(message).replace("; open it with allow_incomplete=True to use it as it is", "")
         _say("warning: " + _ARGUMENT.sub(_as_option, text))
     else:
         _say(f"warning: {message}")

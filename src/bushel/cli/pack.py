@@ -107,7 +107,7 @@ def command(
                 target,
                 spec=types,
                 transforms=change,
-                orient=images.orient,
+                exif_rotate=images.exif_rotate,
                 check=images.check,
                 **asdict(work.limits),
                 mode=mode,

@@ -35,7 +35,7 @@ _KINDS: Mapping[str, Collection[str]] = {
     "--stride": _WITH_VIDEOS,
     "--clip": _WITH_VIDEOS,
 }
-_OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--orient")
+_OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--exif-rotate")
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--check", "--jpeg")
 
 
@@ -94,7 +94,7 @@ class ImageOptions(Struct, frozen=True):
     inter_method: Annotated[
         int | None, Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
     ] = None
-    orient: Annotated[bool, Option("--orient", help="Rotate images by their Exif orientation.")] = False
+    exif_rotate: Annotated[bool, Option("--exif-rotate", help="Rotate images by their Exif orientation.")] = False
     check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = False
 
     @property

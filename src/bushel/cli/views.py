@@ -17,20 +17,20 @@ def command(
 ) -> None:
     """List the views that are saved beside a dataset, or delete one.
 
-    `ds.save("clean")` saves a view, and `bushel.open(path, view="clean")` opens it. A view is stale if the dataset has
-    changed since.
+    `ds.save_view("clean")` saves a view, and `bushel.open(path, view="clean")` opens it. A view is stale if the
+    dataset has changed since.
 
     Examples:
       bushel views train/
       bushel views train/ --delete clean
     """
     from bushel._dataset.views.views import delete as delete_view
-    from bushel._dataset.views.views import views
+    from bushel._dataset.views.views import list_views
     from bushel.cli.output import columns, print_json, print_text
 
     if delete is not None:
         delete_view(path, delete)
-    found = views(path)
+    found = list_views(path)
     if as_json:
         print_json([asdict(view) for view in found])
         return

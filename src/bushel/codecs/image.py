@@ -40,12 +40,14 @@ _MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 class ImageReading(Struct, frozen=True):
     """Options for decoding images."""
 
-    orient: bool = False  # turn and mirror an image by its Exif orientation; TIFFs are always turned
-    tolerant: bool = False  # decode damaged JPEGs as far as possible; missing parts are grey, or repeat the rows above
+    exif_rotate: bool = False  # turn and mirror an image by its Exif orientation; TIFFs are always turned
+    allow_truncated: bool = (
+        False  # decode damaged JPEGs as far as possible; missing parts are grey, or repeat the rows above
+    )
 
     def __or__(self, other: ImageReading) -> ImageReading:
         """Return the union of the options."""
-        return ImageReading(self.orient or other.orient, self.tolerant or other.tolerant)
+        return ImageReading(self.exif_rotate or other.exif_rotate, self.allow_truncated or other.allow_truncated)
 
 
 class Seekable(Struct, frozen=True, eq=False):
@@ -60,7 +62,7 @@ class Seekable(Struct, frozen=True, eq=False):
     table: Any
 
 
-_WORDS = {"orient": ImageReading(orient=True), "tolerant": ImageReading(tolerant=True)}
+_WORDS = {"exif_rotate": ImageReading(exif_rotate=True), "allow_truncated": ImageReading(allow_truncated=True)}
 
 
 class _Format(Struct, frozen=True):
@@ -102,7 +104,7 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
     limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
     try:
         most = _JPEG_PIXELS if limit is None else limit
-        return decode_jpeg(data, orient=reading.orient, tolerant=reading.tolerant, max_pixels=most)
+        return decode_jpeg(data, orient=reading.exif_rotate, tolerant=reading.allow_truncated, max_pixels=most)
     except JpegError as error:
         raise codec_error(codec, "a complete image (JPEG)", f"{found_bytes(data)}: {error}") from error
 
@@ -133,7 +135,7 @@ def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
     Raises:
         CodecError: As by `decode_image`, but pixels that are not decoded are not checked.
     """
-    if data[:8] == PNG and not reading.orient and (pixels := _decode_png("image", data, rows)) is not None:
+    if data[:8] == PNG and not reading.exif_rotate and (pixels := _decode_png("image", data, rows)) is not None:
         return pixels
     return decode_image(data, reading)
 
@@ -155,7 +157,7 @@ def _without_words(arguments: str) -> tuple[str, ImageReading]:
 def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     if bytes(data[:2]) == JPEG_START:
         return _decode_jpeg(codec, reading, data)
-    if data[:8] == PNG and not reading.orient and (pixels := _decode_png(codec, data)) is not None:
+    if data[:8] == PNG and not reading.exif_rotate and (pixels := _decode_png(codec, data)) is not None:
         return pixels
     from PIL import Image, ImageOps
 
@@ -163,7 +165,7 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
         with open_image(data) as image:
             _check_pixels(codec, image.width * image.height, Image.MAX_IMAGE_PIXELS)
             image.load()
-            if reading.orient:
+            if reading.exif_rotate:
                 ImageOps.exif_transpose(image, in_place=True)
             return _pixels(image)
     except (CodecError, MissingPackageError):
@@ -200,10 +202,10 @@ def _found(data: Buffer, error: Exception) -> str:
     return found if isinstance(error, UnidentifiedImageError) else f"{found} ({error})"
 
 
-def as_pixels(value: Any, *, orient: bool = False) -> Any:
+def as_pixels(value: Any, *, exif_rotate: bool = False) -> Any:
     """Return the pixels of a Pillow image as an array, as decoding its file would; other values unchanged.
 
-    With `orient`, a Pillow image is rotated and mirrored by its Exif orientation.
+    With `exif_rotate`, a Pillow image is rotated and mirrored by its Exif orientation.
     """
     if "PIL.Image" not in sys.modules:  # no Pillow image exists without Pillow's module
         return value
@@ -211,7 +213,7 @@ def as_pixels(value: Any, *, orient: bool = False) -> Any:
 
     if not isinstance(value, Image.Image):
         return value
-    return _pixels(ImageOps.exif_transpose(value) if orient else value)
+    return _pixels(ImageOps.exif_transpose(value) if exif_rotate else value)
 
 
 def _check(codec: str, target: _Format, value: Any) -> Array:
@@ -269,7 +271,8 @@ def _fixed(target: _Format) -> Factory:
         rest, reading = _without_words(arguments)
         if rest:
             raise SpecError(
-                f"codec {name!r} takes no parameters but 'orient' and 'tolerant': write {name.partition('(')[0]!r}"
+                f"codec {name!r} takes no parameters but 'exif_rotate' and 'allow_truncated': "
+                f"write {name.partition('(')[0]!r}"
             )
         return _codec(name, target, reading)
 

@@ -89,7 +89,7 @@ class ArrowStream:
     def __init__(self, dataset: Dataset, fields: Sequence[str] | None = None, *, batch_samples: int = 256) -> None:
         if batch_samples < 1:
             raise ValueError(f"batch_samples={batch_samples}: expected 1 or more")
-        self._dataset = dataset if fields is None else dataset.fields(fields)
+        self._dataset = dataset if fields is None else dataset.select_fields(fields)
         self._batch_samples = batch_samples
         self._fields = parse_spec(self._dataset.spec)
         columns = [pa.field(name, arrow_type(field)) for name, field in self._fields.items()]

@@ -213,7 +213,7 @@ def _feature(field: Field, example: Any) -> Any:
     if getattr(example, "dtype", None) is None:
         raise SpecError(
             f"field {field.name!r} has the type {field.type!r}, which Hugging Face datasets cannot hold; leave it out: "
-            f"to_hf(ds.fields([...]))"
+            f"to_hf(ds.select_fields([...]))"
         )
     feature = datasets.Value(str(example.dtype))
     for _ in range(example.ndim):

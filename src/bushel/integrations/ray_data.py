@@ -52,7 +52,7 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
         batch_samples: int = 256,
     ) -> None:
         super().__init__()
-        self._dataset = dataset if fields is None else dataset.fields(fields)
+        self._dataset = dataset if fields is None else dataset.select_fields(fields)
         self._decode, self._batch_samples = decode, batch_samples
 
     def get_name(self) -> str:

@@ -63,7 +63,7 @@ class Diff:
             changed.
 
     Examples:
-        >>> found = bushel.diff(ds, ds.fields(["label"]))
+        >>> found = bushel.diff(ds, ds.select_fields(["label"]))
         >>> found.by, found.removed_fields, found.same
         ('key', {'image': 'jpg'}, False)
     """

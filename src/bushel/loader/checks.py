@@ -52,7 +52,7 @@ def check_shared(options: BatchOptions) -> None:
         check_count("threads", options.threads)
     if options.prefetch is not None:
         check_count("prefetch", options.prefetch, least=1, instead=" batches")
-    flags = ("drop_last", "decode", "keys", "orient", "tolerant", "pin_memory")
+    flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")
     given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
     if given.get("decode") == "device":
         del given["decode"]

@@ -86,10 +86,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         share: With `decode="device"`: the share of these images that the device decodes; `"tuned"` to keep device
             and CPU equally busy. A number sends the same samples to the device in every run.
         keys: Whether batches and samples have their keys under `__key__`. Small records load faster without keys.
-        orient: Whether to rotate and mirror images by their Exif orientation, before any transform. A codec such
-            as `jpg(orient)` does the same for its field.
-        tolerant: Whether to decode damaged JPEGs as far as possible instead of counting them as bad samples. A codec
-            such as `jpg(tolerant)` does the same for its field.
+        exif_rotate: Whether to rotate and mirror images by their Exif orientation, before any transform. A codec such
+            as `jpg(exif_rotate)` does the same for its field.
+        allow_truncated: Whether to decode damaged JPEGs as far as possible instead of counting them as bad samples. A
+            codec such as `jpg(allow_truncated)` does the same for its field.
         exclude: Samples to leave out because they are known to be bad: keys, entries of `errors`, or the path of a
             list that `write_errors` wrote. `on_error="replace"` replaces them; otherwise they are skipped.
         seed: Seed of the order and of random transforms, 0 to 2**64 - 1. A mixture and an order object have their own.

@@ -33,8 +33,8 @@ class MapView(MapOptions):
         fields: As for `Loader`.
         seed: Seed of random transforms.
         reducing_gap: As for `Loader`.
-        orient: As for `Loader`.
-        tolerant: As for `Loader`.
+        exif_rotate: As for `Loader`.
+        allow_truncated: As for `Loader`.
 
     Attributes:
         epoch: Number of the epoch, for random transforms: set it before every epoch. DataLoader workers that live for
@@ -50,7 +50,7 @@ class MapView(MapOptions):
 
     def __post_init__(self) -> None:
         check_dataset(self.dataset)
-        reading, spec = ImageReading(self.orient, self.tolerant), self.dataset.spec
+        reading, spec = ImageReading(self.exif_rotate, self.allow_truncated), self.dataset.spec
         planned = SampleTransforms.of(
             self.transforms, spec, reducing_gap=self.reducing_gap, reading=reading, sample=self.sample_transform
         )

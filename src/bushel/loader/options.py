@@ -61,8 +61,8 @@ class ReadOptions(Options):
     """The options of loaders that read samples by position."""
 
     fields: Any = None
-    orient: bool = False
-    tolerant: bool = False
+    exif_rotate: bool = False
+    allow_truncated: bool = False
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)

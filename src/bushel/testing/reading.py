@@ -61,7 +61,7 @@ def check_masks(target: Target) -> None:
             found = dataset[1, mask]
             expect_equal(sorted(found), sorted(["__key__", name]), f"fields of ds[1, {mask}]")
             expect_equal(found[name], value, f"ds[1, {mask}]")
-        expect_equal(dataset.fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])")
+        expect_equal(dataset.select_fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])")
     with expect_raises(KeyError, what="an unknown field"):
         dataset[0, ["no such field"]]
 

@@ -151,24 +151,24 @@ def bytes_of(stored: Any) -> Any:
     return stored.data if isinstance(stored, Seekable) else stored
 
 
-def image_size(data: Buffer, *, orient: bool = False) -> tuple[int, int]:
+def image_size(data: Buffer, *, exif_rotate: bool = False) -> tuple[int, int]:
     """Return width and height of an encoded image, from its header.
 
     Args:
         data: The encoded image, in any format that Bushel reads.
-        orient: Whether to return the size after the rotation by its Exif orientation.
+        exif_rotate: Whether to return the size after the rotation by its Exif orientation.
 
     Raises:
         CodecError: The data are not an image.
     """
-    if not orient and not _is_jpeg(data):
+    if not exif_rotate and not _is_jpeg(data):
         from bushel.codecs.newer_images import jxl_size
         from bushel.codecs.png import png_size
 
         if (size := png_size(data) or jxl_size(data)) is not None:
             return size
     width, height, orientation = _header(data)
-    return (height, width) if orient and orientation >= 5 else (width, height)
+    return (height, width) if exif_rotate and orientation >= 5 else (width, height)
 
 
 def is_upright(data: Buffer) -> bool:
@@ -244,7 +244,7 @@ def decode_into(
             images fill three channels; alpha is dropped if the output has no channel for it.
         reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times larger than the result,
             as Pillow does. None turns this off; the result is then within one level of the single transforms'.
-        reading: Options for decoding. A damaged JPEG is an error unless `tolerant` is set.
+        reading: Options for decoding. A damaged JPEG is an error unless `allow_truncated` is set.
         seek_tables: The seek table of each image, empty or None for an image without one.
         refused: A list that grows by an element for each image whose seek table is not its own.
 
@@ -259,8 +259,8 @@ def decode_into(
         layout=plan.layout,
         table=table,
         reducing_gap=reducing_gap,
-        orient=reading.orient,
-        tolerant=reading.tolerant,
+        orient=reading.exif_rotate,
+        tolerant=reading.allow_truncated,
         refused=refused,
     )
     if channels in (1, 3) and all(map(_is_jpeg, datas)):
@@ -278,7 +278,7 @@ def decode_into(
                 for _, problem in decode_jpegs([data], rows[one], out[one], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
-                top = decode_top(data, ImageReading(reading.orient), int(rows[number, 3]))
+                top = decode_top(data, ImageReading(reading.exif_rotate), int(rows[number, 3]))
                 image = _with_channels(top, channels)
                 kernels.resize(image, rows[one], out[one], plan.layout, table)
         except CodecError as error:

@@ -176,8 +176,8 @@ def picture_size(shown: Shown, position: int, name: str) -> tuple[int, int, bool
         return None
     head = values[0].read(0, _HEAD)
     try:
-        upright, stored = image_size(head, orient=True), image_size(head)
+        upright, stored = image_size(head, exif_rotate=True), image_size(head)
     except BushelError:  # a header after a long profile
         data = values[0].read()
-        upright, stored = image_size(data, orient=True), image_size(data)
+        upright, stored = image_size(data, exif_rotate=True), image_size(data)
     return (*upright, upright != stored)

@@ -66,7 +66,7 @@ class TagPages(Pages):
             view = shown.dataset.where(query.where)
         else:
             view = shown.dataset if selection.positions is None else shown.dataset[selection.positions]
-        view.save(name)
+        view.save_view(name)
         source = (
             shlex.quote(plain_text(str(shown.source))) if isinstance(shown.source, str | os.PathLike) else "DATASET"
         )
@@ -111,8 +111,8 @@ def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
             return f"{opened}[{selection.part(0, _SPELLED)}]"
         return f'{opened}[numpy.loadtxt("selection.txt", dtype=int)]'
     if selection.size <= _SPELLED:
-        return f"{opened}.select({keys_of(shown.dataset, selection.part(0, _SPELLED))!r})"
-    return f'{opened}.select(open("selection.txt", encoding="utf-8", newline="").read().split("\\n")[:-1])'
+        return f"{opened}.select_keys({keys_of(shown.dataset, selection.part(0, _SPELLED))!r})"
+    return f'{opened}.select_keys(open("selection.txt", encoding="utf-8", newline="").read().split("\\n")[:-1])'
 
 
 def _parts(selection: Selection) -> Iterator[list[int]]:

@@ -35,11 +35,13 @@ def second(folder: Path) -> list[Path]:
 def test_a_listed_shard_that_is_gone(folder: Path) -> None:
     for path in second(folder):
         path.unlink()
-    with pytest.raises(FormatError, match=r"1 shard \(.*\) is listed in the manifest, but missing.*partial=True"):
+    with pytest.raises(
+        FormatError, match=r"1 shard \(.*\) is listed in the manifest, but missing.*allow_incomplete=True"
+    ):
         bushel.open(folder)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ds = bushel.open(folder, partial=True)
+        ds = bushel.open(folder, allow_incomplete=True)
     assert len(ds) == 6
     assert not ds.info.complete
     assert ds.info.expected == 9

@@ -63,7 +63,7 @@ def test_the_readme_names_classes(hub: Hub, kind: str) -> None:
     for dataset in (bushel.open(URL), bushel.open(hub.folder, split="train", index="memory")):
         assert dataset.labels == {"label": ("bad", "good")}
         assert len(dataset.where("label == 'good'")) == 3
-        assert dataset.fields(["text"]).labels == {}
+        assert dataset.select_fields(["text"]).labels == {}
 
 
 def test_dataset_info_names_classes(tmp_path: Path) -> None:

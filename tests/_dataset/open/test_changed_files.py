@@ -172,7 +172,7 @@ def _child(dataset: Dataset, results: Any) -> None:
 def test_views_go_to_other_processes(tmp_path: Path, method: str) -> None:
     samples = make_samples("recordio", COUNT)
     whole = write(tmp_path / "ds", "recordio", samples, shard_samples=5)
-    view = bushel.concat([whole[::-2], whole[[3, 3]]]).fields(["text"])
+    view = bushel.concat([whole[::-2], whole[[3, 3]]]).select_fields(["text"])
     shown = [
         {n: v for n, v in each.items() if n in ("text", "__key__")} for each in [*samples[::-2], samples[3], samples[3]]
     ]

@@ -79,19 +79,19 @@ def test_a_copy_in_another_process_has_the_damage(tmp_path: Path) -> None:
 
 def test_the_loader_counts_them_as_bad_samples(tmp_path: Path) -> None:
     dataset, _ = warned(damaged_tar(tmp_path / "in"))
-    loader = bushel.Loader(dataset.fields(["label"]), batch_size=4, on_error="skip", threads=1)
+    loader = bushel.Loader(dataset.select_fields(["label"]), batch_size=4, on_error="skip", threads=1)
     assert sum(len(batch["label"]) for batch in loader) == 7
 
 
 def test_damage_can_be_refused(tmp_path: Path) -> None:
     folder = damaged_tar(tmp_path / "in")
     with pytest.raises(FormatError, match="header checksum is wrong"):
-        bushel.open(folder, index="memory", damaged="raise")
+        bushel.open(folder, index="memory", on_damage="raise")
     with pytest.raises(FormatError, match="header checksum is wrong"):
         bushel.convert(folder, tmp_path / "out", container="bag")
     assert not (tmp_path / "out").exists()
-    with pytest.raises(ValueError, match="damaged must be"):
-        bushel.open(folder, damaged="skip")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="on_damage must be"):
+        bushel.open(folder, on_damage="skip")  # type: ignore[arg-type]
 
 
 def test_an_index_of_a_damaged_shard_is_not_stored(tmp_path: Path) -> None:

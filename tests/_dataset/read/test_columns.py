@@ -40,7 +40,7 @@ def test_columns_are_what_reading_gives(tmp_path: Path, container: str, shard_sa
     stored = dataset.read(range(20), ["parts"], decode=False)
     sizes = [sum(map(len, each["parts"])) if "parts" in each else None for each in stored]
     assert column_of(dataset, "parts.bytes") == sizes
-    view = dataset[[19, 0, 3, 3]].fields(["parts"])
+    view = dataset[[19, 0, 3, 3]].select_fields(["parts"])
     assert column_of(view, "label") == [whole[at]["label"] for at in (19, 0, 3, 3)]
     assert column_of(dataset[15:2:-3], "label") == [sample["label"] for sample in whole[15:2:-3]]
     assert column_of(pickle.loads(pickle.dumps(dataset[3:9])), "label") == [each["label"] for each in whole[3:9]]
@@ -254,7 +254,7 @@ def test_arrow(tmp_path: Path) -> None:
     assert duckdb.sql('SELECT count(*) FROM samples WHERE name IS NULL AND "label.extent".length > 0').fetchall() == [
         (2,)
     ]
-    view = bushel.open(tmp_path / "data")[::-1].fields(["label"]).to_arrow()
+    view = bushel.open(tmp_path / "data")[::-1].select_fields(["label"]).to_arrow()
     assert view.column_names == ["__key__", "label.extent", "label"]
     assert view.column("label").to_pylist() == [number % 3 for number in range(10)][::-1]
 

@@ -59,8 +59,8 @@ def test_no_data_file_is_needed(tmp_path: Path, container: str) -> None:
     stored = bushel.open(tmp_path / "data", verify=True).read(range(COUNT), names)
     assert expected == stored
     assert [list(each) for each in expected] == [list(each) for each in stored]
-    loaded = batches(bushel.open(tmp_path / "data", verify=True).fields(names))
-    view = without_files(ds).fields(names)
+    loaded = batches(bushel.open(tmp_path / "data", verify=True).select_fields(names))
+    view = without_files(ds).select_fields(names)
     assert view.read(range(COUNT)) == expected
     assert view[[5, 29, 3]].read([0, 1, 2]) == [expected[5], expected[29], expected[3]]
     assert [dict(view[number]) for number in range(COUNT)] == expected
@@ -69,7 +69,7 @@ def test_no_data_file_is_needed(tmp_path: Path, container: str) -> None:
     view.prefetch(range(COUNT))
     for threads in (0, 2):
         assert batches(view, threads=threads) == loaded
-    numbers = [batch["label"] for batch in bushel.Loader(view.fields(["label"]), 8, threads=0)]
+    numbers = [batch["label"] for batch in bushel.Loader(view.select_fields(["label"]), 8, threads=0)]
     assert np.concatenate(numbers).tolist() == [each["label"] for each in expected]
     assert [each["caption"] for each in bushel.Loader(view, None)] == [each["caption"] for each in expected]
     with pytest.raises((OSError, bushel.BushelError)):
@@ -89,7 +89,7 @@ def test_only_other_fields_are_read(tmp_path: Path) -> None:
     assert [list(each) for each in found] == [list(each) for each in expected]
     for one, other in zip(found, expected, strict=True):
         assert str(one) == str(other)
-    loaded = batches(ds.fields(["tokens", "label", "caption"]), threads=2)
+    loaded = batches(ds.select_fields(["tokens", "label", "caption"]), threads=2)
     assert sum(len(batch["tokens"]) for batch in loaded) == COUNT
 
 
@@ -117,7 +117,7 @@ def test_verifying_reads(tmp_path: Path) -> None:
     with pytest.raises(CorruptError):
         checked.read([2, 3], ["label"])
     with pytest.raises(CorruptError):
-        list(bushel.Loader(checked.fields(["label"]), 4))
+        list(bushel.Loader(checked.select_fields(["label"]), 4))
 
 
 def test_stale_columns_are_not_used(tmp_path: Path) -> None:
@@ -176,6 +176,6 @@ def test_values_are_those_that_decoding_gives(tmp_path: Path, data: st.DataObjec
     found, expected = known.read(range(len(values)), ["a"]), read.read(range(len(values)), ["a"])
     assert [repr(each) for each in found] == [repr(each) for each in expected]
     assert [type(each.get("a")) for each in found] == [type(each.get("a")) for each in expected]
-    view = known.fields(["a"])
-    one, other = (list(bushel.Loader(each, 3, collate={"a": "list"})) for each in (view, read.fields(["a"])))
+    view = known.select_fields(["a"])
+    one, other = (list(bushel.Loader(each, 3, collate={"a": "list"})) for each in (view, read.select_fields(["a"])))
     assert repr(one) == repr(other)

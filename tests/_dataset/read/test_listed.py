@@ -108,8 +108,8 @@ def test_verify_and_containers_are_as_requested(many: Path) -> None:
     assert is_listed(bushel.open(many, container="tar"))
     with pytest.raises(FormatError):
         bushel.open(many, container="bag")
-    with pytest.raises(ValueError, match="damaged must be"):
-        bushel.open(many, damaged="perhaps")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="on_damage must be"):
+        bushel.open(many, on_damage="perhaps")  # type: ignore[arg-type]
 
 
 def test_no_table_is_stored_after_a_recent_change_or_for_memory_only(many: Path) -> None:

@@ -112,7 +112,7 @@ def test_the_pixels_are_the_same(container: str, tmp_path: Path) -> None:
         fields = {field: slice(1, 2)}
         np.testing.assert_equal(plain.read([5, 19, 0], fields), sought.read([5, 19, 0], fields))
     transforms = {field: [EachFrame(CROPS)] if container == "gulp" else CROPS}
-    for options in ({"transforms": transforms}, {"orient": True}, {}):
+    for options in ({"transforms": transforms}, {"exif_rotate": True}, {}):
         loaders = [bushel.Loader(one, 1, shuffle=True, fields=fields, **options) for one in (plain, sought)]
         np.testing.assert_equal(list(loaders[0]), list(loaders[1]))
 
@@ -185,7 +185,9 @@ def test_whole_images_are_decoded_without_tables(tmp_path: Path, caplog: pytest.
             assert np.array_equal(whole, forged.read_crop(position, "image", (0, 0, whole.shape[1], whole.shape[0])))
         np.testing.assert_equal(plain.read(range(12)), forged.read(range(12)))
         for transforms in UNCROPPED:
-            loaders = [bushel.Loader(one, 1, seed=3, orient=True, transforms=transforms) for one in (plain, forged)]
+            loaders = [
+                bushel.Loader(one, 1, seed=3, exif_rotate=True, transforms=transforms) for one in (plain, forged)
+            ]
             np.testing.assert_equal(list(loaders[0]), list(loaders[1]))
             assert loaders[1].stats().refused_seek_tables == 0
     assert caplog.records == []

@@ -39,10 +39,12 @@ def test_views_fields_sequences_and_missing_values(tmp_path: Path) -> None:
     rows = dataset.to_arrow().to_pylist()
     assert [row["a"] and row["a"]["length"] for row in rows] == [5, None, 1]
     assert [[word["length"] for word in row["words"] or ()] for row in rows] == [[1, 2], [], []]
-    view = dataset[[2, 0]].fields(["a"]).to_arrow()
+    view = dataset[[2, 0]].select_fields(["a"]).to_arrow()
     assert view.column_names == ["__key__", "a"]
     assert view.column("__key__").to_pylist() == ["three", "one"]
-    assert [row["length"] for row in dataset[1:].fields(["words"]).to_arrow().column("words").to_pylist()[0]] == []
+    assert [
+        row["length"] for row in dataset[1:].select_fields(["words"]).to_arrow().column("words").to_pylist()[0]
+    ] == []
 
 
 def test_positions_are_the_keys_of_samples_without(tmp_path: Path) -> None:

@@ -41,7 +41,7 @@ def dataset(tmp_path_factory: pytest.TempPathFactory) -> bushel.Dataset:
     ],
 )
 def test_names_of_classes(dataset: bushel.Dataset, condition: str, labels: set[int]) -> None:
-    for view in (dataset, dataset[::-1], dataset.fields(["name"]), bushel.concat([dataset, dataset])):
+    for view in (dataset, dataset[::-1], dataset.select_fields(["name"]), bushel.concat([dataset, dataset])):
         found = view.where(condition)
         assert set(found.column("label").tolist()) == labels
         assert len(found) == sum(label in labels for label in view.column("label").tolist())

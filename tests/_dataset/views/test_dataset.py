@@ -42,7 +42,7 @@ def bag(tmp_path_factory: pytest.TempPathFactory) -> Dataset:
 
 def test_a_position_is_no_key(bag: Dataset) -> None:
     with pytest.raises(TypeError, match="a key must be a str, not 0"):
-        bag.select([0])  # type: ignore[list-item]
+        bag.select_keys([0])  # type: ignore[list-item]
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -137,7 +137,7 @@ def test_elements_that_are_not_there(bag: Dataset) -> None:
 def test_available(bag: Dataset) -> None:
     assert bag.available(7) == {"text": True, "label": True, "raw": True, "words": range(3)}
     assert bag.available("key/4")["words"] == range(0)
-    assert bag.fields(["words"]).available(-1) == {"words": range(3)}
+    assert bag.select_fields(["words"]).available(-1) == {"words": range(3)}
 
 
 def test_views_compose_without_reading(bag: Dataset) -> None:
@@ -162,19 +162,19 @@ def test_views_compose_without_reading(bag: Dataset) -> None:
 
 
 def test_select_filter_fields(bag: Dataset) -> None:
-    assert [s["label"] for s in bag.select(["key/9", "key/2"])] == [27, 6]
+    assert [s["label"] for s in bag.select_keys(["key/9", "key/2"])] == [27, 6]
     with pytest.raises(KeyError):
-        bag.select(["key/9", "gone"])
+        bag.select_keys(["key/9", "gone"])
     assert [s["__key__"] for s in bag.filter(lambda s: s["label"] % 2 == 0 and s["label"] > 30, ["label"])] == [
         "key/12",
         "key/14",
         "key/16",
         "key/18",
     ]
-    assert bag.fields(["raw", "label"]).spec == {"raw": "bytes", "label": "int"}
-    assert set(bag.fields(["label"])[3:5][0]) == {"__key__", "label"}
+    assert bag.select_fields(["raw", "label"]).spec == {"raw": "bytes", "label": "int"}
+    assert set(bag.select_fields(["label"])[3:5][0]) == {"__key__", "label"}
     with pytest.raises(KeyError):
-        bag.fields(["label"]).fields(["raw"])
+        bag.select_fields(["label"]).select_fields(["raw"])
 
 
 @pytest.mark.parametrize("count", [1, 3, 7, 25])
@@ -215,7 +215,7 @@ def test_concat_mixes_containers_and_views(tmp_path: Path) -> None:
     assert both.info.container == "bag+tar"
     assert both["key/3"]["label"] == 9
     assert [s["label"] for s in bushel.concat([tar, tar])] == [0, 3, 6, 9, 12] * 2
-    assert len(bushel.concat([bag.fields(["label"]), tar.fields(["label"])]).spec) == 1
+    assert len(bushel.concat([bag.select_fields(["label"]), tar.select_fields(["label"])]).spec) == 1
 
 
 def test_mixing_containers_in_one_open_says_what_to_do(tmp_path: Path) -> None:
@@ -242,7 +242,7 @@ def test_many_threads_read_the_right_bytes(tmp_path: Path) -> None:
 
 
 def test_pickled_copies_read(bag: Dataset) -> None:
-    view = bag[3:9].fields(["label", "words"])
+    view = bag[3:9].select_fields(["label", "words"])
     copy = pickle.loads(pickle.dumps(view))
     assert list(copy) == list(view)
     assert copy.fingerprint == view.fingerprint
@@ -319,7 +319,7 @@ def test_fingerprint_distinguishes_datasets_but_not_copies(tmp_path: Path) -> No
     one, two, other = make(tmp_path / "a"), make(tmp_path / "b"), make(tmp_path / "c", 19)
     assert one.fingerprint == two.fingerprint
     assert len({one.fingerprint, other.fingerprint, one[1:].fingerprint, one[[1, 0]].fingerprint}) == 4
-    assert one.fields(["label"]).fingerprint != one.fingerprint
+    assert one.select_fields(["label"]).fingerprint != one.fingerprint
 
 
 def test_closing_closes_files_and_reading_opens_them_again(tmp_path: Path) -> None:

@@ -99,7 +99,7 @@ def test_a_join_is_what_a_join_of_dicts_is(
     assert plain([whole[place] for place in order]) == plain([model[place] for place in order])
     chosen = data.draw(st.lists(st.sampled_from(sorted(whole.spec)), unique=True))
     shown = [{name: value for name, value in sample.items() if name in (*chosen, "__key__")} for sample in model]
-    assert plain(whole[order].fields(chosen).read(range(len(order)))) == plain([shown[place] for place in order])
+    assert plain(whole[order].select_fields(chosen).read(range(len(order)))) == plain([shown[place] for place in order])
     lengths = whole.lengths(range(len(model)), "label_2")
     assert (lengths >= 0).tolist() == ["label_2" in sample for sample in model]
     copy = pickle.loads(pickle.dumps(whole))
@@ -160,7 +160,7 @@ def test_lines_name_files_of_tars_zips_and_folders(tmp_path: Path, where: str, w
     rows = [{"image": written.format(number), "caption": f"cat {number}"} for number in (3, 1, 3, 99)]
     both = bushel.join(lines(tmp_path / "captions.jsonl", rows), dataset, on="image")
     [name] = [name for name, kind in both.spec.items() if kind in ("jpg", "bytes")]
-    assert [bytes(one[name]) for one in both.fields([name]).read(range(3), decode=False)] == [
+    assert [bytes(one[name]) for one in both.select_fields([name]).read(range(3), decode=False)] == [
         stored[f"cat/{number}"] for number in (3, 1, 3)
     ]
     assert [one["caption"] for one in both] == ["cat 3", "cat 1", "cat 3"]
@@ -212,7 +212,7 @@ def test_fields_name_partners_on_both_sides(tmp_path: Path) -> None:
     assert [sample["name"] for sample in bushel.join(trips, people, on="id")] == ["Bo", "Bo"]
     assert bushel.join(trips, people, on="id").spec == {"id": "int", "photo": "utf8", "key": "utf8", "name": "utf8"}
     assert [sample["label"] for sample in bushel.join(trips, dataset, on="photo")] == [5, 5, 9]
-    three = bushel.join(trips, dataset, people.fields(["name"])[:0], on="photo", how="left")
+    three = bushel.join(trips, dataset, people.select_fields(["name"])[:0], on="photo", how="left")
     assert [sample["label"] for sample in three] == [5, 5, 9]
     assert [sample["name"] for sample in bushel.join(dataset, people, on=("label", "id"))] == ["Bo", "Ada"]
     assert bushel.join(dataset, trips[1:], on="photo").keys[:] == ["cat/5", "cat/9"]
@@ -223,7 +223,7 @@ def test_fields_name_partners_on_both_sides(tmp_path: Path) -> None:
             writer.append({"x": number}, key=str(number))
     assert [sample["x"] for sample in bushel.join(trips[1:], bushel.open(tmp_path / "b"))] == [5]
     assert [sample["photo"] for sample in bushel.join(bushel.open(tmp_path / "b"), trips[1:])] == ["cat/5.jpg"]
-    both = bushel.join(people, trips.fields(["photo"]), on="__key__")
+    both = bushel.join(people, trips.select_fields(["photo"]), on="__key__")
     assert [(sample["name"], sample["photo"]) for sample in both] == [
         ("Ada", "cat/5.jpg"),
         ("Bo", "cat/5.jpg"),
@@ -237,7 +237,7 @@ def test_repeated_names_are_refused(tmp_path: Path) -> None:
             for number, key in enumerate(keys):
                 writer.append({"x": number}, key=key)
     repeated = bushel.concat([bushel.open(tmp_path / "a"), bushel.open(tmp_path / "b")])
-    once = repeated[:3].fields([])
+    once = repeated[:3].select_fields([])
     message = r"two samples have the key 'b', at positions 1 and 3: a join needs one partner for each sample"
     with pytest.raises(ValueError, match=message):
         bushel.join(once, repeated)
@@ -274,14 +274,14 @@ def test_wrong_arguments(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="at least one"):
         bushel.join([])
     with pytest.raises(TypeError, match="field 'tags' holds"):
-        bushel.join(other, dataset.fields(["label"]), on="tags")
+        bushel.join(other, dataset.select_fields(["label"]), on="tags")
     assert bushel.join(dataset).read([0], ["label"]) == dataset.read([0], ["label"])
 
 
 def test_misses_are_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
     dataset = photos(tmp_path / "photos.tar")
     with caplog.at_level(logging.INFO, logger="bushel"):
-        both = bushel.join(dataset[2:].fields(["image"]), dataset[:7].fields(["label"]), how="left")
+        both = bushel.join(dataset[2:].select_fields(["image"]), dataset[:7].select_fields(["label"]), how="left")
     misses = (
         "joined by key: no partner for 5 of the first dataset ('cat/7', 'cat/8', 'cat/9', …) and 2 of the second "
         "dataset ('cat/0', 'cat/1')"
@@ -291,11 +291,11 @@ def test_misses_are_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureF
     assert misses in repr(both.info)
     assert (len(both), both.info.samples) == (10, 12)
     caplog.clear()
-    nothing = bushel.join(dataset.fields(["image"]), lines(tmp_path / "n.jsonl", [{"key": "dog"}]))
+    nothing = bushel.join(dataset.select_fields(["image"]), lines(tmp_path / "n.jsonl", [{"key": "dog"}]))
     assert (len(nothing), [record.levelname for record in caplog.records]) == (0, ["WARNING"])
     assert list(nothing) == []
     assert nothing.column("image.width").tolist() == []
-    complete = bushel.join(dataset.fields(["image"]), dataset.fields(["label"]))
+    complete = bushel.join(dataset.select_fields(["image"]), dataset.select_fields(["label"]))
     assert ";" not in repr(complete).rpartition("label: int")[2]
     assert "joined by key" in repr(complete.info)
 
@@ -321,9 +321,9 @@ def test_a_join_is_a_view_like_others(tmp_path: Path) -> None:
     assert [sample["label"] for sample in both.filter(lambda sample: sample["label"] > 5, ["label"])] == [6, 7] * 3
     assert both.remote is False
     assert both.size == sum(shard.stamps[0].size for shard in both.shards)
-    other = bushel.join(both.fields(["text"])[5:], both.fields(["n"])[:9])
+    other = bushel.join(both.select_fields(["text"])[5:], both.select_fields(["n"])[:9])
     assert [sample["n"] for sample in other] == [5, 6, 7, 8]
-    assert other.fingerprint != bushel.join(both.fields(["text"])[5:], both.fields(["n"])[:8]).fingerprint
+    assert other.fingerprint != bushel.join(both.select_fields(["text"])[5:], both.select_fields(["n"])[:8]).fingerprint
     both.close()
     assert both[3]["n"] == 3
 

@@ -77,7 +77,7 @@ def photos(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
             (tmp_path / "photos" / "d" / f"{name}.jpg").write_bytes(jpeg(name))
         found = bushel.open(tmp_path / "photos")
         [field] = [name for name, kind in found.spec.items() if kind == "jpg"]
-        found = found.fields([field])
+        found = found.select_fields([field])
         yield found
     else:
         opened = bushel.open(tars(tmp_path, ["ab", "cd", "ef"]))
@@ -204,7 +204,7 @@ def test_what_cannot_be_joined_in_lists(tmp_path: Path) -> None:
     own = lines(tmp_path, [["d/a"], ["d/b"]])
     lists = bushel.join(own, photos, on="images")
     with pytest.raises(SpecError, match=r"'jpg' of the dataset that is joined is a sequence itself"):
-        bushel.join(lines(tmp_path, [["0"], ["1"]]), lists.fields(["jpg"]), on=("images", "__key__"))
+        bushel.join(lines(tmp_path, [["0"], ["1"]]), lists.select_fields(["jpg"]), on=("images", "__key__"))
     with pytest.raises(ValueError, match="holds lists: give that dataset first"):
         bushel.join(photos, own, on="images")
     with pytest.raises(TypeError, match="names of samples are texts or whole numbers"):

@@ -26,62 +26,62 @@ def test_views_say_how_they_were_made(path: Path) -> None:
     shown = {
         "where label == 3, then [0:100]": dataset.where("label == 3")[0:100],
         "[:-1:2]": dataset[:-1:2],
-        "2 chosen keys": dataset.select(["k01", "k00"]),
+        "2 chosen keys": dataset.select_keys(["k01", "k00"]),
         "3 chosen positions, then part 0 of 2": dataset[[1, 1, 2]].shard(0, 2),
         "val of a split by label, seed 3": dataset.split(train=0.5, val=0.5, stratify="label", seed=3)["val"],
     }
     for text, view in shown.items():
         assert repr(view).endswith(f"; {text}>")
     assert "filter(" in repr(dataset.filter(lambda sample: True))
-    assert dataset.fields(["label"])[0:5].where("label > 1").column("label").tolist() == [2, 3, 4]
+    assert dataset.select_fields(["label"])[0:5].where("label > 1").column("label").tolist() == [2, 3, 4]
 
 
 def test_views_are_saved_and_opened(path: Path) -> None:
     dataset = bushel.open(path)
     views = {
         "query": dataset.where("label >= 15 or label == 2"),
-        "some": dataset[[7, 3, 3, 11]].fields(["label"]),
+        "some": dataset[[7, 3, 3, 11]].select_fields(["label"]),
         "both": dataset.where("label < 9")[::2],
         "none": dataset[:0],
         "all": dataset,
     }
     for name, view in views.items():
-        view.save(name)
+        view.save_view(name)
         again = bushel.open(path, view=name)
         assert (list(again.keys), again.spec) == (list(view.keys), view.spec)
-    found = {view.name: (view.made, view.samples, view.stale) for view in bushel.views(path)}
+    found = {view.name: (view.made, view.samples, view.stale) for view in bushel.list_views(path)}
     assert found["both"] == ("where label < 9, then [::2]", 5, False)
     assert list(found) == sorted(views)
     with pytest.raises(FileExistsError, match="overwrite=True"):
-        dataset.save("all")
-    dataset[:3].save("all", overwrite=True)
+        dataset.save_view("all")
+    dataset[:3].save_view("all", overwrite=True)
     assert len(bushel.open(path, view="all")) == 3
     with pytest.raises(KeyError, match="did you mean 'query'"):
         bushel.open(path, view="qery")
     for name in ("", "../up", "a/b", ".hidden", "x" * 200):
         with pytest.raises(ValueError, match="cannot be the name"):
-            dataset.save(name)
+            dataset.save_view(name)
     with pytest.raises(bushel.UnsupportedError):
-        bushel.join(dataset.fields(["label"]), dataset.fields(["data"]), on="key").save("joined")
+        bushel.join(dataset.select_fields(["label"]), dataset.select_fields(["data"]), on="key").save_view("joined")
 
 
 def test_a_stale_view_is_refused_unless_requested(path: Path) -> None:
     dataset = bushel.open(path)
-    dataset.where("label < 5").save("query")
-    dataset[[7, 3, 3, 11]].save("some")
+    dataset.where("label < 5").save_view("query")
+    dataset[[7, 3, 3, 11]].save_view("some")
     done = bushel.remove(path, keys=["k03"], reason="opt-out")
-    assert {view.stale for view in bushel.views(path)} == {True}
+    assert {view.stale for view in bushel.list_views(path)} == {True}
     for name, kept in {"query": [0, 1, 2, 4], "some": [7, 11]}.items():
         with pytest.raises(bushel.StateError, match="is stale"):
             bushel.open(path, view=name)
         with pytest.warns(UserWarning, match=f"view '{name}' is stale"):
-            assert list(bushel.open(path, view=name, stale=True).keys) == keys(kept)
+            assert list(bushel.open(path, view=name, allow_stale=True).keys) == keys(kept)
     bushel.restore(path, done.call)
     assert len(bushel.open(path, view="some")) == 4
 
 
 def test_a_damaged_view(path: Path) -> None:
-    bushel.open(path)[:3].save("some")
+    bushel.open(path)[:3].save_view("some")
     place = path / ".bushel/views/some.safetensors"
     whole = place.read_bytes()
     for damaged in (b"", whole[:50], whole[:-1] + b"?"):
@@ -92,12 +92,12 @@ def test_a_damaged_view(path: Path) -> None:
 
 def test_the_command(path: Path) -> None:
     assert run("views", path) == "no views are saved\n"
-    bushel.open(path).where("label == 3").save("three")
+    bushel.open(path).where("label == 3").save_view("three")
     assert run("views", path).split() == ["three", "1", "where", "label", "==", "3"]
     assert json.loads(run("views", path, "--json"))[0]["name"] == "three"
     assert "unknown view 'four'" in fails("views", path, "--delete", "four")
     run("views", path, "--delete", "three")
-    assert bushel.views(path) == []
+    assert bushel.list_views(path) == []
 
 
 # Views through a function
@@ -145,7 +145,7 @@ def test_fields_of_the_results(processes: int, path: Path) -> None:
     [batch] = bushel.Loader(mapped, COUNT, fields=["more"], processes=processes)
     assert list(batch) == ["__key__", "more"]
     assert batch["more"][:, 0].tolist() == list(range(COUNT))
-    only = mapped.fields(["label"])
+    only = mapped.select_fields(["label"])
     assert (only[2], only.spec) == ({"__key__": "k02", "label": 102}, {"label": "int"})
     assert only.map(lambda sample: {"names": sorted(sample)})[0]["names"] == ["__key__", "label"]
 
@@ -162,7 +162,7 @@ def test_a_function_of_stored_bytes(path: Path) -> None:
 @pytest.mark.parametrize("processes", [0, 1])
 def test_mixtures_of_views_through_functions(processes: int, path: Path) -> None:
     dataset = bushel.open(path)
-    sets: dict[str, Any] = {"plain": dataset[:8], "through": dataset[8:].fields(["label"])}
+    sets: dict[str, Any] = {"plain": dataset[:8], "through": dataset[8:].select_fields(["label"])}
     weights = {"plain": 0.25, "through": 0.75}
     mapped = {**sets, "through": sets["through"].map(lambda sample: {"label": sample["label"] + 100})}
     inner = bushel.mix({"one": mapped["through"], "two": dataset[2:4]}, weights={"one": 1, "two": 1}, seed=1)

@@ -69,7 +69,7 @@ class Views(RuleBasedStateMachine):
     @rule(data=st.data())
     def select(self, data: st.DataObject) -> None:
         keys = [self.model[position]["__key__"] for position in self.some(data)]
-        self.view = self.view.select(keys)
+        self.view = self.view.select_keys(keys)
         firsts = [next(sample for sample in self.model if sample["__key__"] == key) for key in keys]
         self.model = firsts
 
@@ -96,7 +96,7 @@ class Views(RuleBasedStateMachine):
     @rule(data=st.data())
     def fields(self, data: st.DataObject) -> None:
         self.names = data.draw(st.lists(st.sampled_from(self.names), unique=True)) if self.names else []
-        self.view = self.view.fields(self.names)
+        self.view = self.view.select_fields(self.names)
 
     @precondition(lambda self: len(self.model) < 60)
     @rule(again=st.slices(8), before=st.booleans())
@@ -202,7 +202,7 @@ class Views(RuleBasedStateMachine):
         with pytest.raises(KeyError, match="no sample"):
             self.view["no such key"]
         with pytest.raises(KeyError, match="unknown field"):
-            self.view.fields(["no such field"])
+            self.view.select_fields(["no such field"])
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
@@ -304,6 +304,6 @@ def test_fields_of_views_that_are_joined(tmp_path: Path) -> None:
     write(tmp_path / "a", "bag", make_samples("bag", 2))
     write(tmp_path / "b", "bag", make_samples("bag", 2, seed=1))
     a, b = opened(tmp_path / "a"), opened(tmp_path / "b")
-    both = bushel.concat([a.fields(["label"]), b])
+    both = bushel.concat([a.select_fields(["label"]), b])
     assert set(both[0]) == {"__key__", "label"}
     assert set(both[2]) == {"__key__", "label", "text", "parts"}

@@ -94,7 +94,7 @@ def test_windows_do_what_datasets_do(tmp_path: Path) -> None:
     assert views.column("steps.length").tolist() == [3] * 12
     assert list(views[[3, 1]].keys) == ["walk1@2", "walk0@2"]
     assert list(views[views.column("label") == 2].keys) == ["walk2@0"]
-    assert list(views.select(["walk3@2", "walk0@0"])[0:1].keys) == ["walk3@2"]
+    assert list(views.select_keys(["walk3@2", "walk0@0"])[0:1].keys) == ["walk3@2"]
     assert not any(key in views for key in ("walk0@1", "walk0", "walk9@0", "walk0@", "walk0@00", "walk0@6"))
     assert "walk3@2" not in views[:3]
     assert views.available(0) == {"steps": range(3), "poses": range(3), "npy": range(3), "label": True}
@@ -103,7 +103,7 @@ def test_windows_do_what_datasets_do(tmp_path: Path) -> None:
         == ds[[0, 1]].windows("steps", 3, hop=2).lengths([0, 4], "steps").tolist()
     )
     assert views[2, {"steps": [-1, 0], "poses": slice(1, 2)}]["steps"] == [2, 0]
-    assert views.fields(["poses"])[2].keys() == {"__key__", "poses"}
+    assert views.select_fields(["poses"])[2].keys() == {"__key__", "poses"}
     assert [sample["__key__"] for sample in views.filter(lambda sample: sample["steps"][0] == 4)] == [
         "walk1@4",
         "walk3@4",
@@ -201,8 +201,8 @@ def test_windows_are_converted(tmp_path: Path) -> None:
             assert one["steps"] == other["steps"]
             for name in ("poses", "npy", "poses_is_pad", "steps_is_pad"):
                 np.testing.assert_array_equal(one[name], other[name])
-    bushel.convert(views.fields(["label", "steps"]), tmp_path / "some", container="tar")
-    assert bushel.open(tmp_path / "some")[1] == views.fields(["label", "steps"])[1]
+    bushel.convert(views.select_fields(["label", "steps"]), tmp_path / "some", container="tar")
+    assert bushel.open(tmp_path / "some")[1] == views.select_fields(["label", "steps"])[1]
 
 
 def test_clips_and_images_in_windows(tmp_path: Path) -> None:

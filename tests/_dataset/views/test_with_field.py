@@ -90,7 +90,7 @@ def test_a_dataset_is_joined_by_position(dataset: Dataset, tmp_path: Path, proce
     for batch in bushel.Loader(view, 5, shuffle=True, processes=processes):
         assert (batch["embedding"][:, 0] == 2 * batch["score"]).all()
         assert (batch["label"] == 11 - batch["score"]).all()
-    both = bushel.join(view, dataset[:4].with_field("other", list("abcd")).fields(["other"]))
+    both = bushel.join(view, dataset[:4].with_field("other", list("abcd")).select_fields(["other"]))
     assert [(sample["other"], sample["score"]) for sample in both] == [("d", 8), ("c", 9), ("b", 10), ("a", 11)]
     few = view.where("score >= 10")
     assert bushel.convert(few, tmp_path / "few", container="bag").samples == 2

@@ -78,7 +78,7 @@ def test_rows_need_no_decoder(tmp_path: Path) -> None:
     root = copy("lerobot", tmp_path, "robot")
     wanted = expected("lerobot")["samples"]
     with bushel.open(root, index="memory") as ds:
-        for sample, each in zip(ds.fields(["action", "task", "timestamp"]), wanted, strict=True):
+        for sample, each in zip(ds.select_fields(["action", "task", "timestamp"]), wanted, strict=True):
             assert sample["task"] == each["values"]["task"]
             assert sample["action"].shape == (6,)
             assert sample["timestamp"] == pytest.approx(each["values"]["timestamp"])
@@ -180,7 +180,7 @@ def test_a_truncated_video(tmp_path: Path) -> None:
     assert "lacks the frames of" in problem.message
     assert str(problem.file).endswith("file-000.mp4")
     with pytest.raises(FormatError, match="lacks the frames of"):
-        bushel.open(root, damaged="raise")
+        bushel.open(root, on_damage="raise")
     with pytest.warns(DamagedWarning):
         ds = bushel.open(root)
     assert ds[0][CAMERA].shape == (96, 128, 3)
@@ -225,7 +225,7 @@ def test_times_that_drift(tmp_path: Path) -> None:
     assert bushel.open(root)[7]["frame_index"] == 7  # read all the same: the nearest frame is there
     far = write_robot(tmp_path / "far", Robot(shift=10))
     with pytest.raises(FormatError, match="lacks the frames of"):
-        bushel.open(far, damaged="raise")
+        bushel.open(far, on_damage="raise")
 
 
 def test_episodes_of_other_lengths(tmp_path: Path) -> None:
@@ -298,7 +298,7 @@ def _read_all(root: Path) -> None:
     """Read some samples. Damage may give other values, or errors of Bushel."""
     with (
         suppress(BushelError, FileNotFoundError),
-        bushel.open(root, index="memory", damaged="raise") as ds,
+        bushel.open(root, index="memory", on_damage="raise") as ds,
     ):
         for place in range(0, len(ds), 9):
             assert ds[place]["__key__"] == str(place)
@@ -378,7 +378,7 @@ def test_two_rows_with_one_frame_make_no_episode(tmp_path: Path) -> None:
     place = table.column_names.index("timestamp")
     parquet.write_table(table.set_column(place, "timestamp", pa.array(times)), root / "data/chunk-000/file-000.parquet")
     with pytest.raises(FormatError, match=r"rows 6 and 7 of an episode have one frame of camera 'cam\.left'"):
-        bushel.open(root, episodes=True, damaged="raise")
+        bushel.open(root, episodes=True, on_damage="raise")
     assert len(bushel.open(root)) == 20
 
 

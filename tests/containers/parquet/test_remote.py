@@ -287,7 +287,7 @@ def test_only_the_columns_that_are_needed_are_requested(server: Server) -> None:
     assert [each["label"] for each in remote.read(range(128), ["label"])] == [number % 7 for number in range(128)]
     assert 0 < _requested(server, before) < size // 100
     before = len(server.asked)
-    texts = remote.fields(["text"])
+    texts = remote.select_fields(["text"])
     assert [each["text"] for each in texts] == [each["text"] for each in local]
     assert 0 < _requested(server, before) < size // 20
     assert len(server.asked) - before == 4  # one for each row group
@@ -298,7 +298,7 @@ def test_only_the_columns_that_are_needed_are_requested(server: Server) -> None:
     assert len(server.asked) == before  # all that was learned is kept
     both = remote.read([100, 5], ["photo", "label"], decode=False)
     assert _bytes(both) == _bytes(local.read([100, 5], ["photo", "label"], decode=False))
-    assert texts.fingerprint == local.fields(["text"]).fingerprint
+    assert texts.fingerprint == local.select_fields(["text"]).fingerprint
 
 
 def test_a_loader_requests_the_columns_of_its_fields(server: Server) -> None:

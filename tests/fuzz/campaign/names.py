@@ -155,13 +155,13 @@ def _uses(source: str, local: str, new: str, container: str) -> list[Callable[[]
 
 def _uses_beside(source: str) -> list[Callable[[], object]]:
     def opened() -> bushel.Dataset:
-        return bushel.open(source, damaged="raise")
+        return bushel.open(source, on_damage="raise")
 
     return [
-        lambda: list(bushel.open(source, view="mine", stale=True)[:1]),
-        lambda: [repr(each) for each in bushel.views(source)],
-        lambda: opened()[:1].save("mine", overwrite=True),
-        lambda: opened()[:1].save("other"),
+        lambda: list(bushel.open(source, view="mine", allow_stale=True)[:1]),
+        lambda: [repr(each) for each in bushel.list_views(source)],
+        lambda: opened()[:1].save_view("mine", overwrite=True),
+        lambda: opened()[:1].save_view("other"),
         lambda: bushel.check_digest(source),
         lambda: bushel.remove(source, positions=[0], reason="again"),
         lambda: bushel.erase(source),
@@ -288,7 +288,7 @@ def _forge_links(data: Path, rng: random.Random, hostile: Callable[[], str], vic
 def _forge_beside(data: Path, rng: random.Random, hostile: Callable[[], str], victim: Path) -> None:
     """Save a view, remove a sample and sign the dataset; then forge one of the files, or put a link in its place."""
     with bushel.open(data) as dataset:
-        dataset[:2].save("mine")
+        dataset[:2].save_view("mine")
     bushel.remove(data, positions=[1], reason="no consent")
     bushel.sign(data)
     names = ("mine.safetensors", "removed.safetensors", "digest.txt")

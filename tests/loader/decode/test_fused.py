@@ -283,7 +283,7 @@ def test_crops_of_the_kernel_are_those_of_python_with_any_number_of_workers(
 
     def batches(**options: Any) -> tuple[list[Any], list[Any]]:
         chosen = transforms if others else {"image": steps}
-        options = {"orient": True, "on_error": "replace", "max_errors": 40, **options}
+        options = {"exif_rotate": True, "on_error": "replace", "max_errors": 40, **options}
         loader = Loader(dataset, 16, shuffle=True, seed=2**63, transforms=chosen, **options)
         found = [(batch["image"].tobytes(), batch["label"].tolist()) for _ in range(2) for batch in loader]
         return found, sorted((bad.sample, bad.cause.split(" (cannot")[0]) for bad in loader.errors)

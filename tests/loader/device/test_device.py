@@ -214,7 +214,7 @@ def test_images_with_an_orientation_stay_on_the_cpu(tmp_path: Path) -> None:
             writer.append({"image": picture(number, exif=exif) if number < 2 else picture(number)}, key=f"k{number}")
     turned = bushel.open(tmp_path / "data")
     decoder = CpuDeviceDecoder()
-    plain, device = loaders(turned, decoder, orient=True, batch_size=4)
+    plain, device = loaders(turned, decoder, exif_rotate=True, batch_size=4)
     assert_equal(*(next(iter(each)) for each in (plain, device)))
     assert decoder.batches == [2]
 

@@ -192,7 +192,7 @@ def test_mistakes_are_explained(ds: bushel.Dataset, tmp_path: Path) -> None:
     with pytest.raises(KeyError, match=r"bushel index.*--columns mask.length.*bushel convert --transform"):
         made(ds, pack_by="mask.length")
     with pytest.raises(KeyError, match=r"bushel index --columns FIELD.length.*bushel convert --transform"):
-        made(ds.fields(["mask"]), pack_by="ids.length", sample_transform=tokenized)  # which has no lengths yet
+        made(ds.select_fields(["mask"]), pack_by="ids.length", sample_transform=tokenized)  # which has no lengths yet
     with pytest.raises(TypeError, match="names a column of an index, which MemoryDataset"):
         made(MemoryDataset(9), pack_by="vector.length")
     for options, error, says in (

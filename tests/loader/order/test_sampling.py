@@ -26,7 +26,7 @@ def ds(tmp_path_factory: pytest.TempPathFactory) -> bushel.Dataset:
         for number in range(COUNT):
             own = {} if number % 10 == 9 else {"name": "rare" if number % 10 == 0 else "usual"}
             writer.append({"label": number, "w": float(number % 3), **own}, key=f"k{number}")
-    return bushel.open(root).fields(["label"])  # all fields keep their columns
+    return bushel.open(root).select_fields(["label"])  # all fields keep their columns
 
 
 def numbers(loader: bushel.Loader) -> list[int]:

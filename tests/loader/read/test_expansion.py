@@ -54,7 +54,7 @@ def test_blocks_are_those_of_the_files(folder: Path) -> None:
     assert order_of(bushel.Loader(ds, 4, shuffle="blocks")) == "blocks(300,1)/1"
     assert order_of(bushel.Loader(ds[::2], 4, shuffle="blocks")) == "blocks(150,1)/1"  # of three frames, too
     assert order_of(bushel.Loader(ds[:200], 4, shuffle="blocks")) == "blocks(256,16)/1"  # all are kept
-    assert order_of(bushel.Loader(ds.select(reversed(ds.keys)), 4, shuffle="blocks")) == "blocks(300,1)/1"
+    assert order_of(bushel.Loader(ds.select_keys(reversed(ds.keys)), 4, shuffle="blocks")) == "blocks(300,1)/1"
 
 
 def test_blocks_are_the_usual_ones_where_the_files_need_no_others(folder: Path) -> None:

@@ -38,7 +38,7 @@ def test_a_listed_shard_that_is_gone(folder: ObjectPath) -> None:
         bushel.open(OUT)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        ds = bushel.open(OUT, partial=True)
+        ds = bushel.open(OUT, allow_incomplete=True)
     assert len(ds) == 33
     assert not ds.info.complete
     bushel.index(OUT)
@@ -85,7 +85,7 @@ def test_a_file_that_is_gone_from_a_server(server: Server) -> None:
     with pytest.raises(FormatError, match="a file of the dataset is missing") as error:
         bushel.open(f"{server.url}/set")
     assert gone.name in str(error.value)
-    ds = bushel.open(f"{server.url}/set", partial=True)
+    ds = bushel.open(f"{server.url}/set", allow_incomplete=True)
     assert len(ds) == 33
     assert not ds.info.complete
     assert ds.keys[7] == "key-14"

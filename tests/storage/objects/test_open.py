@@ -339,7 +339,7 @@ def test_the_loader_reads_eight_batches_at_a_time(server: Server, prefetch: int,
     write(server.folder / "set", "tar", None, count=64)
     remote = bushel.open(f"{server.url}/set")
     assert remote.remote
-    assert remote.select(remote.keys).remote
+    assert remote.select_keys(remote.keys).remote
     going, largest, changed = [0], [0], threading.Condition()
 
     def counted(handler: Handler, data: bytes) -> bool:

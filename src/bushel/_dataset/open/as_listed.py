@@ -15,18 +15,18 @@ from bushel.storage import AnyPath
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
     "put the files back; or run `bushel index`, after which the dataset has the remaining samples; or open it with "
-    "partial=True"
+    "allow_incomplete=True"
 )
 
 _WRITE_AGAIN = (
     "run the same `bushel pack` or `bushel convert` again, which writes them again; or `bushel index`, after which the "
-    "dataset has the remaining samples; or open it with partial=True"
+    "dataset has the remaining samples; or open it with allow_incomplete=True"
 )
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
 
 
 def compared(
-    path: AnyPath, shards: list[Shard], manifest: Manifest, *, partial: bool
+    path: AnyPath, shards: list[Shard], manifest: Manifest, *, allow_incomplete: bool
 ) -> tuple[list[Shard], Incomplete | None, tuple[str, ...]]:
     """Compare the shards in a folder with its manifest, which is complete.
 
@@ -41,7 +41,7 @@ def compared(
     names = manifest_and_names(path, shards)[1]
     gone, unlisted = _differences(manifest, names)
     advice = _WRITE_AGAIN if are_parts(path, shards) else _PUT_BACK
-    if gone and not partial:
+    if gone and not allow_incomplete:
         raise _gone(gone, path, advice)
     samples = sum(entry.samples for entry in manifest.shards)
     missing = Incomplete(str(path), samples, advice=advice) if gone else None

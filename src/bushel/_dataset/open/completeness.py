@@ -180,7 +180,7 @@ def warn_incomplete(found: Incomplete, samples: int) -> None:
     """Warn the caller of `bushel.open` that the dataset is incomplete."""
     warnings.warn(
         f"{found.path} is incomplete: {found.describe(samples)}. To complete it, {found.advice}; "
-        "open it with partial=True to use it as it is.",
+        "open it with allow_incomplete=True to use it as it is.",
         IncompleteWarning,
         stacklevel=3,
     )

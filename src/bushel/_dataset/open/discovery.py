@@ -149,7 +149,7 @@ def _expand_local(pattern: str) -> Iterator[Path]:
             raise FileNotFoundError(f"no such file or folder: {name}")
 
 
-def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial: bool = False) -> Found:
+def discover(paths: Sequence[AnyPath], container: str | None = None, *, allow_incomplete: bool = False) -> Found:
     """Return all properties of a dataset that do not need its shards.
 
     A folder is what its manifest lists, if that is complete.
@@ -157,21 +157,21 @@ def discover(paths: Sequence[AnyPath], container: str | None = None, *, partial:
     Args:
         paths: Files or folders.
         container: Name of the container that they must have; by default, any.
-        partial: Whether listed shards may be gone.
+        allow_incomplete: Whether listed shards may be gone.
 
     Raises:
         FileNotFoundError: The path of an object store does not exist.
         FormatError: They have no container, or several; or listed shards are gone, and `partial` is false.
     """
     if isinstance(paths[0], Path) or not is_object(paths[0]):
-        return _discover(paths, container, find_manifest, partial=partial)
+        return _discover(paths, container, find_manifest, allow_incomplete=allow_incomplete)
     from bushel._dataset.open.remote_discovery import manifest_loader
 
     with manifest_loader(paths) as load:
-        return _discover(paths, container, load, partial=partial)
+        return _discover(paths, container, load, allow_incomplete=allow_incomplete)
 
 
-def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, partial: bool) -> Found:
+def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, allow_incomplete: bool) -> Found:
     local = isinstance(paths[0], Path)
     found = find(paths, container)
     shards = found.shards
@@ -191,9 +191,9 @@ def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifes
             return replace(found, manifest=manifest)  # the usual case
         if manifest is None and local:
             _report_others(path, found)
-        return _as_listed(path, found, manifest, load, partial=partial)
+        return _as_listed(path, found, manifest, load, allow_incomplete=allow_incomplete)
     if len(paths) == 1 and shards and are_parts(paths[0], shards):
-        found = _parts_as_listed(paths[0], found, load, partial=partial)
+        found = _parts_as_listed(paths[0], found, load, allow_incomplete=allow_incomplete)
         shards = found.shards
     manifest = manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
     return replace(found, manifest=manifest, incomplete=found.incomplete or find_incomplete(paths, shards, load))
@@ -213,30 +213,33 @@ def _report_others(path: AnyPath, found: Found) -> None:
         log_warning("%s: read as %s; other files are not read: %s", path, found.container, few(others))
 
 
-def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, partial: bool) -> Found:
+def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, allow_incomplete: bool) -> Found:
     """Return the parts of a run as the manifest of their folder lists them."""
     from bushel._dataset.open.as_listed import compared, still_there
 
     # the parts of a remote folder are not listed one by one
-    shards = still_there(found.shards) if partial and is_object(path) else found.shards
+    shards = still_there(found.shards) if allow_incomplete and is_object(path) else found.shards
     manifest = load(marker_path(path, ""))
     if manifest is None or not manifest.complete or manifest.container != found.container:
         return replace(found, shards=shards)
-    return Found(found.container, *compared(path, shards, manifest, partial=partial), listed=found.listed)
+    shards, incomplete, unlisted = compared(path, shards, manifest, allow_incomplete=allow_incomplete)
+    return Found(found.container, shards, incomplete, unlisted, listed=found.listed)
 
 
-def _as_listed(path: AnyPath, found: Found, manifest: Manifest | None, load: LoadManifest, *, partial: bool) -> Found:
+def _as_listed(
+    path: AnyPath, found: Found, manifest: Manifest | None, load: LoadManifest, *, allow_incomplete: bool
+) -> Found:
     """Return a dataset in a folder as its manifest lists it."""
     from bushel._dataset.open.as_listed import compared, still_there
 
     shards = found.shards
     incomplete: Incomplete | None = None
     unlisted: tuple[str, ...] = ()
-    if partial and is_object(path) and not path.listable:  # these are the shards of the manifest
+    if allow_incomplete and is_object(path) and not path.listable:  # these are the shards of the manifest
         shards = still_there(shards)
     state = manifest if found.shards[0].sidecars == FOLDER else load(marker_path(path, ""))
     if manifest is not None and manifest.complete and manifest.container == found.container:
-        shards, incomplete, unlisted = compared(path, shards, manifest, partial=partial)
+        shards, incomplete, unlisted = compared(path, shards, manifest, allow_incomplete=allow_incomplete)
     elif manifest is not None and not lists_all(manifest, found.container, shards):
         manifest = None
     if incomplete is None and state is not None and not state.complete:

@@ -71,11 +71,11 @@ def open(
     index: IndexPolicy | Any = "auto",
     verify: bool | None = None,
     pickle: bool = False,
-    partial: bool = False,
-    damaged: Literal["warn", "raise"] = "warn",
+    allow_incomplete: bool = False,
+    on_damage: Literal["warn", "raise"] = "warn",
     episodes: bool = False,
     view: str | None = None,
-    stale: bool = False,
+    allow_stale: bool = False,
     delta_timestamps: Mapping[str, Iterable[float]] | None = None,
     **unknown: Never,
 ) -> Dataset:
@@ -105,11 +105,11 @@ def open(
         pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
             Without it, such values are given as stored bytes, with an `UntrustedWarning`, unless `spec` names the
             codec. It also allows pickled gulp metadata, in which only GulpIO's two classes are accepted.
-        partial: Open an incomplete dataset without a warning, or one whose listed shards are missing.
-        damaged: Treatment of a shard whose structure is damaged: `warn`, or `raise` a `FormatError`.
+        allow_incomplete: Open an incomplete dataset without a warning, or one whose listed shards are missing.
+        on_damage: Treatment of a shard whose structure is damaged: `warn`, or `raise` a `FormatError`.
         episodes: Whether an episode is a sample instead of a frame, for LeRobot's datasets (docs/format-lerobot.md).
         view: Name of a view that `Dataset.save` stored.
-        stale: Whether to open the remaining samples of a view whose dataset has changed, with a warning.
+        allow_stale: Whether to open the remaining samples of a view whose dataset has changed, with a warning.
         delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`, for LeRobot's
             datasets.
         **unknown: Arguments of other names, which are refused.
@@ -131,10 +131,10 @@ def open(
         >>> ds["dog/2"]["image"].shape
         (48, 64, 3)
     """
-    if unknown or damaged not in ("warn", "raise"):
-        _refuse(damaged, unknown)
-    if not {type(pickle), type(partial), type(episodes), type(stale)} <= {bool}:
-        check_flags(pickle=pickle, partial=partial, episodes=episodes, stale=stale)
+    if unknown or on_damage not in ("warn", "raise"):
+        _refuse(on_damage, unknown)
+    if not {type(pickle), type(allow_incomplete), type(episodes), type(allow_stale)} <= {bool}:
+        check_flags(pickle=pickle, allow_incomplete=allow_incomplete, episodes=episodes, allow_stale=allow_stale)
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
@@ -148,16 +148,16 @@ def open(
         container = with_episodes(container)
     paths = expand_paths(source, look=False)
     plain = fields is None and place is None and delta_timestamps is None and not pickle
-    read, recover = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True), damaged == "warn"
+    read, recover = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True), on_damage == "warn"
     tables = bind(_checked_shards, options=read, policy=index, features=features, path=paths[0], recover=recover)
     while True:
         with pinned(paths) as is_same:
             state = folder_state(paths) if plain else None  # a list is kept for opening without these arguments
             listed = None if state is None else _dataset_of_list(paths[0], container, state, verify)
             if listed is not None and is_same():
-                return _saved(listed, view, stale=stale)
+                return _saved(listed, view, allow_stale=allow_stale)
             try:
-                found, shards, remaining = _opened(paths, container, place, tables, partial=partial)
+                found, shards, remaining = _opened(paths, container, place, tables, allow_incomplete=allow_incomplete)
             except (FormatError, FileNotFoundError) as error:
                 if not is_same():
                     continue
@@ -172,9 +172,9 @@ def open(
             from bushel._dataset.read.listed import keep_list
 
             keep_list(paths[0], shards, state)
-    elif not partial:
+    elif not allow_incomplete:
         warn_incomplete(found.incomplete, len(dataset))
-    dataset = _saved(dataset, view, stale=stale)
+    dataset = _saved(dataset, view, allow_stale=allow_stale)
     if delta_timestamps is None:
         return dataset
     from bushel._dataset.views.time_windows import time_windows
@@ -188,10 +188,10 @@ def _opened(
     place: AnyPath | None,
     tables: Callable[[Found], list[OpenShard]],
     *,
-    partial: bool,
+    allow_incomplete: bool,
 ) -> tuple[Found, list[OpenShard], Remaining | None]:
     """Find the shards of a dataset, read their tables, and note which samples are not removed."""
-    found = discover(paths, container, partial=partial)
+    found = discover(paths, container, allow_incomplete=allow_incomplete)
     if place is not None:
         from bushel._dataset.open.index_place import indexed_in
 
@@ -201,10 +201,10 @@ def _opened(
     return found, shards, remaining_of(shards, lists) if lacks_some else None
 
 
-def _refuse(damaged: object, unknown: Mapping[str, object]) -> None:
+def _refuse(on_damage: object, unknown: Mapping[str, object]) -> None:
     """Raise the error of an argument that `open` does not take."""
-    if damaged not in ("warn", "raise"):
-        raise ValueError(f"damaged must be 'warn' or 'raise', not {damaged!r}")
+    if on_damage not in ("warn", "raise"):
+        raise ValueError(f"on_damage must be 'warn' or 'raise', not {on_damage!r}")
     from inspect import signature
 
     check_names("open", unknown, list(signature(open).parameters)[:-1])
@@ -267,12 +267,12 @@ def _checked_shards(
     return shards
 
 
-def _saved(dataset: Dataset, name: str | None, *, stale: bool) -> Dataset:
+def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:
     if name is None:
         return dataset
     from bushel._dataset.views.saved_views import saved_view
 
-    return saved_view(dataset, name, stale=stale)
+    return saved_view(dataset, name, allow_stale=allow_stale)
 
 
 def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
@@ -319,7 +319,7 @@ def open_any(
     verify: bool | None = None,
     pickle: bool = False,
     allow_commands: bool = False,
-    damaged: Literal["warn", "raise"] = "raise",
+    on_damage: Literal["warn", "raise"] = "raise",
     view: str | None = None,
 ) -> Dataset | StreamDataset:
     """Open a source with `open_stream` if it can only be read forward and no view is asked for, else with `open`."""
@@ -327,7 +327,7 @@ def open_any(
         from bushel._dataset.views.stream import open_stream
 
         return open_stream(source, allow_commands=allow_commands)
-    return open(source, container=container, verify=verify, pickle=pickle, damaged=damaged, view=view)
+    return open(source, container=container, verify=verify, pickle=pickle, on_damage=on_damage, view=view)
 
 
 def open_shards(

@@ -131,7 +131,7 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
         near = did_you_mean(name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))])
         known = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
         if name == KEY:
-            near = "keys are not in a column: ds.select(keys=[...]) chooses samples by them, ds.keys has all"
+            near = "keys are not in a column: ds.select_keys(keys=[...]) chooses samples by them, ds.keys has all"
         raise KeyError(f"unknown column {name!r}: {near or f'the columns are {known}'}") from error
 
 

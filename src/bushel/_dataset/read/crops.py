@@ -52,7 +52,7 @@ def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> npt.ND
         JpegError: The header is damaged.
         ValueError: The box is not inside the image.
     """
-    if image_reading(column.codec).orient or column.length[row] < 0:
+    if image_reading(column.codec).exif_rotate or column.length[row] < 0:
         return None
     if column.segments is not None and len(segments := column.segments.of(row)):
         return _of_tiles(file, column, row, segments, box)

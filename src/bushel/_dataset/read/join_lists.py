@@ -88,7 +88,7 @@ def lists_of_values(other: Names, container: str, fields: Mapping[str, str], sta
     if sequences := [name for name, field in spec.items() if field.sequence]:
         raise SpecError(
             f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and Bushel has no lists of "
-            "sequences: choose other fields of it with ds.fields([...])"
+            "sequences: choose other fields of it with ds.select_fields([...])"
         )
     groups = reader.readable(partners, list(fields)) if len(partners) else []
     groups = [group for group in groups if not fields.keys().isdisjoint(group.index.fields)]

@@ -71,15 +71,18 @@ def unknown_key(key: str, samples: int, fields: Collection[str]) -> str:
     if key not in fields:
         return message
     return (
-        f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a sample, ds.fields([{key!r}]) is a view "
-        f"with this field only, and ds.column({key!r}) is an array of its values in the index"
+        f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a sample, ds.select_fields([{key!r}]) is a "
+        f"view with this field only, and ds.column({key!r}) is an array of its values in the index"
     )
 
 
 def texts_as_positions(texts: Sequence[str], fields: Collection[str]) -> str:
     """Return the message about a list of texts where positions are expected."""
     shown = str(list(texts[:_SHOWN]))[:-1] + (", …]" if len(texts) > _SHOWN else "]")
-    by_key, by_name = f"ds.select({shown}) is a view of the samples with these keys", f"ds.fields({shown}) is a view"
+    by_key, by_name = (
+        f"ds.select_keys({shown}) is a view of the samples with these keys",
+        f"ds.select_fields({shown}) is a view",
+    )
     meant = f"{by_name} with these fields" if all(text in fields for text in texts) else by_key
     return f"positions are integers, not texts: {meant}"
 

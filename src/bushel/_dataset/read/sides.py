@@ -27,7 +27,7 @@ class Joined:
             lacks a partner if any of its names is missing, or if it has no list.
 
     Examples:
-        >>> both = bushel.join(ds.fields(["image"]), ds[:8].fields(["label"]))
+        >>> both = bushel.join(ds.select_fields(["image"]), ds[:8].select_fields(["label"]))
         >>> [found] = both.info.joins
         >>> found.matched, found.lone, found.examples[0]
         (8, (4, 0), ('dog/2', 'dog/3', 'dog/4'))

@@ -171,7 +171,7 @@ class Dataset(ColumnValues):
 
     # Views
 
-    def fields(self, names: Iterable[str]) -> Dataset:
+    def select_fields(self, names: Iterable[str]) -> Dataset:
         """Return a view with only these fields.
 
         Raises:
@@ -179,12 +179,12 @@ class Dataset(ColumnValues):
             TypeError: `names` is a str.
 
         Examples:
-            >>> ds.fields(["label"])[0]
+            >>> ds.select_fields(["label"])[0]
             {'__key__': 'cat/0', 'label': 0}
         """
         return self._view(names=list(self._selection.wanted(names)))
 
-    def select(self, keys: Iterable[str]) -> Dataset:
+    def select_keys(self, keys: Iterable[str]) -> Dataset:
         """Return a view of the samples with these keys, in this order.
 
         Raises:
@@ -192,7 +192,7 @@ class Dataset(ColumnValues):
             TypeError: `keys` is a str.
 
         Examples:
-            >>> ds.select(["dog/2", "cat/0"])[0, ["label"]]
+            >>> ds.select_keys(["dog/2", "cat/0"])[0, ["label"]]
             {'__key__': 'dog/2', 'label': 1}
         """
         if isinstance(keys, str):
@@ -294,7 +294,7 @@ class Dataset(ColumnValues):
         parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
         return {name: self._view(self._selection.absolute(own), made=parts[name]) for name, own in chosen.items()}
 
-    def save(self, name: str, *, overwrite: bool = False) -> None:
+    def save_view(self, name: str, *, overwrite: bool = False) -> None:
         """Save this view by a name beside the manifest, for `bushel.open(path, view=name)`.
 
         A view that `where` made is saved as its condition, others as the positions and keys of their samples
@@ -306,7 +306,7 @@ class Dataset(ColumnValues):
             UnsupportedError: The dataset is joined, or lies in several folders.
 
         Examples:
-            >>> ds.where("label == 'dog'").save("dogs")
+            >>> ds.where("label == 'dog'").save_view("dogs")
             >>> len(bushel.open("train/", view="dogs"))
             6
         """

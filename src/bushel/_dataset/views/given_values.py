@@ -36,7 +36,9 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     """Return a view with one more field: see `Dataset.with_field`."""
     refuse_windows(dataset, "add the field to the original dataset, and make windows of the result")
     if name in dataset.spec:
-        raise ValueError(f"field {name!r} exists already: leave it out with ds.fields([...]), or choose another name")
+        raise ValueError(
+            f"field {name!r} exists already: leave it out with ds.select_fields([...]), or choose another name"
+        )
     own = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
     if len(own) != len(np.unique(own)):
         raise ValueError(
@@ -63,7 +65,7 @@ def _field_of(dataset: Samples, name: str) -> str:
     if len(dataset.spec) != 1:
         raise ValueError(
             f"the dataset with the values of {name!r} has the fields {', '.join(dataset.spec) or 'none'}: choose one "
-            f"with .fields([...]); bushel.join adds several"
+            f"with .select_fields([...]); bushel.join adds several"
         )
     return next(iter(dataset.spec))
 

@@ -69,7 +69,7 @@ def join(
     Examples:
         >>> lines = ['{"image": "photos/cat/0.jpg", "caption": "a cat"}', '{"image": "cat/1", "caption": "another"}']
         >>> _ = Path("captions.jsonl").write_text("\n".join(lines))
-        >>> captions, photos = bushel.open("captions.jsonl"), ds.fields(["image"])
+        >>> captions, photos = bushel.open("captions.jsonl"), ds.select_fields(["image"])
         >>> both = bushel.join(captions, photos, on="image", how="left")
         >>> both[1]["caption"], both[1]["image"].shape
         ('another', (48, 64, 3))
@@ -214,8 +214,8 @@ def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]
     taken = list(new.values())
     if both := [name for name in dict.fromkeys(taken) if name in kept or taken.count(name) > 1]:
         raise ValueError(
-            f"two datasets have a field {both[0]!r}: choose fields with ds.fields([...]), or give the second one's "
-            f"another name, with names={{{both[0]!r}: {both[0] + '_2'!r}}}"
+            f"two datasets have a field {both[0]!r}: choose fields with ds.select_fields([...]), or give the second "
+            f"one's another name, with names={{{both[0]!r}: {both[0] + '_2'!r}}}"
         )
     return kept
 

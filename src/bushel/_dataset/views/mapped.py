@@ -62,7 +62,7 @@ class Mapped(Struct, frozen=True, eq=False):
     @property
     def spec(self) -> dict[str, str]:
         """The fields that the function gets, with the types that were given for its results."""
-        needed = self.dataset.spec if self.needs is None else self.dataset.fields(self.needs).spec
+        needed = self.dataset.spec if self.needs is None else self.dataset.select_fields(self.needs).spec
         found = {**needed, **(self.types or {})}
         return found if self.kept is None else {name: found[name] for name in self.kept if name in found}
 
@@ -101,7 +101,7 @@ class Mapped(Struct, frozen=True, eq=False):
         """Return the samples for which a condition on columns of the dataset is true, as `Dataset.where` takes it."""
         return replace(self, dataset=self.dataset.where(condition))
 
-    def fields(self, names: Iterable[str]) -> Mapped:
+    def select_fields(self, names: Iterable[str]) -> Mapped:
         """Return a view whose samples have only these fields of the function's results."""
         return replace(self, kept=tuple(names))
 

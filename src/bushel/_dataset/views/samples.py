@@ -187,7 +187,9 @@ class Samples(Chosen):
 
             raise TypeError(wrong_position(item))
         if mask is not None:
-            raise TypeError("a mask applies to one sample: choose the fields of several with ds[...].fields(names)")
+            raise TypeError(
+                "a mask applies to one sample: choose the fields of several with ds[...].select_fields(names)"
+            )
         if isinstance(item, slice):
             ends = ("" if end is None else str(end) for end in (item.start, item.stop))
             step = "" if item.step is None else f":{item.step}"

@@ -50,8 +50,8 @@ class SavedView:
         stale: Whether the dataset has changed since.
 
     Examples:
-        >>> ds.where("label == 'dog'").save("dogs")
-        >>> [(view.name, view.made, view.samples, view.stale) for view in bushel.views("train/")]
+        >>> ds.where("label == 'dog'").save_view("dogs")
+        >>> [(view.name, view.made, view.samples, view.stale) for view in bushel.list_views("train/")]
         [('dogs', "where label == 'dog'", 6, False)]
     """
 
@@ -102,7 +102,7 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     update(path, replaced)
 
 
-def saved_view(dataset: D, name: str, *, stale: bool) -> D:
+def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
     """Return the view of a dataset that was saved under a name.
 
     Raises:
@@ -115,18 +115,18 @@ def saved_view(dataset: D, name: str, *, stale: bool) -> D:
         header, positions, keys = _load(_path(folder, name))
     except FileNotFoundError:
         names = _names(folder)
-        known = did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save(name) makes one'}"
+        known = did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save_view(name) makes one'}"
         raise KeyError(f"unknown view {name!r}: {known}") from None
     own: Any = dataset
     fields = [field for field in header.fields if field in own.spec]
     changed = header.of != _whole(dataset).fingerprint
-    if changed and not stale:
+    if changed and not allow_stale:
         raise StateError(
             f"the view {name!r} is stale: the dataset has changed since it was saved. Save it again, or open the "
-            f"remaining samples with stale=True"
+            f"remaining samples with allow_stale=True"
         )
     if header.where is not None:
-        found: D = own.where(header.where).fields(fields)
+        found: D = own.where(header.where).select_fields(fields)
     else:
         if changed:
             positions = _left(dataset, header, keys)

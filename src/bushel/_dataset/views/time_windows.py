@@ -38,7 +38,7 @@ def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dat
     others = {name: [0] for name, kind in dataset.spec.items() if kind.endswith("[]") or holds_elements(kind)}
     found = dataset.windows(next(iter(offsets)), delta={**others, **offsets})
     known = {name + PAD for name in others if name not in offsets}  # one frame is never outside
-    return found.fields([name for name in found.spec if name not in known])
+    return found.select_fields([name for name in found.spec if name not in known])
 
 
 def _rate(dataset: Dataset, number: int) -> float:

@@ -1,4 +1,4 @@
-"""The views that are saved beside a dataset: `bushel.views` and `bushel.delete_view`."""
+"""The views that are saved beside a dataset: `bushel.list_views` and `bushel.delete_view`."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from bushel._runtime.public import public
 
 
 @public()
-def views(source: Any) -> list[SavedView]:
+def list_views(source: Any) -> list[SavedView]:
     """Return the views of a dataset that `Dataset.save` stored, by name. No data file is read.
 
     Args:
         source: Anything that `bushel.open` takes.
 
     Examples:
-        >>> ds.save("all")
-        >>> [view.name for view in bushel.views("train/")]
+        >>> ds.save_view("all")
+        >>> [view.name for view in bushel.list_views("train/")]
         ['all']
     """
     with open_dataset(source) as dataset:

@@ -105,7 +105,7 @@ class PointReader(Closing):
 
     def _open(self) -> None:
         with raised_as(DamagedError):
-            opened = bushel.open(self._folders, container="bag", index="memory", damaged="raise")
+            opened = bushel.open(self._folders, container="bag", index="memory", on_damage="raise")
         self._removed = opened.info.removed > 0
         if not self._cache_index and not self._removed and not all(shard.stored for shard in opened.shards):
             tables = [(shard.shard, _off_memory(shard.index)) for shard in opened.shards]

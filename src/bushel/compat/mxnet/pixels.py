@@ -56,7 +56,7 @@ def _jpeg(data: Buffer, flag: int, tolerant: bool) -> Array:
     if _is_grey(flag, header.components) and header.components == 3 and (luma := _luma(data)) is not None:
         turn = _UPRIGHT.get(header.orientation) if upright else None
         return luma if turn is None else np.ascontiguousarray(turn(luma))
-    image = jpeg.decode(data, orient=upright, tolerant=tolerant)
+    image = jpeg.decode(data, exif_rotate=upright, allow_truncated=tolerant)
     return image if flag == UNCHANGED else _converted(image, flag)
 
 

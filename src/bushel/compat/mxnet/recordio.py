@@ -56,7 +56,7 @@ def removed_places(path: Any) -> list[int]:
     rows = bushel.removed_positions(path, container="recordio")
     if not len(rows):
         return []
-    with bushel.open([path], container="recordio", damaged="raise") as dataset:
+    with bushel.open([path], container="recordio", on_damage="raise") as dataset:
         index = dataset.shards[0].index
     found = np.full(index.samples, -1, np.int64)
     for extents in index.fields.values():

@@ -67,7 +67,7 @@ def _remaining(path: str | None) -> Dataset | None:
     place = Path(path)
     if not len(bushel.removed_positions(place, container="tar")):
         return None
-    return bushel.open([place], container="tar", damaged="raise")
+    return bushel.open([place], container="tar", on_damage="raise")
 
 
 def removed_keys(url: str) -> frozenset[str]:

@@ -38,7 +38,9 @@ def decode_sequence(
     if not stored:
         return []
     datas = list(map(bytes_of, stored))
-    geometries = frame_geometries(frames, plan, [image_size(data, orient=reading.orient) for data in datas], rng)
+    geometries = frame_geometries(
+        frames, plan, [image_size(data, exif_rotate=reading.exif_rotate) for data in datas], rng
+    )
     tables = [one.table if isinstance(one, Seekable) else None for one in stored]
     errors = decode_into(
         plan,

@@ -265,11 +265,11 @@ class MicroBatch:
         stored, tables = _without_tables(self._stored(field, is_image))
         device = self.device if self.device is not None and field in self.device.plans else None
         if plan.program is not None and drawn is None and device is None:
-            places, rows = self._draw(field, plan, stored, orient=reading.orient)
+            places, rows = self._draw(field, plan, stored, exif_rotate=reading.exif_rotate)
         else:
-            geometries = self._geometries(field, plan, stored, drawn, orient=reading.orient)
+            geometries = self._geometries(field, plan, stored, drawn, exif_rotate=reading.exif_rotate)
             if device is not None:
-                self._route(device, field, geometries, stored, orient=reading.orient)
+                self._route(device, field, geometries, stored, exif_rotate=reading.exif_rotate)
                 plan = device.host_plan(field)
             places, rows = list(geometries), geometry_rows(geometries.values())
         shape = _shape(plan)
@@ -309,18 +309,18 @@ class MicroBatch:
                 sample[field] = values[number]
 
     def _draw(
-        self, field: str, plan: DecodePlan, stored: Mapping[int, Any], *, orient: bool
+        self, field: str, plan: DecodePlan, stored: Mapping[int, Any], *, exif_rotate: bool
     ) -> tuple[list[int], npt.NDArray[np.int32]]:
         """Draw the geometries of images in a kernel. Return the places of the images, and a row for each.
 
         Images that the kernel leaves are drawn in Python, which raises the errors of those that have none.
         """
         places = list(stored)
-        rows, left = self.rngs.crops(places, list(stored.values()), plan.program or (), orient=orient)
+        rows, left = self.rngs.crops(places, list(stored.values()), plan.program or (), exif_rotate=exif_rotate)
         if not left:
             return places, rows
         others = {places[number]: stored[places[number]] for number in left}
-        found = self._geometries(field, plan, others, orient=orient)
+        found = self._geometries(field, plan, others, exif_rotate=exif_rotate)
         for number in left:
             if (geometry := found.get(places[number])) is not None:
                 rows[number] = geometry.row
@@ -334,7 +334,7 @@ class MicroBatch:
         stored: Mapping[int, Any],
         drawn: Mapping[int, Drawn] | None = None,
         *,
-        orient: bool,
+        exif_rotate: bool,
     ) -> dict[int, Geometry]:
         """Return the geometries of images, by place, without those that have none. Some may be drawn already."""
         found: dict[int, Geometry] = {}
@@ -343,18 +343,24 @@ class MicroBatch:
                 if drawn is not None:
                     found[at] = drawn[at].geometry
                 else:
-                    found[at] = plan.geometry(*image_size(data, orient=orient), self.rngs[at])
+                    found[at] = plan.geometry(*image_size(data, exif_rotate=exif_rotate), self.rngs[at])
             except Exception as error:
                 self._fail(at, error, field)
         return found
 
     def _route(
-        self, device: DeviceStep, field: str, geometries: dict[int, Geometry], stored: dict[int, Any], *, orient: bool
+        self,
+        device: DeviceStep,
+        field: str,
+        geometries: dict[int, Geometry],
+        stored: dict[int, Any],
+        *,
+        exif_rotate: bool,
     ) -> None:
         """Leave images to the device, and remove them from `geometries`."""
         for at, geometry in list(geometries.items()):
             data, sample = stored[at], self.samples[at]
-            if not device.routes(field, self.numbers[at], data, geometry) or (orient and not is_upright(data)):
+            if not device.routes(field, self.numbers[at], data, geometry) or (exif_rotate and not is_upright(data)):
                 continue
             if isinstance(sample, dict):
                 sample[field] = device.left(data, geometry)

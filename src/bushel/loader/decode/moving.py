@@ -91,7 +91,7 @@ def draw_together(
 
 def _decoded_mask(data: Any, reading: ImageReading, rows: int, size: tuple[int, int]) -> tuple[Any, tuple[int, int]]:
     """Decode at least these rows of a mask. Return them, and width and height of its image without the rows below."""
-    if image_size(data, orient=reading.orient) != size:  # an error says so, with the size of the mask
+    if image_size(data, exif_rotate=reading.exif_rotate) != size:  # an error says so, with the size of the mask
         return decode_image(data, reading), size
     pixels = decode_top(data, reading, rows)
     return pixels, (size[0], len(pixels))
@@ -105,7 +105,7 @@ def decoded_and_moved(value: Any, geometry: Geometry, reading: ImageReading) -> 
 def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
     """Return width and height of an image, encoded or decoded, or of all decoded ones of a list."""
     if is_image(value):
-        return image_size(bytes_of(value), orient=reading.orient)
+        return image_size(bytes_of(value), exif_rotate=reading.exif_rotate)
     images = value if isinstance(value, list) else [value]
     shapes = {one.shape[:2] for one in images if isinstance(one, np.ndarray) and one.ndim in (2, 3)}
     if len(shapes) != 1 or not all(isinstance(one, np.ndarray) for one in images):

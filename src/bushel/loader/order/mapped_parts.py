@@ -65,11 +65,11 @@ class MappedParts(Struct, frozen=True, eq=False):
         [(part, own, _)] = self._divided([position])
         return part.location(int(own[0]), field) if field in part.spec else (None, None)
 
-    def fields(self, names: Iterable[str]) -> MappedParts:
+    def select_fields(self, names: Iterable[str]) -> MappedParts:
         """Return the datasets with these fields only. A dataset without a function may lack some of them."""
         wanted = list(names)
         chosen = (
-            part.fields([name for name in wanted if not isinstance(part, Dataset) or name in part.spec])
+            part.select_fields([name for name in wanted if not isinstance(part, Dataset) or name in part.spec])
             for part in self.parts
         )
         return replace(self, parts=tuple(chosen))
@@ -146,4 +146,4 @@ def chosen_fields(dataset: Mapped | MappedParts, fields: Any, *, decode: bool) -
             f"fields={fields!r}: give a list of names; elements of fields are read by views, as in "
             f"ds.windows(...).map(function), or by ds.map(function, {{field: slice(0, 8)}})"
         )
-    return dataset.fields(fields)
+    return dataset.select_fields(fields)

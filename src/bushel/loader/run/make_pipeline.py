@@ -43,7 +43,7 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         spec=source.spec,
         decode=decode,
         reducing_gap=options.reducing_gap,
-        reading=ImageReading(options.orient, options.tolerant),
+        reading=ImageReading(options.exif_rotate, options.allow_truncated),
         sample=options.sample_transform,
     )
     transforms, sources = make(options.transforms), None

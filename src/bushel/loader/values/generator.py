@@ -82,7 +82,7 @@ class SampleDraws:
         return self._made[at]
 
     def crops(
-        self, places: Sequence[int], datas: Sequence[Any], program: Program, *, orient: bool
+        self, places: Sequence[int], datas: Sequence[Any], program: Program, *, exif_rotate: bool
     ) -> tuple[npt.NDArray[np.int32], list[int]]:
         """Draw the crops of some samples in a kernel.
 
@@ -90,7 +90,7 @@ class SampleDraws:
             places: The places of the samples, ascending.
             datas: The stored images.
             program: The steps of the transforms.
-            orient: Whether images are turned by their Exif orientation before.
+            exif_rotate: Whether images are turned by their Exif orientation before.
 
         Returns:
             The geometries, and the numbers of the images that are left to the caller, as `draw_crops` returns them.
@@ -100,8 +100,8 @@ class SampleDraws:
             self._drawn = np.zeros(len(self._samples), np.int64)
             self._drawn[list(self._made)] = -1
         if len(places) == len(self._samples):
-            return draw_crops(datas, program, self._seed, self._epoch, self._samples, self._drawn, orient=orient)
+            return draw_crops(datas, program, self._seed, self._epoch, self._samples, self._drawn, orient=exif_rotate)
         drawn = self._drawn[places]
-        found = draw_crops(datas, program, self._seed, self._epoch, self._samples[places], drawn, orient=orient)
+        found = draw_crops(datas, program, self._seed, self._epoch, self._samples[places], drawn, orient=exif_rotate)
         self._drawn[places] = drawn
         return found

@@ -195,12 +195,12 @@ class ImageRecordIter(DataIter):
 def _images(path: Any) -> bushel.Dataset:
     try:
         with raised_as(DamagedError):
-            dataset = bushel.open(path, container="recordio", index="memory", damaged="raise")
+            dataset = bushel.open(path, container="recordio", index="memory", on_damage="raise")
     except FileNotFoundError as error:
         raise NoFileError(*error.args) from error
     if not {"image", "label"} <= set(dataset.spec):
         raise DamagedError("the file holds no image records", file=str(path))
-    return dataset.fields([name for name in ("image", "label", "id") if name in dataset.spec])
+    return dataset.select_fields([name for name in ("image", "label", "id") if name in dataset.spec])
 
 
 def _listed(path: Any) -> dict[int, Array]:

@@ -214,7 +214,7 @@ def _sort(options: argparse.Namespace) -> int:
         with archive(str(spool)) as writer:
             for number, sample in enumerate(renamed(samples(Reading.of(options)), options.field)):
                 writer.write({**sample, "__key__": f"{number:012d}/{sample['__key__']}"})
-        dataset = bushel.open(spool, container="tar", index="memory", damaged="raise")
+        dataset = bushel.open(spool, container="tar", index="memory", on_damage="raise")
         with archive(options.output, options.allow_commands) as writer:
             for sample in rekeyed(_ordered(dataset, options.sortfield, options.seed), options.rekey):
                 writer.write(sample)

@@ -29,7 +29,7 @@ def open_shard(path: str) -> bushel.Dataset:
     try:
         names = sorted(member_extensions(path), key=len, reverse=True)  # `x.bin` before `x`, which it would be, too
         spec = {name: codec_of_extension(name) for name in names}
-        return bushel.open([path], container="tar", spec=spec or None, index="memory", damaged="raise")
+        return bushel.open([path], container="tar", spec=spec or None, index="memory", on_damage="raise")
     except bushel.UnsupportedError as error:
         raise MalformedError("a compressed archive has no random access: unpack it first", file=path) from error
 
