@@ -1,0 +1,127 @@
+"""Which data is this: digests of samples and of tables, by their contents alone. Pure: no I/O.
+
+Neither depends on places: not on the names, sizes and times of files, the offsets of values, or the
+order of fields. Two tables of the same samples have the same digest, whoever made them, and whatever
+container the samples are in, as long as the stored bytes are the same.
+"""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+import numpy as np
+
+from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._runtime.arrays import I64, U64, Bools, ranges
+
+__all__ = ["lacks_checksums", "sample_digests", "table_digest"]
+
+_ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
+
+
+def sample_digests(index: ShardIndex, rows: I64) -> U64:
+    """Return a hash of the contents of some samples, without their keys: uint64[len(rows)].
+
+    For each field that a sample has, in the order of names, the name, the stored length and the
+    CRC-32 enter, of a sequence those of each element and their number. A field that the sample lacks
+    does not enter: a sample is the same in a table whose other samples have more fields. Where no
+    CRC-32 is recorded (`lacks_checksums`), the digest stands on lengths alone.
+    """
+    digests = np.zeros(len(rows), np.uint64)
+    for name in sorted(index.fields):
+        extents = index.fields[name]
+        if extents.starts is None:
+            contents, present = _values(extents, rows)
+        else:
+            contents, present = _sequences(extents, rows)
+        with_field = _mixed(_mixed(digests ^ _hash_of(name)) ^ contents)
+        digests = np.where(present, with_field, digests)
+    return digests
+
+
+def lacks_checksums(index: ShardIndex, rows: I64) -> Bools:
+    """Return which of some samples have a value whose CRC-32 is not recorded: bool[len(rows)]."""
+    lacking = np.zeros(len(rows), np.bool_)
+    for extents in index.fields.values():
+        if extents.crc32 is not None:
+            continue
+        if extents.starts is None:
+            lacking |= np.asarray(extents.length[rows]) != MISSING
+        else:
+            lacking |= extents.starts[rows + 1] > extents.starts[rows]
+    return lacking
+
+
+def table_digest(index: ShardIndex) -> str:
+    """Return the digest of a table: 32 hexadecimal digits.
+
+    The number of samples, their keys, the names and types of fields, the names of classes, and the
+    length and CRC-32 of each value enter; a missing value has a length of its own. Of a table that
+    lacks the CRC-32 of a field, the sizes and stamps of the files enter, too, but never their times.
+    """
+    checksums = all(extents.crc32 is not None for extents in index.fields.values())
+    files = [] if checksums else [(stamp.size, stamp.crc32) for stamp in index.files]
+    names = sorted(index.fields)
+    types = [(name, index.fields[name].field.type) for name in names]
+    classes = sorted((name, list(labels)) for name, labels in index.labels.items())
+    digest = hashlib.sha256(msgspec.json.encode([index.samples, types, classes, files]))
+    if index.keys is not None:
+        _add(digest, index.keys.offsets, np.int64)
+        _add(digest, index.keys.text, np.uint8)
+    for name in names:
+        extents = index.fields[name]
+        _add(digest, extents.length, np.int64)
+        if extents.crc32 is not None:
+            _add(digest, extents.crc32, np.uint32)
+        if extents.starts is not None:
+            _add(digest, extents.starts, np.int64)
+            _add(digest, extents.empty_and_absent[1], np.bool_)
+    return digest.hexdigest()[:32]
+
+
+def _add(digest: hashlib._Hash, array: np.ndarray, dtype: type[np.generic]) -> None:
+    """Add an array to a digest, a part at a time: some arrays are made of blocks when they are read."""
+    for first in range(0, len(array), _ROWS_AT_ONCE):
+        digest.update(np.ascontiguousarray(array[first : first + _ROWS_AT_ONCE], dtype).data)
+
+
+def _values(extents: FieldExtents, rows: I64) -> tuple[U64, Bools]:
+    """Return a hash of the value of each sample, and which samples have one."""
+    lengths = np.asarray(extents.length[rows], np.int64)
+    return _hashes(extents, rows, lengths), lengths != MISSING
+
+
+def _sequences(extents: FieldExtents, samples: I64) -> tuple[U64, Bools]:
+    """Return a hash of the elements of each sample, and which samples have a sequence."""
+    rows, counts = extents.rows_of(samples)
+    places = ranges(np.zeros(len(counts), np.int64), counts)
+    hashes = _hashes(extents, rows, np.asarray(extents.length[rows], np.int64))
+    elements = _mixed(hashes ^ _mixed(places.astype(np.uint64)))
+    # a sum for each sample; it wraps around
+    sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(elements, dtype=np.uint64)])
+    ends = np.cumsum(counts)
+    contents = sums[ends] - sums[ends - counts]
+    present = np.ones(len(samples), np.bool_) if extents.absent is None else ~extents.absent[samples]
+    return contents ^ _mixed(counts.astype(np.uint64)), present
+
+
+def _hashes(extents: FieldExtents, rows: I64, lengths: I64) -> U64:
+    """Return a hash of length and CRC-32 of each row."""
+    hashes = _mixed(lengths.view(np.uint64))
+    if extents.crc32 is not None:
+        hashes = _mixed(hashes ^ extents.crc32[rows].astype(np.uint64))
+    return hashes
+
+
+def _hash_of(name: str) -> np.uint64:
+    text = name.encode("utf-8", "surrogateescape")
+    return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
+
+
+def _mixed(numbers: U64) -> U64:
+    """Return the finaliser of SplitMix64 (Steele, Lea and Flood, 2014) of each number, plus its constant."""
+    numbers = numbers + np.uint64(0x9E3779B97F4A7C15)
+    numbers = (numbers ^ (numbers >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    numbers = (numbers ^ (numbers >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return numbers ^ (numbers >> np.uint64(31))

@@ -1,0 +1,98 @@
+"""Digests of samples and tables: contents enter, places do not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+import bushel
+from bushel._index.identity import lacks_checksums, sample_digests, table_digest
+from bushel._index.table import ShardIndex
+
+SPEC = {"label": "int", "text": "utf8", "words": "utf8[]"}
+SAMPLES: list[dict[str, Any]] = [
+    {"label": number, "text": "x" * number, "words": ["a", "bc"][: number % 3]} for number in range(7)
+]
+
+
+def table_of(path: Path, samples: list[dict[str, Any]] = SAMPLES, container: str = "bag", **options: Any) -> ShardIndex:
+    with bushel.Writer(path, SPEC, container=container, **options) as writer:
+        for number, sample in enumerate(samples):
+            writer.append(sample, key=f"k{number}")
+    [shard] = bushel.open(path).shards
+    return shard.index
+
+
+def rows_of(index: ShardIndex) -> np.ndarray[Any, np.dtype[np.int64]]:
+    return np.arange(index.samples)
+
+
+def test_places_do_not_enter(tmp_path: Path) -> None:
+    first, second = table_of(tmp_path / "a"), table_of(tmp_path / "b")
+    moved = {name: replace(own, offset=own.offset + 1) for name, own in reversed(list(second.fields.items()))}
+    times = [replace(stamp, mtime_ns=1, name="other") for stamp in second.files]
+    second = replace(second, fields=moved, files=times, columns={}, container="other")
+    assert table_digest(first) == table_digest(second)
+    assert (sample_digests(first, rows_of(first)) == sample_digests(second, rows_of(second))).all()
+
+
+@pytest.mark.parametrize("field", sorted(SPEC))
+def test_each_value_enters(tmp_path: Path, field: str) -> None:
+    others = {"label": 99, "text": "y" * 5, "words": ["a", "bd"]}
+    changed = [*SAMPLES[:5], {**SAMPLES[5], field: others[field]}, SAMPLES[6]]
+    first, second = table_of(tmp_path / "a"), table_of(tmp_path / "b", changed)
+    assert table_digest(first) != table_digest(second)
+    differ = sample_digests(first, rows_of(first)) != sample_digests(second, rows_of(second))
+    assert differ.tolist() == [False] * 5 + [True, False]
+
+
+def test_elements_enter_in_their_order(tmp_path: Path) -> None:
+    orders = [["a", "b"], ["b", "a"], ["a"], [], ["a", "b", ""], ["a", ""], ["", "a"]]
+    index = table_of(tmp_path / "a", [{"label": 0, "text": "", "words": words} for words in orders])
+    assert len(set(sample_digests(index, rows_of(index)).tolist())) == len(orders)
+
+
+def test_a_sample_is_the_same_wherever_it_stands(tmp_path: Path) -> None:
+    first, second = table_of(tmp_path / "a"), table_of(tmp_path / "b", SAMPLES[::-1])
+    assert (sample_digests(first, rows_of(first)) == sample_digests(second, rows_of(second)[::-1])).all()
+    assert table_digest(first) != table_digest(second)
+    some = np.array([4, 0, 4])
+    assert (sample_digests(first, some) == sample_digests(first, rows_of(first))[some]).all()
+
+
+def test_keys_types_and_classes_enter_the_digest_of_a_table(tmp_path: Path) -> None:
+    index = table_of(tmp_path / "a")
+    label = index.fields["label"]
+    others = [
+        index,
+        replace(index, keys=None),
+        replace(index, labels={"label": ("cat", "dog")}),
+        replace(index, labels={"label": ("dog", "cat")}),
+        replace(index, fields={**index.fields, "label": replace(label, field=replace(label.field, codec="float"))}),
+        index.select(["label", "text"]),
+    ]
+    assert len({table_digest(each) for each in others}) == len(others)
+
+
+def test_without_checksums_sizes_and_stamps_enter(tmp_path: Path) -> None:
+    index = table_of(tmp_path / "a")
+    bare = replace(index, fields={name: replace(own, crc32=None) for name, own in index.fields.items()})
+    other = replace(bare, files=[replace(stamp, crc32=7) for stamp in bare.files])
+    assert len({table_digest(each) for each in (index, bare, other)}) == 3
+    assert not lacks_checksums(index, rows_of(index)).any()
+    assert lacks_checksums(bare, rows_of(bare)).all()
+
+
+def test_a_field_that_a_sample_lacks_does_not_enter(tmp_path: Path) -> None:
+    index = table_of(tmp_path / "a")
+    text = index.fields["text"]
+    lacking = replace(text, length=np.where(np.arange(7) == 2, -1, text.length), crc32=text.crc32)
+    both = replace(index, fields={**index.fields, "text": lacking})
+    without = index.select(["label", "words"])
+    row = np.array([2])
+    assert sample_digests(both, row) == sample_digests(without, row)
+    assert sample_digests(both, row) != sample_digests(index, row)
