@@ -11,6 +11,7 @@ from msgspec.structs import replace
 
 from bushel._index.clip_frames import ARRAYS
 from bushel._index.file_spec import asked_for
+from bushel._index.identity import table_digest
 from bushel._index.line_arrays import KeptLines, LineArray
 from bushel._index.named_arrays import Arrays, head_of, in_order, pieces_of
 from bushel._index.sidecar import (
@@ -104,6 +105,7 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         ZEROS,
         [_column(name, values, kept) for name, values in index.columns.items()],
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
+        table_digest(index),
     )
     arrays = in_order(arrays)
     head = bytearray(head_of(arrays, msgspec.json.encode(header).decode()))

@@ -6,7 +6,7 @@ specifies it. It is used only while the folder and the manifest have the times a
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Annotated, Any
@@ -32,7 +32,8 @@ NAME = "shards.safetensors"
 KEYED, SUMMED = 1, 2
 """Bits of `ShardList.flags`: samples have keys of their own; the CRC-32 of every field is known."""
 
-_VERSION = 2
+_VERSION = 1
+_DIGEST = 16  # bytes of the digest of a table
 _MOST = 1 << 48
 _ARRAYS = {
     "names.text": "U8",
@@ -45,6 +46,7 @@ _ARRAYS = {
     "files.sizes": "I64",
     "files.times": "I64",
     "files.stamps": "I64",
+    "digests": "U8",
 }
 
 
@@ -104,6 +106,7 @@ class ShardList(Struct, frozen=True):
     sizes: I64  # int64[files], in bytes
     times: I64  # int64[files], times of modification in nanoseconds
     crc32: I64  # int64[files], stamps of the files (`FileStamp.crc32`); -1 if unknown
+    digests: U8  # uint8[shards * 16], the digest of the table of each shard
 
     def __len__(self) -> int:
         return len(self.samples)
@@ -128,18 +131,16 @@ class ShardList(Struct, frozen=True):
         known = (int(self.sizes[number]), int(self.times[number]))
         return FileStamp(self.files[number], *known, stamp if stamp >= 0 else None)
 
-    def identities(self) -> Iterator[tuple[str, int, list[tuple[str, int]]]]:
-        """Yield name, number of samples, and names and sizes of the files of each shard."""
-        files = list(zip(self.files.tolist(), self.sizes.tolist(), strict=True))
-        shards = zip(self.names.tolist(), self.samples.tolist(), pairwise(self.starts.tolist()), strict=True)
-        for name, samples, (first, last) in shards:
-            yield name, samples, files[first:last]
+    def digest(self, number: int) -> str:
+        """Return the digest of the table of a shard."""
+        return self.digests[number * _DIGEST : (number + 1) * _DIGEST].tobytes().hex()
 
     @property
     def is_valid(self) -> bool:
         """Whether the arrays fit each other."""
         shards, files = len(self.samples), len(self.sizes)
         lengths = (len(self.names), len(self.flags), len(self.starts) - 1) == (shards, shards, shards)
+        lengths = lengths and len(self.digests) == shards * _DIGEST
         per_file = (len(self.files), len(self.times), len(self.crc32)) == (files, files, files)
         if not lengths or not per_file or shards == 0:
             return False
@@ -174,7 +175,8 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
 
 def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
     own = (table.names.text, table.names.offsets, table.samples, table.flags, table.starts, table.files.text)
-    return dict(zip(_ARRAYS, (*own, table.files.offsets, table.sizes, table.times, table.crc32), strict=True))
+    of_files = (table.files.offsets, table.sizes, table.times, table.crc32)
+    return dict(zip(_ARRAYS, (*own, *of_files, table.digests), strict=True))
 
 
 def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
@@ -192,7 +194,7 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
         own = (names, arrays["samples"], arrays["flags"], arrays["files.starts"], files)
         spec, labels = spec_from_file(header.spec), check_labels(header.labels) if header.labels else {}
         files_of = (arrays["files.sizes"], arrays["files.times"], arrays["files.stamps"])
-        table = ShardList(header.container, spec, labels, header.sidecars, *own, *files_of)
+        table = ShardList(header.container, spec, labels, header.sidecars, *own, *files_of, arrays["digests"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SpecError):
         return None
     return table if table.is_valid else None

@@ -128,6 +128,8 @@ class Header(msgspec.Struct):
     """Older versions have none; those that wrote it also wrote the CRC-32."""
     filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
     """The names of the filters of each block file."""
+    digest: str = ""
+    """The digest of the table (`bushel._index.identity`)."""
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -139,14 +141,18 @@ class ManifestShard(msgspec.Struct, frozen=True):
     checksums: bool  # whether its index has the CRC-32 of every field
     keyed: bool  # whether its samples have keys of their own
     stamps: list[int | None] = []  # the stamp of each file (`FileStamp.crc32`); manifests of older versions have none
+    digest: str = ""  # the digest of its table (`bushel._index.identity`)
 
     @classmethod
     def of(cls, name: str, index: ShardIndex) -> "ManifestShard":
-        """Return the entry of a shard."""
+        """Return the entry of a shard, given its table."""
         checksums = all(column.crc32 is not None for column in index.fields.values())
         files = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files]
         stamps = [stamp.crc32 for stamp in index.files]
-        return cls(name, index.samples, files, checksums, index.keys is not None, stamps)
+        from bushel._index.identity import table_digest
+
+        digest = index.digest or table_digest(index)
+        return cls(name, index.samples, files, checksums, index.keys is not None, stamps, digest)
 
     @property
     def recorded(self) -> tuple[FileStamp, ...]:
@@ -248,7 +254,7 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
 
         sizes = [file.size for file in files]
         blocks = tuple(blocks_in(arrays, number, own, sizes) for number, own in enumerate(filters))
-    index = ShardIndex(samples, files, columns, header.container, keys, labels, values, blocks)
+    index = ShardIndex(samples, files, columns, header.container, keys, labels, values, blocks, header.digest)
     if header.version == VERSION and any(name == _INLINE or name.endswith(_FRAGMENTS) for name in arrays.named):
         from bushel._index.sidecars_1 import with_blocks
 

@@ -349,6 +349,7 @@ class ShardIndex(Struct, frozen=True):
         labels: Field to the names of its classes.
         columns: Name of a column to the value of each sample, of those that are known (docs/columns.md).
         blocks: The block files of the shard. Extents refer to them by numbers that follow the numbers of the files.
+        digest: The digest in the sidecar from which the table comes (`table_digest`), else empty.
     """
 
     samples: int
@@ -359,6 +360,7 @@ class ShardIndex(Struct, frozen=True):
     labels: Labels = field(default_factory=dict)
     columns: Mapping[str, Column] = field(default_factory=dict)
     blocks: tuple[Blocks, ...] = ()
+    digest: str = ""
 
     @property
     def has_checksums(self) -> bool:

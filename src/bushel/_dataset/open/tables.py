@@ -153,7 +153,8 @@ def table_to_read(
         index, known = accepted(table, index, shard), False
     if table is None or not known:
         worth = options.spec is None and not _has_own_index(container, shard)
-        return TableToRead(index, stored=keep and worth and _keep(index, shard))
+        stored = _keep(index, shard) if keep and worth else None
+        return TableToRead(stored or index, stored=stored is not None)
     if table.fits:
         from bushel._index.matching import with_known_checksums
 
@@ -278,8 +279,8 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
     return None
 
 
-def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
-    """Store a table beside the data if possible. Datasets are often in folders that are read-only.
+def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex | None:
+    """Store a table beside the data if possible, and return it as it is stored. Many folders are read-only.
 
     Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. The sidecar
     of a remote shard is kept in the user's cache of tables: writing beside it may cost money, so only `bushel.index`
@@ -290,17 +291,18 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> bool:
             from bushel._index.table_cache import keep_table
 
             keep_table(index, shard)
-        return False
+        return None
     from bushel._index.saving import save_index
 
     try:
         if not again and shard.sidecar.exists():
-            return False
-        save_index(replace(index, files=stamped(index.files, shard)), shard.sidecar)
+            return None
+        index = replace(index, files=stamped(index.files, shard))
+        save_index(index, shard.sidecar)
     except (OSError, UnsupportedError) as error:
         log_info("%s: the index is not stored: %s", shard.sidecar, error)
-        return False
-    return True
+        return None
+    return index
 
 
 _BLOCK = 4096  # size of a block of a stamp in bytes

@@ -16,6 +16,7 @@ from bushel._dataset.read.join_names import Names
 from bushel._dataset.read.labels import labels_of
 from bushel._dataset.read.shards import OpenShard, promises_checksums
 from bushel._index.elements import Group
+from bushel._index.identity import table_digest
 from bushel._index.joined_blocks import JoinedBlocks
 from bushel._index.name_stems import Form, hashes_of, text_of
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
@@ -114,11 +115,13 @@ def lists_of_values(other: Names, container: str, fields: Mapping[str, str], sta
     root = next((each.shard.root for each in owners if not each.local), None)
     if root is None:
         root = owners[0].shard.root if owners else reader.shards[0].shard.root
-    # which values the lists have is a part of the name, and so of the fingerprint
     name = f"lists-{crc32(partners.tobytes(), crc32(starts.tobytes())):08x}"
     files = tuple((each.shard, own) for each in owners for own in range(len(each.index.files)))
     shard = _Shards(root, name, tuple(stamp.name for stamp in joined.files), owners=files)
-    return OpenShard.of(container, shard, table.check(name), stored=False, checked=True)
+    opened = OpenShard.of(container, shard, table.check(name), stored=False, checked=True)
+    # where values have no checksums, which values the lists have is known by the name alone
+    opened.recorded = f"{name}-{table_digest(table)}"
+    return opened
 
 
 def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: int, starts: I64) -> FieldExtents:

@@ -35,7 +35,7 @@ from bushel._index.table import Shard
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath, is_object
+from bushel.storage import AnyPath
 
 _MANY = 1000  # a list of shards is kept for datasets of more shards than this
 _HELD = 4096  # number of shards whose tables stay mapped; a process may have some 65,000 mappings
@@ -89,7 +89,7 @@ class ListedShards(Listing):
         stamps, flags = table.stamps(number), int(table.flags[number])
         shard = Shard(self.root, table.names[number], tuple(stamp.name for stamp in stamps), table.sidecars)
         known = (int(table.samples[number]), stamps, bool(flags & KEYED), bool(flags & SUMMED), self._fields)
-        return OpenShard(table.container, shard, *known, True, table.labels)
+        return OpenShard(table.container, shard, *known, True, table.labels, recorded=table.digest(number))
 
 
 def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: CallerFields) -> list[OpenShard]:
@@ -107,29 +107,7 @@ def listed_shard(
 ) -> OpenShard:
     """Return a shard whose table is not loaded yet, as the manifest lists it."""
     known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
-    return OpenShard(container, shard, *known, True, labels, asked=asked)
-
-
-def identities(shards: Sequence[OpenShard]) -> list[tuple[str, int, list[tuple[str, int]]]]:
-    """Return the name, number of samples, and names and sizes of the files of each shard."""
-    if isinstance(shards, Listing):
-        return list(shards.listed.identities())
-    if all(each.section is None for each in shards):
-        return [(each.shard.name, each.samples, [(f.name, f.size) for f in each.stamps]) for each in shards]
-    from bushel._dataset.read.sections import whole_shards
-
-    return [
-        (parts[0].shard.name, sum(each.samples for each in parts), [(f.name, f.size) for f in parts[0].stamps])
-        for parts in whole_shards(shards)
-    ]
-
-
-def revisions(shards: Sequence[OpenShard]) -> list[str]:
-    """Return the repositories, with their commits, in which the files of shards can never change."""
-    if isinstance(shards, Listing):
-        return []
-    roots = (each.shard.root for each in shards)
-    return sorted({root.root for root in roots if is_object(root) and root.immutable})
+    return OpenShard(container, shard, *known, True, labels, asked=asked, recorded=entry.digest)
 
 
 def open_listed(root: AnyPath, container: str | None, state: FolderState) -> ListedShards | None:
@@ -168,6 +146,7 @@ def keep_list(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) ->
         np.array([stamp.size for stamp in stamps], np.int64),
         np.array([stamp.mtime_ns for stamp in stamps], np.int64),
         np.array([-1 if stamp.crc32 is None else stamp.crc32 for stamp in stamps], np.int64),
+        np.frombuffer(bytes.fromhex("".join(each.digest for each in shards)), np.uint8),
     )
     try:
         save_shard_list(table, state, root / FOLDER / NAME)

@@ -51,6 +51,7 @@ class OpenShard(Struct):
     damage: Damage | None = None  # the damage of the shard, if its structure is damaged
     asked: CallerFields = NO_CALLER_FIELDS  # the fields that the caller declares
     section: Section | None = None  # the part of the shard that it is; None for a whole shard
+    recorded: str = ""  # the digest of its table as manifest or sidecar record it; empty if none does
 
     @classmethod
     def of(
@@ -77,7 +78,8 @@ class OpenShard(Struct):
         if len(index.files) > len(shard.files):
             shard = shard.with_files_of(index)
         known = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
-        return cls(container, shard, *known, stored, index.labels, index, damage, asked)
+        recorded = index.digest if stored else ""
+        return cls(container, shard, *known, stored, index.labels, index, damage, asked, None, recorded)
 
     @classmethod
     def unchanged(cls, container: str, shard: Shard, asked: CallerFields) -> OpenShard | None:
@@ -103,7 +105,7 @@ class OpenShard(Struct):
     def __reduce__(self) -> tuple[Any, ...]:
         index = None if self.stored else self._index
         known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
-        said = (self.damage, self.asked, self.section)
+        said = (self.damage, self.asked, self.section, self.recorded)
         values = (self.container, self.shard, *known, self.stored, self.labels, index, *said)
         return _unpickled, (values, registered_here(self.container))
 
@@ -126,6 +128,15 @@ class OpenShard(Struct):
                 self.stamps = index.files
             self._index = self.asked.table(index).select([field.name for field in self.fields])
         return self._index
+
+    @property
+    def digest(self) -> str:
+        """The digest of its table: which data it holds. Of a shard that is opened by sections, see `identity`."""
+        if not self.recorded:
+            from bushel._index.identity import table_digest
+
+            self.recorded = table_digest(self.index)
+        return self.recorded
 
     @property
     def unvalidated(self) -> bool:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from bushel._dataset.read.selection import Mask, Remaining
+from bushel._dataset.read.selection import Mask
 from bushel._dataset.read.shards import OpenShard, kinds
 from bushel._dataset.views.column_values import ColumnValues
 from bushel._dataset.views.samples import CHUNK, Sample
@@ -146,28 +146,17 @@ class Dataset(ColumnValues):
 
     @property
     def fingerprint(self) -> str:
-        """32 hex digits that identify this dataset or view by names, counts, sizes and positions, not by times.
+        """32 hexadecimal digits that identify the data of this dataset or view, wherever it lies.
 
-        For a dataset of the Hugging Face Hub, they also depend on the commit.
+        Keys, types, class names, and the lengths and checksums of values decide it; where no
+        checksums are known (`info`), sizes and stamps of files take their place. Names, times
+        and the order of fields do not matter. After shards were appended, `ds[:n]` of those
+        that were there has the fingerprint that the dataset had. A dataset of the Hugging Face
+        Hub is identified by its commit, too.
         """
-        import hashlib
-        import json
+        from bushel._dataset.read.identity import fingerprint_of
 
-        from bushel._dataset.read.listed import identities, revisions
-
-        shown = [self.spec, identities(self._reader.shards), *revisions(self._reader.shards)]
-        digest = hashlib.sha256(json.dumps(shown).encode())
-        for side in self._reader.sides:
-            digest.update(side.rows.data)
-        if self._reader.windows is not None:
-            digest.update(self._reader.windows.digest())
-        if isinstance(self._selection.positions, range):
-            digest.update(repr(self._selection.positions).encode())
-        elif isinstance(self._selection.positions, Remaining):
-            digest.update(b"without" + self._selection.positions.removed.tobytes())
-        else:
-            digest.update(self._selection.positions.tobytes())
-        return digest.hexdigest()[:32]
+        return fingerprint_of(self._reader, self.spec, self._selection.positions)
 
     # Views
 

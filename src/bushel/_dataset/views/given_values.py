@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -16,13 +17,13 @@ from bushel._dataset.views.inside import refuse_windows
 from bushel._dataset.views.partners import with_partners
 from bushel._dataset.views.samples import Samples
 from bushel._index.columns import LONGEST_TEXT, Column, Kind, numbers, of_texts
+from bushel._index.identity import table_digest
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8, Bools, joined
 from bushel.codecs import get_codec
 from bushel.codecs.base import fixed_rows
 from bushel.codecs.exact_lists import InexactError, exact_array
 from bushel.errors import SpecError
-from bushel.kernels import crc32
 from bushel.spec import Field, parse_spec
 from bushel.storage.blocks import Blocks
 
@@ -100,9 +101,11 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
     table = ShardIndex(len(length), (), {name: extents}, "npy", blocks=(Blocks.in_table(data),))
     columns: dict[str, Column] = {} if column is None else {name: column}
     table = ShardIndex(table.samples, (), table.fields, "npy", columns=columns, blocks=table.blocks)
-    # what the values are is a part of the name, and so of the fingerprint
-    shard = Shard(Path("(in memory)"), f"{name}-{crc32(data, crc32(length.tobytes())):08x}", (name,))
-    return OpenShard.of("npy", shard, table, stored=False, checked=True)
+    shard = Shard(Path("(in memory)"), name, (name,))
+    opened = OpenShard.of("npy", shard, table, stored=False, checked=True)
+    # the table has no checksums, so the values themselves enter the digest
+    opened.recorded = hashlib.sha256(table_digest(table).encode() + data.tobytes()).hexdigest()[:32]
+    return opened
 
 
 def _as_array(values: Any) -> npt.NDArray[Any] | None:

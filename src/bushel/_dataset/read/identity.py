@@ -1,0 +1,134 @@
+"""Which data is this: the fingerprint of a dataset or view, as a chain over the digests of its shards.
+
+The chain has a value after each shard, which depends on that shard and those before it. So a dataset
+to which shards were appended still knows what it was before, and so do its views of those samples.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import accumulate
+from typing import TYPE_CHECKING
+
+import msgspec
+import numpy as np
+
+from bushel._dataset.read.selection import Positions, Remaining
+from bushel._dataset.read.shards import Listing, OpenShard
+from bushel.storage import is_object
+
+if TYPE_CHECKING:
+    from bushel._dataset.read.reader import Reader
+
+__all__ = ["fingerprint_of", "fingerprints_of_prefixes"]
+
+
+def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positions) -> str:
+    """Return the fingerprint of a dataset or view: 32 hexadecimal digits.
+
+    It depends on the samples that are shown and on those before them, on the fields that are shown
+    and their types, and for a repository of the Hub on the commit. It does not depend on shards
+    behind the last sample that is shown, so an append does not change the fingerprint of a view.
+
+    Args:
+        reader: The reader of the whole dataset.
+        fields: The names and types of the fields that are shown.
+        positions: The positions that are shown.
+    """
+    chain = list(_chain(_digests(reader.shards)))
+    is_plain = not reader.sides and reader.windows is None and len(chain) == len(reader.starts)
+    shards = int(np.searchsorted(reader.starts, _end(positions))) if is_plain else len(chain) - 1
+    digest = hashlib.sha256(chain[shards])
+    digest.update(msgspec.json.encode([fields, _revisions(reader.shards)]))
+    for side in reader.sides:
+        digest.update(side.rows.data)
+    if reader.windows is not None:
+        digest.update(reader.windows.digest())
+    digest.update(_bytes_of(positions))
+    return digest.hexdigest()[:32]
+
+
+def fingerprints_of_prefixes(
+    reader: Reader, fields: Mapping[str, str], remaining: Positions
+) -> Iterator[tuple[int, str]]:
+    """Yield the fingerprints that a dataset had when it had fewer shards, the largest one first.
+
+    Args:
+        reader: The reader of a dataset without joins, windows or sections.
+        fields: The names and types of its fields.
+        remaining: The positions without removed samples.
+
+    Yields:
+        The number of samples, removed ones included, and the fingerprint.
+    """
+    facts = msgspec.json.encode([fields, _revisions(reader.shards)])
+    chain = list(_chain(_digests(reader.shards)))
+    for shards in range(len(chain) - 2, 0, -1):
+        samples = int(reader.starts[shards])
+        shown = _bytes_of(first_of(remaining, samples))
+        yield samples, hashlib.sha256(chain[shards] + facts + shown).hexdigest()[:32]
+
+
+def first_of(positions: Positions, samples: int) -> Positions:
+    """Return those of the positions of a whole dataset that are of its first samples."""
+    if not isinstance(positions, Remaining):
+        return range(samples)
+    earlier = positions.removed < samples
+    if not earlier.any():
+        return range(samples)
+    return Remaining.of(samples, positions.removed[earlier], positions.calls[earlier], positions.by)
+
+
+def _chain(digests: Iterable[bytes]) -> Iterator[bytes]:
+    """Yield the value of the chain before the first shard and after each."""
+    return accumulate(digests, lambda before, digest: hashlib.sha256(before + digest).digest(), initial=b"")
+
+
+def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
+    """Yield the digest of each shard. Of one that is opened by sections, sizes and counts stand for it."""
+    if isinstance(shards, Listing):
+        yield from (shards.listed.digest(number).encode() for number in range(len(shards)))
+        return
+    if all(shard.section is None for shard in shards):
+        yield from map(_digest_of, shards)
+        return
+    from bushel._dataset.read.sections import whole_shards
+
+    for parts in whole_shards(shards):
+        if parts[0].section is None:
+            yield _digest_of(parts[0])
+        else:
+            files = [(stamp.size, stamp.crc32) for stamp in parts[0].stamps]
+            yield msgspec.json.encode([sum(part.samples for part in parts), files])
+
+
+def _digest_of(shard: OpenShard) -> bytes:
+    """Return the digest of a shard, and with it the names that a caller gives to its fields."""
+    names = sorted(shard.asked.names.items())
+    return shard.digest.encode() + (repr(names).encode() if names else b"")
+
+
+def _end(positions: Positions) -> int:
+    """Return one more than the last position that is shown."""
+    if isinstance(positions, Remaining):
+        return positions.total
+    if not len(positions):
+        return 0
+    return 1 + max(positions) if isinstance(positions, range) else 1 + int(positions.max())
+
+
+def _bytes_of(positions: Positions) -> bytes:
+    if isinstance(positions, range):
+        return repr(positions).encode()
+    if isinstance(positions, Remaining):
+        return b"without" + positions.removed.tobytes()
+    return positions.tobytes()
+
+
+def _revisions(shards: Sequence[OpenShard]) -> list[str]:
+    """Return the repositories, with their commits, in which the files of shards can never change."""
+    if isinstance(shards, Listing):
+        return []
+    roots = (shard.shard.root for shard in shards)
+    return sorted({root.root for root in roots if is_object(root) and root.immutable})
