@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import pickle
 import random
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -129,24 +128,6 @@ def test_a_sidecar_keeps_the_blocks(tmp_path: Path) -> None:
         np.testing.assert_array_equal(after.column(name), before.column(name))
     assert list(after.where("rare == -1").keys) == list(before.where("rare == -1").keys)
     assert not bushel.verify(path).problems
-
-
-def test_a_sidecar_of_the_version_before(tmp_path: Path) -> None:
-    shutil.copytree(KEPT, tmp_path / "kept")
-    path = tmp_path / "kept" / "rows.jsonl"
-    sidecar = tmp_path / "kept" / ".bushel" / "rows.jsonl.safetensors"
-    assert b'{\\"version\\":1,' in sidecar.read_bytes()
-    with bushel.open(path, verify=True) as dataset:
-        assert [dict(each) for each in dataset] == [
-            {"__key__": str(n), **{k: v for k, v in json.loads(line).items() if v is not None}}
-            for n, line in enumerate(path.read_text().splitlines())
-        ]
-        assert dataset.column("id").tolist() == list(range(6))
-    assert not bushel.verify(path).problems
-    assert b'{\\"version\\":1,' in sidecar.read_bytes(), "a new time is noted in it, but it is kept"
-    bushel.index(path, force=True)
-    assert b'{\\"version\\":3,' in sidecar.read_bytes()
-    assert [dict(each) for each in bushel.open(path, verify=True)] == [dict(each) for each in dataset]
 
 
 @pytest.mark.parametrize("wrong", ["at", "first", "shorter", "samples", "missing"])

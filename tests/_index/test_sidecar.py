@@ -1,7 +1,6 @@
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 from dataclasses import replace
 from pathlib import Path
@@ -19,8 +18,6 @@ from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import Blocks, Side
-
-SHA256 = "aaf7d8948fa0bf52580bb23ec8eeadf30edda5bc5ff99f90dcffbb2acb24a2b2"
 
 
 def table(samples: int = 4) -> ShardIndex:
@@ -102,14 +99,6 @@ def test_round_trip_of_blocks(tmp_path: Path, samples: int) -> None:
     index = blocks_table(samples)
     save_index(index, tmp_path / "x.safetensors")
     same(index, load_index(tmp_path / "x.safetensors"))
-
-
-def test_only_tables_with_blocks_have_version_2(tmp_path: Path) -> None:
-    path = tmp_path / "x.safetensors"
-    save_index(table(), path)  # Bushel wrote the same bytes before it had block files
-    assert hashlib.sha256(path.read_bytes()).hexdigest() == SHA256
-    save_index(blocks_table(), path)
-    assert b'\\"version\\":2,' in path.read_bytes()
 
 
 def test_blocks_take_29_bytes_each(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ container the samples are in, as long as the stored bytes are the same.
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable
 
 import msgspec
 import numpy as np
@@ -67,23 +68,23 @@ def table_digest(index: ShardIndex) -> str:
     classes = sorted((name, list(labels)) for name, labels in index.labels.items())
     digest = hashlib.sha256(msgspec.json.encode([index.samples, types, classes, files]))
     if index.keys is not None:
-        _add(digest, index.keys.offsets, np.int64)
-        _add(digest, index.keys.text, np.uint8)
+        _add(digest.update, index.keys.offsets, np.int64)
+        _add(digest.update, index.keys.text, np.uint8)
     for name in names:
         extents = index.fields[name]
-        _add(digest, extents.length, np.int64)
+        _add(digest.update, extents.length, np.int64)
         if extents.crc32 is not None:
-            _add(digest, extents.crc32, np.uint32)
+            _add(digest.update, extents.crc32, np.uint32)
         if extents.starts is not None:
-            _add(digest, extents.starts, np.int64)
-            _add(digest, extents.empty_and_absent[1], np.bool_)
+            _add(digest.update, extents.starts, np.int64)
+            _add(digest.update, extents.empty_and_absent[1], np.bool_)
     return digest.hexdigest()[:32]
 
 
-def _add(digest: hashlib._Hash, array: np.ndarray, dtype: type[np.generic]) -> None:
-    """Add an array to a digest, a part at a time: some arrays are made of blocks when they are read."""
+def _add(update: Callable[[memoryview], None], array: np.ndarray, dtype: type[np.generic]) -> None:
+    """Add an array to a digest by its `update`, a part at a time: some arrays are made of blocks when they are read."""
     for first in range(0, len(array), _ROWS_AT_ONCE):
-        digest.update(np.ascontiguousarray(array[first : first + _ROWS_AT_ONCE], dtype).data)
+        update(np.ascontiguousarray(array[first : first + _ROWS_AT_ONCE], dtype).data)
 
 
 def _values(extents: FieldExtents, rows: I64) -> tuple[U64, Bools]:

@@ -18,8 +18,6 @@ from bushel._index.sidecar import (
     COLUMN_ARRAYS,
     CRC32_IS,
     VERSION,
-    VERSION_OF_BLOCKS,
-    VERSION_OF_LINES,
     ZEROS,
     Header,
     HeaderColumn,
@@ -95,7 +93,7 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
             del parts["values"]
         arrays |= {f"__column__.{name}.{part}": array for part, array in parts.items() if array is not None}
     header = Header(
-        VERSION_OF_LINES if kept.arrays else VERSION_OF_BLOCKS if index.blocks else VERSION,
+        VERSION,
         index.container,
         index.samples,
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
@@ -104,8 +102,8 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         {name: list(names) for name, names in index.labels.items()},
         ZEROS,
         [_column(name, values, kept) for name, values in index.columns.items()],
-        [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
         table_digest(index),
+        [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
     )
     arrays = in_order(arrays)
     head = bytearray(head_of(arrays, msgspec.json.encode(header).decode()))

@@ -8,8 +8,8 @@ can be opened without touching them.
 Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.segment_starts`,
 `image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists the arrays of clips. Columns have
-`__column__.label.values` and others (docs/columns.md). `block_arrays` lists the arrays of block files; only a sidecar
-that has some is of version 2. `line_arrays` lists the arrays of files of lines, whose sidecars are of version 3.
+`__column__.label.values` and others (docs/columns.md). `block_arrays` lists the arrays of block files, `line_arrays`
+those of files of lines.
 """
 
 # Annotations are evaluated here: msgspec compiles those that are text, which took 0.4 ms of the first `bushel.open`.
@@ -44,8 +44,6 @@ __all__ = [
     "CRC32_IS",
     "FOLDER",
     "VERSION",
-    "VERSION_OF_BLOCKS",
-    "VERSION_OF_LINES",
     "ZEROS",
     "Header",
     "HeaderColumn",
@@ -68,13 +66,9 @@ ZEROS = "00000000"
 """The hexadecimal digits in the place of the CRC-32 while it is computed."""
 
 VERSION = 1
-"""Version of manifests, and of indexes without block files."""
+"""Version of manifests and indexes."""
 
-VERSION_OF_BLOCKS = 2
-VERSION_OF_LINES = 3
 _AT, _NO_LINES = "__lines__.at", "the index lacks its blocks of lines"
-_INLINE, _FRAGMENTS = "__inline__", ".fragments"
-"""The arrays of older versions in the place of block files: see `sidecars_1`."""
 
 _HINT = "delete it: the index will be built again"
 _DTYPES = {
@@ -121,15 +115,14 @@ class Header(msgspec.Struct):
     samples: _Count
     files: list[tuple[str, int, int]]
     fields: list[HeaderField]
-    stamps: list[int | None] = []
-    labels: dict[str, _Names] = {}
-    crc32: str = ""
-    columns: list[HeaderColumn] | msgspec.UnsetType = msgspec.UNSET
-    """Older versions have none; those that wrote it also wrote the CRC-32."""
+    stamps: list[int | None]
+    labels: dict[str, _Names]
+    crc32: str
+    columns: list[HeaderColumn]
+    digest: str
+    """The digest of the table (`bushel._index.identity`)."""
     filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
     """The names of the filters of each block file."""
-    digest: str = ""
-    """The digest of the table (`bushel._index.identity`)."""
 
 
 class ManifestShard(msgspec.Struct, frozen=True):
@@ -140,8 +133,8 @@ class ManifestShard(msgspec.Struct, frozen=True):
     files: list[tuple[str, int, int]]  # (name, size, mtime_ns) of its files
     checksums: bool  # whether its index has the CRC-32 of every field
     keyed: bool  # whether its samples have keys of their own
-    stamps: list[int | None] = []  # the stamp of each file (`FileStamp.crc32`); manifests of older versions have none
-    digest: str = ""  # the digest of its table (`bushel._index.identity`)
+    stamps: list[int | None]  # the stamp of each file (`FileStamp.crc32`)
+    digest: str  # the digest of its table (`bushel._index.identity`)
 
     @classmethod
     def of(cls, name: str, index: ShardIndex) -> "ManifestShard":
@@ -157,8 +150,11 @@ class ManifestShard(msgspec.Struct, frozen=True):
     @property
     def recorded(self) -> tuple[FileStamp, ...]:
         """The files as they were recorded."""
-        stamps = self.stamps if len(self.stamps) == len(self.files) else [None] * len(self.files)
-        return tuple(FileStamp(*file, stamp) for file, stamp in zip(self.files, stamps, strict=True))
+        return tuple(FileStamp(*file, stamp) for file, stamp in zip(self.files, self.stamps, strict=True))
+
+    def __post_init__(self) -> None:
+        if len(self.stamps) != len(self.files):
+            raise ValueError(f"shard {self.name!r} has {len(self.stamps)} stamps for {len(self.files)} files")
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -169,10 +165,9 @@ class Manifest(msgspec.Struct, frozen=True):
     codecs: dict[str, str]  # field names to the codecs of the stored bytes
     shards: list[ManifestShard]  # the shards in the dataset's order
     version: int = VERSION  # version of this file's layout
-    # whether the writer of the dataset has finished; older manifests lack this and count as complete
-    complete: bool = True
+    complete: bool = True  # whether the writer of the dataset has finished
     expected: int | None = None  # number of samples of the complete dataset, if it was known while it was written
-    labels: dict[str, _Names] = {}  # field to the names of its classes; older manifests have none
+    labels: dict[str, _Names] = {}  # field to the names of its classes
     # number of samples that the dataset had before those that are being appended to it, until that has ended
     before: int | msgspec.UnsetType = msgspec.UNSET
 
@@ -222,10 +217,7 @@ def load_index(path: AnyPath, *, check: bool = False) -> ShardIndex:
 def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> ShardIndex:
     """Return the index with these bytes: see `load_index`. `path` is for messages."""
     arrays, header = _parse(data, str(path))
-    named = [] if header.columns is msgspec.UNSET else header.columns
-    if not header.crc32 and header.columns is not msgspec.UNSET:
-        raise _damaged("the index is damaged: its header lacks the CRC-32", path)
-    if header.crc32 and (check or len(data) <= ALWAYS_CHECKED):  # older versions wrote none
+    if check or len(data) <= ALWAYS_CHECKED:
         _compare(data, header.crc32, path)
     samples, keys, files = header.samples, _keys(arrays, header.samples), _files(header, path)
     if samples and keys is None and not header.fields:
@@ -241,25 +233,19 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         lines = lines_of(arrays.path, samples, arrays.get)
     columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, lines) for entry in header.fields}
     filters = [] if header.filters is msgspec.UNSET else header.filters
-    first = -1 if header.version == VERSION else 0
     for entry in header.fields:
-        if not first <= entry.file < len(files) + len(filters):
+        if not 0 <= entry.file < len(files) + len(filters):
             message = f"field {entry.name!r} refers to file {entry.file}, but the index lists {len(files)} files"
             raise _damaged(message, path)
     labels = _labels(header.labels, path)
-    values = {entry.name: _values(arrays, entry, samples, lines) for entry in named}
+    values = {entry.name: _values(arrays, entry, samples, lines) for entry in header.columns}
     blocks: tuple[Blocks, ...] = ()
     if filters:
         from bushel._index.block_arrays import blocks_in
 
         sizes = [file.size for file in files]
         blocks = tuple(blocks_in(arrays, number, own, sizes) for number, own in enumerate(filters))
-    index = ShardIndex(samples, files, columns, header.container, keys, labels, values, blocks, header.digest)
-    if header.version == VERSION and any(name == _INLINE or name.endswith(_FRAGMENTS) for name in arrays.named):
-        from bushel._index.sidecars_1 import with_blocks
-
-        return with_blocks(index, arrays.named, path)
-    return index
+    return ShardIndex(samples, files, columns, header.container, keys, labels, values, blocks, header.digest)
 
 
 def _damaged(message: str, path: AnyPath | str) -> FormatError:
@@ -278,7 +264,7 @@ def _keys(arrays: _Arrays, samples: int) -> Keys | None:
 
 
 def _files(header: Header, path: AnyPath) -> tuple[FileStamp, ...]:
-    stamps = header.stamps or [None] * len(header.files)  # older versions recorded none
+    stamps = header.stamps
     if len(stamps) != len(header.files):
         raise _damaged(f"the index has {len(stamps)} stamps for {len(header.files)} files", path)
     return tuple(FileStamp(*file, stamp) for file, stamp in zip(header.files, stamps, strict=True))
@@ -421,9 +407,8 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
         header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(f"not an index: {error}", path) from error
-    if header.version not in (VERSION, VERSION_OF_BLOCKS, VERSION_OF_LINES):
-        known = f"{VERSION}, {VERSION_OF_BLOCKS} and {VERSION_OF_LINES}"
-        raise FormatError(f"version {header.version} of an index; this Bushel knows {known}", file=path, hint=_HINT)
+    if header.version != VERSION:
+        raise FormatError(f"version {header.version} of an index; this Bushel knows {VERSION}", file=path, hint=_HINT)
     body = data[8 + length :]
     arrays = {}
     for name, entry in entries.items():

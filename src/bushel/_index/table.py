@@ -181,8 +181,7 @@ class FileStamp(Struct, frozen=True):
         name: Path relative to the folder of the shard, with `/`.
         size: Size in bytes.
         mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
-        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown, as in
-            sidecars of older versions.
+        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown.
     """
 
     name: str

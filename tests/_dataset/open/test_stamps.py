@@ -19,9 +19,6 @@ from bushel._dataset.open.tables import stamp_of, stored_table
 from bushel._index.sidecar import load_index
 from bushel.storage import open_file
 
-OLD = Path(__file__).parents[2] / "_index" / "sidecars-1"
-"""Datasets with sidecars of the version that recorded no stamps."""
-
 
 def data_files(folder: Path) -> list[Path]:
     return [path for path in folder.rglob("*") if path.is_file() and ".bushel" not in path.parts]
@@ -125,45 +122,6 @@ def test_a_read_only_folder(tmp_path: Path) -> None:
         os.utime(path, ns=(5, 5))
     (folder / ".bushel").chmod(0o555)
     assert reading(folder).info.checksums
-
-
-@pytest.mark.parametrize("container", ["bag", "ffrecord", "gulp", "recordio", "tar"])
-def test_sidecars_of_the_version_without_stamps(tmp_path: Path, container: str) -> None:
-    """They are bound by size and time, and upgraded by `bushel index`."""
-    folder = tmp_path / "data"
-    shutil.copytree(OLD / container, folder, copy_function=shutil.copyfile)
-    sidecars = list(folder.rglob("*.safetensors"))
-    for path in sidecars:
-        for entry in load_index(path).files:
-            assert entry.crc32 is None
-            os.utime(
-                folder / entry.name if (folder / entry.name).exists() else path.parent.parent / entry.name,
-                ns=(entry.mtime_ns, entry.mtime_ns),
-            )
-    dataset = reading(folder, index="require")
-    assert dataset.info.checksums
-    assert [(each["__key__"], each["label"]) for each in dataset] == [(f"key-{n}", n * 7) for n in range(6)]
-    assert bushel.verify(folder).checksums_checked
-    bushel.index(folder)
-    for path in sidecars:
-        assert None not in {entry.crc32 for entry in load_index(path).files}
-    for path in data_files(folder):
-        os.utime(path)
-    assert reading(folder, index="require").info.checksums
-
-
-@pytest.mark.parametrize("container", ["bag", "ffrecord", "gulp", "recordio", "tar"])
-def test_an_old_sidecar_whose_files_were_copied(tmp_path: Path, container: str) -> None:
-    folder = tmp_path / "data"
-    shutil.copytree(OLD / container, folder, copy_function=shutil.copyfile)
-    assert [each["label"] for each in reading(folder)] == [n * 7 for n in range(6)]
-    for path in folder.rglob("*.safetensors"):
-        assert load_index(path).has_checksums, "opening gave up checksums"
-    report = bushel.verify(folder)
-    assert report.ok
-    bushel.index(folder)
-    assert reading(folder, index="require").info.checksums
-    assert bushel.verify(folder).checksums_checked
 
 
 @pytest.mark.parametrize("container", ["tar", "recordio"])

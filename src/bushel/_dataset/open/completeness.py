@@ -159,7 +159,7 @@ def _incomplete_parts(path: AnyPath, parts: Sequence[AnyPath], load: LoadManifes
         if (found := incomplete_at(part, folder=True, load=load)) is not None:
             return found
     manifest = load(marker_path(path, ""))
-    if manifest is None:  # of an older Bushel
+    if manifest is None:
         return None
     if not manifest.complete:
         return Incomplete(str(path), manifest.expected, advice=_FINISH.format(path=path))
