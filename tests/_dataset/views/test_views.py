@@ -307,3 +307,22 @@ def test_fields_of_views_that_are_joined(tmp_path: Path) -> None:
     both = bushel.concat([a.select_fields(["label"]), b])
     assert set(both[0]) == {"__key__", "label"}
     assert set(both[2]) == {"__key__", "label", "text", "parts"}
+
+
+def test_a_list_of_samples_stays_after_an_append_and_never_shows_others(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+
+    def write(mode: Any, first: int, factor: int) -> None:
+        with bushel.Writer(path, {"x": "int"}, container="bag", shard_samples=4, mode=mode) as writer:
+            for number in range(first, first + 8):
+                writer.append({"x": number * factor}, key=str(number))
+
+    write("create", 0, 1)
+    bushel.open(path)[[6, 1]].save("some")
+    write("append", 8, 1)
+    assert [sample["x"] for sample in bushel.open(path, view="some")] == [6, 1]
+    write("overwrite", 0, -1)  # the same keys, and other samples but the one that is 0
+    with pytest.raises(bushel.StateError, match="stale"):
+        bushel.open(path, view="some")
+    with pytest.warns(UserWarning, match="0 are left"):
+        assert not len(bushel.open(path, view="some", stale=True))

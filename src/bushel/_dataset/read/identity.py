@@ -16,12 +16,14 @@ import numpy as np
 
 from bushel._dataset.read.selection import Positions, Remaining
 from bushel._dataset.read.shards import Listing, OpenShard
+from bushel._index.identity import sample_digests
+from bushel._runtime.arrays import I64, U64
 from bushel.storage import is_object
 
 if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader
 
-__all__ = ["fingerprint_of", "fingerprints_of_prefixes"]
+__all__ = ["digests_of", "fingerprint_of", "fingerprints_of_prefixes", "first_of"]
 
 
 def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positions) -> str:
@@ -68,6 +70,15 @@ def fingerprints_of_prefixes(
         samples = int(reader.starts[shards])
         shown = _bytes_of(first_of(remaining, samples))
         yield samples, hashlib.sha256(chain[shards] + facts + shown).hexdigest()[:32]
+
+
+def digests_of(reader: Reader, positions: I64) -> U64:
+    """Return the digest of each of some samples, without its key: uint64[len(positions)]."""
+    digests = np.zeros(len(positions), np.uint64)
+    for group in reader.groups(positions):
+        places = slice(None) if group.places is None else group.places
+        digests[places] = sample_digests(group.index, group.rows)
+    return digests
 
 
 def first_of(positions: Positions, samples: int) -> Positions:

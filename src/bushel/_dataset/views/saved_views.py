@@ -1,7 +1,8 @@
-"""Views by name, beside the manifest: a query, or positions and keys, with the fingerprint of their dataset.
+"""Views by name, beside the manifest: a query, or a list of samples, with the fingerprint of what they were made of.
 
 A view is the safetensors file `.bushel/views/NAME.safetensors`, which docs/views.md specifies. A condition is evaluated
-when the view is opened; other views are lists of samples. If the dataset has changed since, the view is stale.
+when the view is opened, and is stale if the dataset has changed. A list is stale if its samples have: shards that were
+appended leave it as it is.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ import numpy as np
 
 from bushel._dataset.open.folders import above_parts
 from bushel._dataset.read.find_keys import positions_of_keys
+from bushel._dataset.read.identity import digests_of
 from bushel._dataset.read.shards import Listing
 from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.shard_list import Strings
 from bushel._index.sidecar import FOLDER
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, U64
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.storage import AnyPath, below, list_names, read_whole, remove
@@ -33,7 +35,7 @@ D = TypeVar("D")
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]{0,99}")
 _SUFFIX = ".safetensors"
-_ARRAYS = {"positions": "I64", "keys.text": "U8", "keys.offsets": "I64"}
+_ARRAYS = {"positions": "I64", "keys.text": "U8", "keys.offsets": "I64", "digests": "U64"}
 _VERSION = 1
 
 
@@ -85,14 +87,18 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
         raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root))
     made = view._selection.made
     where = made.removeprefix("where ") if made.startswith("where ") and ", then " not in made else None
-    positions, keys = np.zeros(0, np.int64), Strings.of([])
+    positions, keys, digests = np.zeros(0, np.int64), Strings.of([]), np.zeros(0, np.uint64)
+    fingerprint = _whole(view).fingerprint
     if where is None:
         positions = np.ascontiguousarray(view._selection.positions, np.int64)
+        fingerprint = _listed(view, positions).fingerprint
+        digests = digests_of(view._reader, positions)
         if view._reader.keyed:
             keys = Strings.of(view._reader.keys(positions))
-    arrays: dict[str, Any] = {"positions": positions, "keys.text": keys.text, "keys.offsets": keys.offsets}
+    columns = (positions, keys.text, keys.offsets, digests)
+    arrays: dict[str, Any] = dict(zip(_ARRAYS, columns, strict=True))
     crc, now = body_crc32(arrays), time.time_ns()
-    header = _Header(_VERSION, crc, _whole(view).fingerprint, made, where, list(view.spec), len(view), now)
+    header = _Header(_VERSION, crc, fingerprint, made, where, list(view.spec), len(view), now)
 
     def replaced(known: bytes | None) -> bytes:
         if known is not None and not overwrite:
@@ -112,14 +118,14 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
     """
     folder = _folder(dataset)
     try:
-        header, positions, keys = _load(_path(folder, name))
+        header, positions, keys, digests = _load(_path(folder, name))
     except FileNotFoundError:
         names = _names(folder)
         known = did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save_view(name) makes one'}"
         raise KeyError(f"unknown view {name!r}: {known}") from None
     own: Any = dataset
     fields = [field for field in header.fields if field in own.spec]
-    changed = header.of != _whole(dataset).fingerprint
+    changed = _has_changed(dataset, header, positions)
     if changed and not allow_stale:
         raise StateError(
             f"the view {name!r} is stale: the dataset has changed since it was saved. Save it again, or open the "
@@ -129,7 +135,7 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
         found: D = own.where(header.where).select_fields(fields)
     else:
         if changed:
-            positions = _left(dataset, header, keys)
+            positions = _left(dataset, header, keys, digests)
         found = own._view(positions, fields, made=f"{header.made} (view {name!r})".strip())
     if changed:
         message = (
@@ -139,14 +145,16 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
     return found
 
 
-def _left(dataset: Any, header: _Header, keys: Strings) -> I64:
-    """Return the samples of a stale view that still exist, by their keys."""
+def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
+    """Return the samples of a stale view that still exist, by key and digest: another sample under a key is none."""
     if not len(keys) and header.samples:
         raise StateError("the view is stale, and its samples have no keys by which they could be found again")
     wanted = keys.tolist()
     found, _ = positions_of_keys(dataset._reader, wanted)
-    place = {key: position for position, key in zip(found.tolist(), dataset._reader.keys(found), strict=True)}
-    left = np.array([place[key] for key in wanted if key in place], np.int64)
+    present = zip(dataset._reader.keys(found), digests_of(dataset._reader, found).tolist(), strict=True)
+    place = dict(zip(present, found.tolist(), strict=True))
+    samples = zip(wanted, digests.tolist(), strict=True)
+    left = np.array([place[sample] for sample in samples if sample in place], np.int64)
     kept = np.zeros(int(dataset._reader.starts[-1]), np.bool_)
     kept[np.asarray(dataset._reader.whole, np.int64)] = True
     return left[kept[left]]
@@ -154,10 +162,11 @@ def _left(dataset: Any, header: _Header, keys: Strings) -> I64:
 
 def saved_views(dataset: Any) -> list[SavedView]:
     """Return the views of a dataset that were saved, by name."""
-    folder, whole, views = _folder(dataset), _whole(dataset).fingerprint, []
+    folder, views = _folder(dataset), []
     for name in _names(folder):
-        header, _, _ = _load(_path(folder, name))
-        views.append(SavedView(name, header.made, header.samples, header.time / 1e9, header.of != whole))
+        header, positions, _, _ = _load(_path(folder, name))
+        stale = _has_changed(dataset, header, positions)
+        views.append(SavedView(name, header.made, header.samples, header.time / 1e9, stale))
     return views
 
 
@@ -173,6 +182,22 @@ def delete_view(dataset: Any, name: str) -> None:
 
 def _whole(dataset: Any) -> Any:
     return dataset._view(dataset._reader.whole, list(dataset._reader.fields))
+
+
+def _listed(dataset: Any, positions: I64) -> Any:
+    return dataset._view(positions, list(dataset._reader.fields))
+
+
+def _has_changed(dataset: Any, header: _Header, positions: I64) -> bool:
+    """Return whether a view was saved of other data than these. What was appended does not matter to a list."""
+    if header.where is not None:
+        return bool(header.of != _whole(dataset).fingerprint)
+    reader = dataset._reader
+    if len(positions) and positions.max() >= reader.starts[-1]:
+        return True
+    if reader.remaining is not None and np.isin(positions, reader.remaining.removed).any():
+        return True
+    return bool(header.of != _listed(dataset, positions).fingerprint)
 
 
 def _folder(dataset: Any) -> AnyPath:
@@ -208,7 +233,7 @@ def _names(folder: AnyPath) -> list[str]:
     return sorted(each.removesuffix(_SUFFIX) for each in list_names(folder) if each.endswith(_SUFFIX))
 
 
-def _load(path: AnyPath) -> tuple[_Header, I64, Strings]:
+def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
     data = read_whole(path)
     try:
         text, arrays = parse(memoryview(data), _ARRAYS)
@@ -219,4 +244,4 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings]:
         raise FormatError(f"not a view: {error}", file=str(path), hint="delete it, and save it again") from error
     if header.version != _VERSION or not whole:
         raise FormatError("the view is damaged, or newer than this Bushel", file=str(path), hint="save it again")
-    return header, arrays["positions"], keys
+    return header, arrays["positions"], keys, arrays["digests"]
