@@ -318,7 +318,7 @@ def test_a_list_of_samples_stays_after_an_append_and_never_shows_others(tmp_path
                 writer.append({"x": number * factor}, key=str(number))
 
     write("create", 0, 1)
-    bushel.open(path)[[6, 1]].save("some")
+    bushel.open(path)[[6, 1]].save_view("some")
     write("append", 8, 1)
     assert [sample["x"] for sample in bushel.open(path, view="some")] == [6, 1]
     [view] = path.rglob("some.safetensors")
@@ -329,4 +329,4 @@ def test_a_list_of_samples_stays_after_an_append_and_never_shows_others(tmp_path
     with pytest.raises(bushel.StateError, match="stale"):
         bushel.open(path, view="some")
     with pytest.warns(UserWarning, match="0 are left"):
-        assert not len(bushel.open(path, view="some", stale=True))
+        assert not len(bushel.open(path, view="some", allow_stale=True))
