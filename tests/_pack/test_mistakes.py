@@ -84,7 +84,7 @@ def test_warnings_of_open_name_the_line_that_opens(tmp_path: Path) -> None:
     assert [each.filename for each in warned] == [__file__]
 
 
-@pytest.mark.parametrize("name", ["pickle", "partial", "episodes", "stale"])
+@pytest.mark.parametrize("name", ["pickle", "allow_incomplete", "episodes", "allow_stale"])
 def test_a_text_is_no_truth_value(place: Path, name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}='no': expected True or False"):
         untyped.open("numbers.tar", **{name: "no"})

@@ -74,7 +74,9 @@ def test_exports_open_the_same_samples(tmp_path: Path) -> None:
             ).json()["python"]
             assert len(eval(line)) == count
         line = client.get("/api/0/export?as=python&q=set").json()["python"]
-        assert line.endswith('.select_keys(open("selection.txt", encoding="utf-8").read().splitlines())')
+        assert line.endswith(
+            '.select_keys(open("selection.txt", encoding="utf-8", newline="").read().split("\\n")[:-1])'
+        )
         assert client.get("/api/0/export?as=odd").status_code == 400
         assert client.get("/api/0/export?where=odd+%3D%3D+1").status_code == 404
 
