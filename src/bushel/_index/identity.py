@@ -16,7 +16,7 @@ import numpy as np
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, ranges
 
-__all__ = ["lacks_checksums", "sample_digests", "table_digest"]
+__all__ = ["sample_digests", "table_digest"]
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
 
@@ -24,34 +24,16 @@ _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table 
 def sample_digests(index: ShardIndex, rows: I64) -> U64:
     """Return a hash of the contents of some samples, without their keys: uint64[len(rows)].
 
-    For each field that a sample has, in the order of names, the name, the stored length and the
-    CRC-32 enter, of a sequence those of each element and their number. A field that the sample lacks
-    does not enter: a sample is the same in a table whose other samples have more fields. Where no
-    CRC-32 is recorded (`lacks_checksums`), the digest stands on lengths alone.
+    The stored length and the CRC-32 of each value enter, of a sequence those of each element and
+    their number, whatever the fields are called. A field that the sample lacks does not enter: a
+    sample is the same in a table whose other samples have more fields. Where no CRC-32 is
+    recorded, the digest stands on lengths alone.
     """
     digests = np.zeros(len(rows), np.uint64)
-    for name in sorted(index.fields):
-        extents = index.fields[name]
-        if extents.starts is None:
-            contents, present = _values(extents, rows)
-        else:
-            contents, present = _sequences(extents, rows)
-        with_field = _mixed(_mixed(digests ^ _hash_of(name)) ^ contents)
-        digests = np.where(present, with_field, digests)
-    return digests
-
-
-def lacks_checksums(index: ShardIndex, rows: I64) -> Bools:
-    """Return which of some samples have a value whose CRC-32 is not recorded: bool[len(rows)]."""
-    lacking = np.zeros(len(rows), np.bool_)
     for extents in index.fields.values():
-        if extents.crc32 is not None:
-            continue
-        if extents.starts is None:
-            lacking |= np.asarray(extents.length[rows]) != MISSING
-        else:
-            lacking |= extents.starts[rows + 1] > extents.starts[rows]
-    return lacking
+        contents, present = _values(extents, rows) if extents.starts is None else _sequences(extents, rows)
+        digests += np.where(present, contents, np.uint64(0))
+    return _mixed(digests)
 
 
 def table_digest(index: ShardIndex) -> str:
@@ -113,11 +95,6 @@ def _hashes(extents: FieldExtents, rows: I64, lengths: I64) -> U64:
     if extents.crc32 is not None:
         hashes = _mixed(hashes ^ extents.crc32[rows].astype(np.uint64))
     return hashes
-
-
-def _hash_of(name: str) -> np.uint64:
-    text = name.encode("utf-8", "surrogateescape")
-    return np.uint64(int.from_bytes(hashlib.blake2b(text, digest_size=8).digest(), "little"))
 
 
 def _mixed(numbers: U64) -> U64:

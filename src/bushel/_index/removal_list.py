@@ -39,8 +39,6 @@ _ARRAYS = {
 _BITS = 22
 _SHIFT = np.uint64(64 - _BITS)
 _FEW = 20  # keys of a shard for each name of which a lookup is quicker than the filter
-_ODD = np.uint64(0x9E3779B97F4A7C15)  # the constants of splitmix64
-_MIX_1, _MIX_2 = np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB)
 
 
 class Names(Struct, frozen=True):
@@ -190,48 +188,6 @@ def stored_sizes(index: ShardIndex) -> I64:
             lengths = sums[column.starts[1:]] - sums[column.starts[:-1]]
         sizes += lengths
     return sizes
-
-
-def sample_digests(index: ShardIndex, rows: I64) -> U64:
-    """Return a digest of the values of samples: their lengths and checksums, whatever their fields are called.
-
-    Args:
-        index: A table in which all checksums are known.
-        rows: int64[n], numbers of samples.
-
-    Returns:
-        uint64[n].
-    """
-    digests = np.zeros(len(rows), np.uint64)
-    for column in index.fields.values():
-        own, counts = column.rows_of(rows)
-        values = _value_hashes(column, own)
-        if column.starts is not None:
-            starts = offsets_of(counts)
-            places = np.arange(len(own), dtype=np.int64) - np.repeat(starts[:-1], counts)
-            sums = np.append(np.uint64(0), np.cumsum(_mixed(values + places.astype(np.uint64) * _ODD)))
-            values = _mixed(sums[starts[1:]] - sums[starts[:-1]] + counts.astype(np.uint64))
-            if column.absent is not None:
-                values[column.absent[rows]] = 0
-        digests += values
-    return _mixed(digests)
-
-
-def _value_hashes(column: FieldExtents, rows: I64) -> U64:
-    """Return uint64[rows], hashes of lengths and checksums; 0 where a value is missing."""
-    if column.crc32 is None:  # of no values: see `sample_digests`
-        return np.zeros(len(rows), np.uint64)
-    length = column.length[rows]
-    hashes = _mixed((length.astype(np.uint64) << np.uint64(32)) + column.crc32[rows].astype(np.uint64))
-    hashes[length == MISSING] = 0
-    return hashes
-
-
-def _mixed(values: U64) -> U64:
-    values = values + _ODD
-    values = (values ^ (values >> np.uint64(30))) * _MIX_1
-    values = (values ^ (values >> np.uint64(27))) * _MIX_2
-    return values ^ (values >> np.uint64(31))
 
 
 # The file

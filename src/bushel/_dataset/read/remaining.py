@@ -12,7 +12,8 @@ from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Call, Remaining
 from bushel._dataset.read.shards import Listing, OpenShard
-from bushel._index.removal_list import NameLookup, Names, sample_digests, stored_sizes
+from bushel._index.identity import sample_digests
+from bushel._index.removal_list import NameLookup, Names, stored_sizes
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U64, offsets_of
 from bushel.kernels import crc32
