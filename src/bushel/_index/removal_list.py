@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.shard_list import Strings
-from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
+from bushel._index.table import Keys, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, joined, offsets_of, ranges
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
