@@ -108,6 +108,28 @@ def test_what_was_not_committed_is_removed(tmp_path: Path) -> None:
     assert not recover(tmp_path, publication.folder)
 
 
+@pytest.mark.parametrize("named", [False, True], ids=["before its name", "after"])
+def test_a_list_that_cannot_be_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, named: bool) -> None:
+    """Without the list, nothing is committed and nothing stays; with it, `recover` completes it."""
+    from bushel.storage import publish
+    from bushel.storage.whole import write_whole as write
+
+    def fails(path: Path, data: bytes, *, sync: bool) -> None:
+        if named:
+            write(path, data, sync=sync)
+        raise OSError(28, "No space left on device", str(path))
+
+    publication = staged(tmp_path)
+    monkeypatch.setattr(publish, "write_whole", fails)
+    with pytest.raises(OSError, match="No space"):
+        publication.commit(MOVES, clear=["a.idx"], drop=["side"])
+    publication.discard()
+    assert contents(tmp_path).keys() >= OLD.keys()
+    assert publication.folder.exists() == named
+    assert recover(tmp_path, publication.folder) == named
+    assert contents(tmp_path) == (NEW if named else OLD)
+
+
 @pytest.mark.parametrize("exchange", [True, False], ids=["exchange", "no exchange"])
 @pytest.mark.parametrize("again", [0, 2], ids=["", "killed again"])
 def test_a_kill_at_each_call_leaves_old_or_new(

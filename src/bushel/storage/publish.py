@@ -154,9 +154,11 @@ class Publication:
         content = _Moves(list(clear), listed, list(drop))
         if self.sync:
             self._sync_names()
-        self._ended = True
         data = json.dumps(msgspec.to_builtins(content)).encode()  # names may have surrogates
-        write_whole(self.folder / COMMIT_LIST, data, sync=self.sync)
+        try:
+            write_whole(self.folder / COMMIT_LIST, data, sync=self.sync)
+        finally:  # if it got its name before an error, only `recover` may end this
+            self._ended = (self.folder / COMMIT_LIST).exists()
         _repeat(self.root, self.folder, content, sync=self.sync)
         _remove_staged(self.root, self.folder, sync=self.sync)
 
