@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -44,6 +45,23 @@ def test_the_second_call_reads_the_cache(tmp_path: Path) -> None:
         each["filename"] for each in first.cache_files
     ]
     assert len(bushel.to_hf(ds[2:5])) == 3
+
+
+@pytest.mark.parametrize("checksums", [True, False])
+def test_other_values_of_the_same_sizes_are_not_taken_from_the_cache(tmp_path: Path, checksums: bool) -> None:
+    for folder, first in (("a", 0), ("b", 500), ("a", 900)):
+        path = tmp_path / folder
+        with bushel.Writer(path, {"x": "i64"}, container="bag", mode="overwrite") as writer:
+            for number in range(3):
+                writer.append({"x": first + number}, key=str(number))
+        if not checksums:
+            for sidecars in path.rglob(".bushel"):
+                shutil.rmtree(sidecars)
+        ds = bushel.open(path) if checksums else bushel.open(path, index="memory")
+        assert ds.info.checksums == checksums
+        values = [sample["x"] for sample in ds]
+        assert values == [first, first + 1, first + 2]
+        assert bushel.to_hf(ds)["x"][:] == values
 
 
 def test_a_stream_can_be_split_between_ranks_and_resumed(tmp_path: Path) -> None:

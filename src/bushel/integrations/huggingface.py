@@ -48,7 +48,8 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     Args:
         dataset: The dataset or view.
         streaming: Return an `IterableDataset`, which reads the samples when they are needed. By default all of them are
-            written once to the Arrow cache of `datasets`; the next call with the same data uses that.
+            written once to the Arrow cache of `datasets`; the next call with the same data uses that. Data without
+            checksums are the same only if the times of their files are, too: `bushel index` records checksums.
 
     Raises:
         MissingPackageError: `datasets` is not installed.
@@ -69,13 +70,30 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
         made = datasets.IterableDataset.from_generator(_samples, features=features, gen_kwargs={"parts": views})
     else:
         made = datasets.Dataset.from_generator(
-            _samples, features=features, gen_kwargs={"parts": [dataset]}, fingerprint=dataset.fingerprint
+            _samples, features=features, gen_kwargs={"parts": [dataset]}, fingerprint=_cache_key(dataset)
         )
     for name, field in parse_spec(dataset.spec).items():
         if holds_sound(field.codec):  # as `Audio`, the generator's samples could only be written with torchcodec
             sound = datasets.Audio()
             made = made.cast_column(name, datasets.List(sound) if field.sequence else sound)
     return made
+
+
+def _cache_key(dataset: Dataset) -> str:
+    """Return the name of a dataset in the cache of `datasets`.
+
+    Without checksums, other values of the same lengths may have the same fingerprint, so the names
+    and times of the files enter, too.
+    """
+    if all(shard.checksums for shard in dataset.shards):
+        return dataset.fingerprint
+    import hashlib  # which imports OpenSSL
+
+    digest = hashlib.sha256(dataset.fingerprint.encode())
+    for shard in dataset.shards:
+        times = [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in shard.stamps]
+        digest.update(repr((str(shard.shard.root), times)).encode())
+    return digest.hexdigest()[:32]
 
 
 @public()
