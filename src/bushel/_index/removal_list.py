@@ -1,7 +1,7 @@
 """The list of removed samples of a dataset: the samples that each call named, why, and when.
 
 docs/removal.md specifies the file. A sample is named by its key and a digest of its values, never by a file or a row,
-so the list holds whatever happens to the files.
+so the list still holds after the files were renamed, sorted or written again.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ _ARRAYS = {
 }
 _BITS = 22
 _SHIFT = np.uint64(64 - _BITS)
-_FEW = 20  # keys of a shard for each name of which a lookup is quicker than the filter
+_FEW = 20  # below one name for so many keys of a shard, each name is looked up; else each key passes the filter
 
 
 class Names(Struct, frozen=True):

@@ -28,20 +28,20 @@ def kept(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Kept]:
         yield state
 
 
-def test_a_folder_takes_one_request_for_each_table_and_three_more(kept: Kept) -> None:
+def test_a_folder_takes_one_request_for_each_table_and_four_more(kept: Kept) -> None:
     assert len(bushel.open(OUT)) == 6
     tables = [f"GET {INDEX}/{name}.safetensors" for name in SHARDS]
     first = ["LIST bucket/set/", f"GET {INDEX}/manifest.json"]
     assert sorted(kept.asked[:2]) == sorted(first)
-    assert sorted(kept.asked[2:]) == sorted([*tables, f"GET {INDEX}/removed.safetensors"])
+    assert sorted(kept.asked[2:]) == sorted([*tables, f"GET {INDEX}/removed.safetensors", f"LIST {INDEX}/removed/"])
 
 
 def test_what_does_not_depend_on_each_other_is_requested_together(kept: Kept) -> None:
     first = threading.Barrier(2)
-    then = threading.Barrier(len(SHARDS) + 1)
+    then = threading.Barrier(len(SHARDS) + 2)
 
     def before(asked: str) -> None:  # answers wait until all requests of their round have come
-        (first if asked.startswith("LIST") or asked.endswith("manifest.json") else then).wait(60)
+        (first if asked == "LIST bucket/set/" or asked.endswith("manifest.json") else then).wait(60)
 
     kept.before = before
     assert len(bushel.open(OUT)) == 6

@@ -300,7 +300,7 @@ def _requested_lists(found: Found) -> RequestedLists | None:
         return None
     from bushel._dataset.read.requested_lists import RequestedLists
 
-    return RequestedLists(found.shards)
+    return RequestedLists(found.shards, found.listed)
 
 
 def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = None) -> Remaining | None:
@@ -309,7 +309,7 @@ def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = Non
         return None
     from bushel._dataset.read.remaining import remaining_in
 
-    return remaining_in(shards, None if lists is None else lists.get())
+    return remaining_in(shards, None if lists is None else lists.of(shards))
 
 
 def open_any(

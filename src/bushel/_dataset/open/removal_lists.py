@@ -8,7 +8,8 @@ gone is read with all files of the folder: the file may have been renamed, divid
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from bushel._dataset.open.discovery import expand_paths
 from bushel._dataset.open.folders import above_parts
 from bushel._index.removal_list import RemovalList, load_removal_list
 from bushel._index.table import FOLDER, LISTS_OF_FILES, REMOVED, Shard
+from bushel._runtime.parallel import map_all
 from bushel._runtime.structs import Struct
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below, is_object, make_folder, read_whole, write_whole
@@ -41,17 +43,21 @@ def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
         OSError: A list cannot be read.
     """
     shards = list(shards)
-    places = dict[str, tuple[AnyPath, str | None]]()
     kinds = {(id(shard.root), id(shard.index), not shard.name): shard for shard in shards}
-    for shard in kinds.values():
-        places |= {str(path): (path, None) for path in shard.removal_lists}
-    own_files = {(str(root), shard.name): root for shard in shards for root in shard.roots if shard.name}
-    for root in {str(root): root for root in own_files.values()}.values():
-        names = [name for folder, name in own_files if folder == str(root)]
-        for path, name in _of_files(root, names):
-            places[str(path)] = path, name
-    found = ((path, load_removal_list(path), file) for path, file in places.values())
-    return [PlacedList(path, removed, file) for path, removed, file in found if removed is not None]
+    folders = {str(path): path for shard in kinds.values() for path in shard.removal_lists}
+    roots = {str(root): root for shard in shards for root in shard.roots if shard.name}
+    names = {name: [shard.name for shard in shards if name in map(str, shard.roots)] for name in roots}
+    jobs: list[Callable[[], list[PlacedList]]] = [partial(_loaded, path, None) for path in folders.values()]
+    jobs += [partial(_of_files, root, names[name]) for name, root in roots.items()]
+    if all(isinstance(path, Path) for path in folders.values()):
+        return [placed for job in jobs for placed in job()]
+    found = map_all(lambda job: job(), jobs, threads=len(jobs), name="bushel-removed")
+    return [placed for lists in found for placed in lists]
+
+
+def _loaded(path: AnyPath, file: str | None) -> list[PlacedList]:
+    removed = load_removal_list(path)
+    return [] if removed is None else [PlacedList(path, removed, file)]
 
 
 def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath:
@@ -98,20 +104,21 @@ def keep_lists(old: Path, new: Path) -> None:
         write_whole(new / LISTS_OF_FILES / path.name, read_whole(path))
 
 
-def _of_files(root: AnyPath, names: Sequence[str]) -> Iterator[tuple[AnyPath, str | None]]:
-    """Yield the lists of files in a folder, each with the file's name; None if there is no such file."""
+def _of_files(root: AnyPath, names: Sequence[str]) -> list[PlacedList]:
+    """Return the lists of files in a folder."""
     if not isinstance(root, Path):
         if len(names) == 1:  # for more, the store would be asked once for each
-            yield below(root, own_list(names[0]), any_text=True), names[0]
-            return
+            return _loaded(below(root, own_list(names[0]), any_text=True), names[0])
         if not (is_object(root) and root.listable):
-            return
+            return []
     try:
         listed: list[AnyPath] = sorted((root / LISTS_OF_FILES).iterdir(), key=str)
     except (FileNotFoundError, NotADirectoryError):
-        return
+        return []
+    found = []
     for path in listed:
         if path.name.endswith(".safetensors"):
             file = path.name.removesuffix(".safetensors").replace("%2F", "/")
             is_there = file in names or not isinstance(root, Path) or os.path.exists(f"{root}/{file}")
-            yield path, file if is_there else None
+            found += _loaded(path, file if is_there else None)
+    return found
