@@ -73,6 +73,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-mds.md": "mds",
         "format-litdata.md": "litdata",
         "format-arrayrecord.md": "arrayrecord",
+        "folders.md": "how a folder is understood",
         "format-folder.md": "folder",
         "format-megatron.md": "megatron",
         "format-npy.md": "npy",

@@ -98,7 +98,7 @@ def test_videos_without_pyav(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setitem(sys.modules, "av", None)
     (tmp_path / "clips").mkdir()
     (tmp_path / "clips/a.avi").write_bytes(b"RIFF")
-    said = fails("pack", tmp_path / "clips", tmp_path / "out", "-c", "tar", "--max-errors", "all")
+    said = fails("pack", tmp_path / "clips", tmp_path / "out", "-c", "tar", "--max-errors", "all", "--frames")
     assert said == ("bushel: reading frames of videos needs av, which is not installed: pip install 'bushel[video]'\n")
     assert not (tmp_path / "out").exists()
     assert not (tmp_path / "out.errors.jsonl").exists()

@@ -40,16 +40,17 @@ class TestErrors:
         (photos / "class2/0002.jpg").unlink()
         (photos / "class2/0002.jpg").symlink_to("nowhere")
         done = bushel.pack(photos, tmp_path / "out", container="bag", max_errors=0.5)
-        assert (done.samples, done.errors) == (3, 3)
+        assert (done.samples, done.errors) == (3, 2)
+        assert done.skipped == {"link that leads nowhere": 1}
         assert done.error_logs == (str(tmp_path / "out.errors.jsonl"),)
         lines = noted(tmp_path / "out.errors.jsonl")
         assert [line["path"] for line in lines] == [
-            str(photos / name) for name in ("class0/0000.jpg", "class1/0001.jpg", "class2/0002.jpg")
+            str(photos / name) for name in ("class0/0000.jpg", "class1/0001.jpg")
         ]
-        assert [line["position"] for line in lines] == [0, 2, 4]
-        assert [line["key"] for line in lines] == ["class0/0000", "class1/0001", None]
+        assert [line["position"] for line in lines] == [0, 2]
+        assert [line["key"] for line in lines] == ["class0/0000", "class1/0001"]
         reasons = [line["error"].split(":")[0] for line in lines]
-        assert reasons == ["CodecError", "CodecError", "FileNotFoundError"]
+        assert reasons == ["CodecError", "CodecError"]
         assert list(opened(tmp_path / "out").keys) == ["class0/0003", "class1/0004", "class2/0005"]
 
     def test_damage_inside_an_image_is_found_where_it_is_decoded(self, tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from bushel._pack.pack_options import ErrorOptions, PackOptions, SampleOptions, 
 from bushel._pack.scale_out import RunOptions
 from bushel._writer.options import WriterOptions
 
-NOT_GROUPED = {"source", "target", "progress"}
+NOT_GROUPED = {"source", "split", "target", "progress"}
 ELSEWHERE = {"retries": "tasks", "speculate": "tasks"}
 """Arguments whose field has another name."""
 

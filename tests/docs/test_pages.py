@@ -91,10 +91,10 @@ def test_video(tmp_path: Path) -> None:
     assert run_page(page, names) == 3
     assert bushel.open("frames/").spec == {"frames": "jpg[]", "label": "int"}
     whole = names["ds"]
-    few = whole["red/7", {"video": [0, -1, 17]}]["video"]
-    assert np.array_equal(few, whole["red/7"]["video"][[0, -1, 17]])
-    [batch] = bushel.Loader(whole, 8, fields={"video": slice(0, 16), "label": True})
-    assert batch["video"].shape == (4, 16, 144, 176, 3)
+    few = whole["red/7", {"clip": [0, -1, 17]}]["clip"]
+    assert np.array_equal(few, whole["red/7"]["clip"][[0, -1, 17]])
+    [batch] = bushel.Loader(whole, 8, fields={"clip": slice(0, 16), "label": True})
+    assert batch["clip"].shape == (4, 16, 144, 176, 3)
 
 
 def written(path: str, samples: int = 9) -> None:

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
+from bushel._dataset.open.open import files_asked
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._pack.images import Jpeg
@@ -30,6 +31,7 @@ def pack(
     target: str | os.PathLike[str] | AnyPath,
     *,
     container: str | None = None,
+    split: str | None = None,
     fields: Iterable[str] | None = None,
     rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
@@ -73,6 +75,8 @@ def pack(
             dicts, or any source: see `bushel.sources`.
         target: See `bushel.Writer`.
         container: See `bushel.Writer`.
+        split: Name of the split of a folder of splits, such as `train/` and `val/`, or of a dataset of the Hub; `all`
+            joins those of a folder.
         fields: Names of the fields of a dataset to keep; all by default.
         rename: Old to new names of fields of a dataset, for containers that cannot hold the old ones.
         spec: Field to type, to change the types of the source: `{"image": "jpg"}` encodes a folder of PNGs as JPEGs.
@@ -136,6 +140,7 @@ def pack(
     Raises:
         TooManyErrors: More than `max_errors` items failed. The samples before are a dataset that is marked incomplete.
         SpecError: The container cannot hold these samples; the message names the reason, and the containers that can.
+            Or the source has several splits, and none is named.
         StateError: The run to resume or to join had other arguments, or the labels differ from the dataset's.
         FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
         FileNotFoundError: See `bushel.Writer`.
@@ -146,7 +151,8 @@ def pack(
         >>> done.samples, done.spec
         (12, {'image': 'jpg', 'label': 'int'})
     """
-    return write_dataset(source, as_path(target), PackOptions.of(locals()), callback_of(progress))
+    options = PackOptions.of(locals())
+    return write_dataset(files_asked(source, split), as_path(target), options, callback_of(progress))
 
 
 @public()
@@ -157,6 +163,7 @@ def convert(
     target: str | os.PathLike[str] | AnyPath,
     *,
     container: str | None = None,
+    split: str | None = None,
     fields: Iterable[str] | None = None,
     rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
@@ -201,6 +208,7 @@ def convert(
         target: See `bushel.Writer`. With `mode="overwrite"` and without parts it may be the source, which is replaced
             once the new dataset is complete.
         container: See `bushel.Writer`. Can be left out if the suffix of `target` implies it.
+        split: See `bushel.pack`.
         fields: Names of the fields to keep; all by default.
         rename: Old to new names of fields, for containers that cannot hold the old ones.
         spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a field whose type in
@@ -256,5 +264,5 @@ def convert(
         (12, {'image': 'jpg', 'label': 'int'})
     """
     options = PackOptions.of(locals(), strict=max_errors == 0)
-    opened = source if isinstance(source, Dataset | StreamDataset) else DatasetAt(source)
+    opened = source if isinstance(source, Dataset | StreamDataset) else DatasetAt(files_asked(source, split))
     return write_dataset(opened, as_path(target), options, callback_of(progress))

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
+from typing import TypeVar
 
-from bushel._recognise.splits import splits_in
+from bushel._recognise.splits import split_in, splits_in
 from bushel._runtime.structs import Struct
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
 
+T = TypeVar("T")
 LABEL = "label"
 """The field of the numbers of classes."""
 
@@ -53,6 +55,14 @@ class FolderLayout(Struct, frozen=True):
     splits: tuple[str, ...] = ()  # names of the folders of the splits, in which the classes lie
 
 
+class _Listing(Struct, frozen=True):
+    """Files, with the parts of their names."""
+
+    names: Sequence[str]
+    stems: list[str]
+    extensions: list[str]
+
+
 @lru_cache(maxsize=4096)
 def media_of(extension: str) -> str | None:
     """Return the kind of media that an extension stands for: `image`, `clip` or `audio`; None for others."""
@@ -85,8 +95,9 @@ def layout_of(
     Raises:
         FormatError: Folders are named like fields of the same samples, and their files have other names.
     """
-    splits = _folders_of_splits(names)
-    roles = _roles(names, inside=bool(splits))
+    tops = {name[: name.find("/")] for name in names if "/" in name}
+    splits = _folders_of_splits(names, tops)
+    roles = _roles({name.split("/", 2)[1] for name in names if name.count("/") > 1} if splits else tops)
     if roles:
         return _by_roles(names, splits, roles, place)
     stems, extensions = _cut_all(names)
@@ -101,8 +112,7 @@ def layout_of(
     companions = set[str]()
     if len(set(stems)) < len(stems) or counts.keys() & declared:
         companions = _companions(stems, extensions, counts, media, declared)
-    dotted = any(name.count(".", name.rfind("/") + 1) > 1 for name in names)
-    first_dot = _first_dot_fields(names) if dotted else set()
+    first_dot = _first_dot_fields(names) if "." in "".join(stems) else set()
     if first_dot and any(media_of(extension) for extension in first_dot):
         stems, extensions = _cut_all(names, first=True)
         read = first_dot | (set(extensions) & set(declared))
@@ -111,7 +121,7 @@ def layout_of(
     codec = codec_of_files(next(iter(main)), media) if len(main) == 1 else None
     if companions or codec is None:
         return _by_extension(names, stems, extensions, media | companions, media, declared)
-    return _one_kind(names, stems, extensions, next(iter(main)), codec, media, splits, known)
+    return _one_kind(_Listing(names, stems, extensions), next(iter(main)), codec, media, splits, known)
 
 
 def _cut(name: str) -> tuple[str, str]:
@@ -136,17 +146,30 @@ def _cut_first(name: str) -> tuple[str, str]:
 
 
 def _cut_all(names: Sequence[str], *, first: bool = False) -> tuple[list[str], list[str]]:
-    pairs = list(map(_cut_first if first else _cut, names))
-    return [stem for stem, _ in pairs], [extension for _, extension in pairs]
+    if first:
+        pairs = list(map(_cut_first, names))
+        return [stem for stem, _ in pairs], [extension for _, extension in pairs]
+    stems, extensions = [], []
+    for name in names:  # what `_cut` does, for a million names
+        dot = name.rfind(".")
+        extension = name[dot + 1 :].lower()
+        if dot <= name.rfind("/") + 1 or extension == "gz":
+            stem, extension = _cut(name)
+        else:
+            stem = name[:dot]
+        stems.append(stem)
+        extensions.append(extension)
+    return stems, extensions
 
 
-def _folders_of_splits(names: Sequence[str]) -> tuple[str, ...]:
-    """Return the folders at the top if all of them, and all media, belong to splits; empty if not."""
-    folders = {name[: name.find("/")] for name in names if "/" in name}
-    if len(folders) < 2 or not splits_in(folders, ()):
+def _folders_of_splits(names: Sequence[str], tops: Collection[str]) -> tuple[str, ...]:
+    """Return the folders at the top (`tops`) that have media, if these are all splits; empty if not."""
+    if sum(split_in(top, folder=True) is not None for top in tops) < 2:
         return ()
-    loose = any(media_of(suffix_of(name)) for name in names if "/" not in name)
-    return () if loose else tuple(sorted(folders))
+    media = [name for name in names if media_of(suffix_of(name)) is not None]
+    folders = {name.partition("/")[0] for name in media}
+    loose = any("/" not in name for name in media)
+    return () if loose or not splits_in(folders, ()) else tuple(sorted(folders))
 
 
 def _companions(
@@ -184,6 +207,25 @@ def _first_dot_fields(names: Sequence[str]) -> set[str]:
     return many if len(many) > 1 and any("." in each for each in many) else set()
 
 
+def layout_of_kind(names: Sequence[str], known: Collection[str] = (), *, ordered: bool = False) -> FolderLayout:
+    """Return the samples of files that are all of the kind that is wanted: one in the field `file` of each.
+
+    Args:
+        names: Their paths, as for `layout_of`.
+        known: Classes of other splits, which are numbered, too.
+        ordered: Whether the samples have the order of the names instead of that of the keys.
+    """
+    stems, extensions = _cut_all(names)
+    splits = _folders_of_splits(names, {name[: name.find("/")] for name in names if "/" in name})
+    listing = _Listing(names, stems, extensions)
+    return _one_kind(listing, "file", "bytes", set(extensions), splits, known, ordered=ordered)
+
+
+def kind_left_out(name: str) -> str:
+    """Return how a report calls a file that is no sample, by its suffix."""
+    return _kind_left_out(suffix_of(name))
+
+
 def _kind_left_out(extension: str) -> str:
     return f".{extension}" if extension else "no extension"
 
@@ -219,47 +261,62 @@ def _by_extension(
 
 
 def _one_kind(
-    names: Sequence[str],
-    stems: Sequence[str],
-    extensions: Sequence[str],
+    listing: _Listing,
     kind: str,
     codec: str,
     media: Collection[str],
     splits: tuple[str, ...],
     known: Collection[str],
+    *,
+    ordered: bool = False,
 ) -> FolderLayout:
     """Return samples of one media file each; folders are classes unless most files lie outside of them."""
+    names, stems, extensions = listing.names, listing.stems, listing.extensions
     left_out: list[tuple[str, str]] = []
-    files = range(len(names))
+    files: Sequence[int] = range(len(names))
     if len(media) < len(set(extensions)):
-        files = [number for number in files if extensions[number] in media]  # type: ignore[assignment]
+        files = [number for number in files if extensions[number] in media]
         left_out += [
             (name, _kind_left_out(extension))
             for name, extension in zip(names, extensions, strict=True)
             if extension not in media
         ]
-    skipped = 1 if splits else 0
-    folders = [names[number].split("/", skipped + 1)[skipped:-1] for number in files]
-    nested = sum(map(bool, folders))
+    folders = [_class_folder(name, inside=bool(splits)) for name in _taken(names, files)]
+    nested = len(folders) - folders.count("")
     if nested < len(folders) and 2 * nested >= len(folders):
         loose = [number for number, folder in zip(files, folders, strict=True) if not folder]
         left_out += [(names[number], f"{_kind_left_out(extensions[number])} outside class folders") for number in loose]
-        files = [number for number, folder in zip(files, folders, strict=True) if folder]  # type: ignore[assignment]
+        files = [number for number, folder in zip(files, folders, strict=True) if folder]
         folders = [folder for folder in folders if folder]
+    keys, twins = unique_keys(_taken(stems, files), _taken(names, files))
+    in_order = sorted(keys)
+    if not ordered and in_order != keys:
+        order = sorted(range(len(keys)), key=keys.__getitem__)
+        keys, files, folders = in_order, _taken(files, order), _taken(folders, order)
     labelled = bool(nested) and nested == len(folders)
-    keys, twins = unique_keys([stems[number] for number in files], [names[number] for number in files])
-    order = sorted(range(len(keys)), key=keys.__getitem__)
-    classes = tuple(sorted({folder[0] for folder in folders}.union(known))) if labelled else ()
+    classes = tuple(sorted({*folders, *known})) if labelled else ()
     number_of = {name: number for number, name in enumerate(classes)}
     return FolderLayout(
-        keys=[keys[at] for at in order],
-        fields={kind: FileField(codec, [files[at] for at in order])},
+        keys=list(keys),
+        fields={kind: FileField(codec, files)},
         classes=classes,
-        class_of=[number_of[folders[at][0]] for at in order] if labelled else (),
+        class_of=[number_of[folder] for folder in folders] if labelled else (),
         left_out=tuple(left_out),
         twins=twins,
         splits=splits,
     )
+
+
+def _class_folder(name: str, *, inside: bool) -> str:
+    """Return the folder of a file that may be its class, the first one or, inside of splits, the second; else empty."""
+    if inside:
+        name = name[name.find("/") + 1 :]
+    slash = name.find("/")
+    return name[:slash] if slash > 0 else ""
+
+
+def _taken(values: Sequence[T], places: Sequence[int]) -> list[T]:
+    return list(values) if isinstance(places, range) else [values[place] for place in places]
 
 
 def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]:
@@ -275,15 +332,8 @@ def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]
 # Folders of fields
 
 
-def _roles(names: Sequence[str], *, inside: bool) -> dict[str, str]:
-    """Return the folders that hold a field each, with its name; empty if there are others, or no images.
-
-    Args:
-        names: The paths of the files.
-        inside: Whether they lie in the folders of splits.
-    """
-    at = 1 if inside else 0
-    folders = {parts[at] for parts in (name.split("/", at + 1) for name in names) if len(parts) > at + 1}
+def _roles(folders: Collection[str]) -> dict[str, str]:
+    """Return the folders that hold a field each, with its name; empty if there are others, or no images."""
     if len(folders) < 2 or len(folders) > 2 * len(_ROLES):
         return {}
     fields = {folder: _ROLES.get(folder.lower(), "") for folder in folders}

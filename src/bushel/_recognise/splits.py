@@ -12,6 +12,7 @@ SAME = {
 }
 """The names of a split, which the Hugging Face Hub calls by the first one."""
 
+_RANK = {split: rank for rank, split in enumerate(SAME)}
 _OF_NAME = {name: split for split, names in SAME.items() for name in names}
 _NAME = re.compile(rf"(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?", re.IGNORECASE)
 
@@ -24,6 +25,7 @@ def split_in(name: str, *, folder: bool) -> str | None:
         folder: Whether it is a folder, whose whole name has to be that of the split.
 
     Examples:
+        >>> from bushel._recognise.splits import split_in
         >>> split_in("val", folder=True), split_in("train-00000-of-00002.csv", folder=False)
         ('val', 'train')
     """
@@ -34,7 +36,7 @@ def split_in(name: str, *, folder: bool) -> str | None:
 
 
 def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[str]]:
-    """Return the splits of a folder: the names in it of each, in order; empty if it has fewer than two.
+    """Return the splits of a folder: the names in it of each, those of training first; empty if it has fewer than two.
 
     Args:
         folders: Names of the folders in it that may hold data.
@@ -50,7 +52,9 @@ def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[st
             if split is None:
                 return {}
             found.setdefault(split, []).append(name)
-    return found if len(found) > 1 else {}
+    if len(found) < 2:
+        return {}
+    return dict(sorted(found.items(), key=lambda each: _RANK[_OF_NAME[each[0].lower()]]))
 
 
 def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:

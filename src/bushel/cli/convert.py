@@ -70,7 +70,7 @@ def command(
     from bushel._dataset.open.open import open_any
     from bushel.cli.output import progress_bar, resumable
 
-    opened = open_any(chosen.files(source), verify=True, **asdict(trust), view=changes.view)
+    opened = open_any(chosen.files(source, ask=True), verify=True, **asdict(trust), view=changes.view)
     quiet = shown.quiet or shown.as_json
     with resumable(target), progress_bar("converting", quiet=quiet, kind=run.writing.progress) as report:
         done = bushel.convert(

@@ -27,7 +27,8 @@ from bushel.errors import (
 )
 
 _ARGUMENT = re.compile(
-    r"(?<![^\s(])(?P<name>mode|kind|container|engine|parts?|resize|to)=(?:'(?P<text>\w+)'|(?P<number>-?\d+)|(?=[\s:,]|$))"
+    r"(?<![^\s(])(?P<name>mode|kind|container|engine|parts?|resize|to|(?<!, )split)="
+    r"(?:'(?P<text>\w+)'|(?P<number>-?\d+)|(?=[\s:,]|$))"
 )
 """Arguments of Python functions in error messages. Commands show them as options."""
 _LONG_ARGUMENT = re.compile(

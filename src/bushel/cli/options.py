@@ -161,18 +161,26 @@ class SplitOptions(Struct, frozen=True):
         Option("--config", help="Configuration of a dataset of the Hub (hf://), or of a local copy.", values=tuple),
     ] = None
     split: Annotated[
-        str | None, Option("--split", help="Split of a dataset of the Hub, or of a local copy.", values=tuple)
+        str | None,
+        Option(
+            "--split", help="Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.", values=tuple
+        ),
     ] = None
     revision: Annotated[
         str | None,
         Option("--revision", help="Branch, tag or commit of a dataset of the Hub. [default: main]", values=tuple),
     ] = None
 
-    def files(self, source: str) -> Any:
+    def files(self, source: str, *, ask: bool = False) -> Any:
         """Return the files that are chosen; the source itself, if no option is given and it names files.
+
+        Args:
+            source: What the user named.
+            ask: Whether a folder of several splits is refused if none is named, instead of standing for all of them.
 
         Raises:
             BadParameter: The options do not suit the source.
+            SpecError: The source has several splits, and none is named.
         """
         if self.revision is not None:
             from bushel.storage.objects.hub import HubPath
@@ -182,8 +190,11 @@ class SplitOptions(Struct, frozen=True):
             source = f"{source.rstrip('/')}@{self.revision.replace('/', '%2F')}"
         if isinstance(source, list) and (self.config or self.split):
             raise click.BadParameter("they are for one dataset, not for several paths", param_hint="--config, --split")
+        from bushel._dataset.open.local_splits import refuse_splits
         from bushel._dataset.open.open import files_named
 
+        if ask and self.config is None and self.split is None:
+            refuse_splits(source)
         return files_named(source, self.config, self.split)
 
 

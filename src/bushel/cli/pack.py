@@ -80,14 +80,16 @@ def command(
     """
     mode, images, videos = work.modes.mode(), media.images, media.videos
     run.parts.check()
+    from bushel._dataset.open.open import files_asked
     from bushel._pack import pack
     from bushel._pack.run_folder import planned_listing
     from bushel.cli.output import progress_bar, resumable
     from bushel.sources.opening import kind_of
 
     options = reading.arguments()
-    kind = reading.kind or kind_of(source, [*options, *given_options(videos=videos)])
-    framed = videos.framed(kind)
+    files = files_asked(source, reading.split)
+    kind = reading.kind or kind_of(files, [*options, *given_options(videos=videos)])
+    framed = videos.framed(kind, resized=images.resize is not None or images.quality is not None)
     if kind in source_kinds():
         given = given_options(reading=replace(reading, kind=None), videos=videos, images=images, jpeg=run.writing.jpeg)
         check_options(kind, given, framed=framed)
@@ -98,7 +100,7 @@ def command(
     quiet = shown.quiet or shown.as_json
     with resumable(target):
         listing = planned_listing(target) if run.parts.parts is not None and not work.modes.overwrite else None
-        opened = _opened(source, kind, listing, options)
+        opened = _opened(files, kind, listing, options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
         with progress_bar("packing", quiet=quiet, kind=run.writing.progress) as report:
@@ -118,7 +120,7 @@ def command(
     tell_of_run(target, done, run.parts, shown)
 
 
-def _opened(source: str, kind: str, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
+def _opened(source: Any, kind: str, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
     """Make the source of a kind. Only a folder takes a listing, and the layouts of GulpIO are lists."""
     if kind in GULPIO_LAYOUTS:
         from bushel.compat.gulpio2.layouts import LAYOUTS

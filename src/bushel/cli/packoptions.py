@@ -34,6 +34,7 @@ _KINDS: Mapping[str, Collection[str]] = {
     "--rate": _WITH_VIDEOS,
     "--stride": _WITH_VIDEOS,
     "--clip": _WITH_VIDEOS,
+    "--frames": _WITH_VIDEOS,
 }
 _OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--exif-rotate")
 _OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--check", "--jpeg")
@@ -68,6 +69,9 @@ class SourceOptions(Struct, frozen=True):
     ] = None
     exts: Annotated[list[str] | None, Option("--exts", help="Suffix of the files to pack; may be repeated.")] = None
     allow_commands: Annotated[bool, Option("--allow-commands", help="Allow a recipe to run commands.")] = False
+    split: Annotated[
+        str | None, Option("--split", help="Split of a folder of splits, such as train/ and val/; 'all' joins them.")
+    ] = None
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.sources.open_source` that are given."""
@@ -149,12 +153,19 @@ class VideoOptions(Struct, frozen=True):
 
     rate: Annotated[float | None, Option("--rate", help="Frames per second to take from videos.")] = None
     stride: Annotated[int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")] = 1
-    clip: Annotated[bool, Option("--clip", help="Store video files unchanged.")] = False
+    clip: Annotated[bool, Option("--clip", help="Store video files unchanged, as a folder of videos is.")] = False
+    frames: Annotated[bool, Option("--frames", help="Store the frames of videos as JPEGs.")] = False
 
-    def framed(self, kind: str) -> bool:
-        """Return whether the videos of a source of this kind are stored as frames."""
-        sampled = self.rate is not None or self.stride > 1
-        return not self.clip and (kind == "videos" or kind in GULPIO_LAYOUTS or (kind == "table" and sampled))
+    def framed(self, kind: str, *, resized: bool) -> bool:
+        """Return whether the videos of a source of this kind are stored as frames.
+
+        Args:
+            kind: The kind.
+            resized: Whether an option changes the size or the quality of images.
+        """
+        sampled = self.frames or self.rate is not None or self.stride > 1
+        asked = kind in GULPIO_LAYOUTS or (kind == "videos" and (sampled or resized)) or (kind == "table" and sampled)
+        return asked and not self.clip
 
     def media(self, *, framed: bool, images: ImageOptions) -> Clip | Frames | None:
         """Return how videos are read, or None for the default. Raise BadParameter if `--resize` is not a number."""
@@ -163,7 +174,7 @@ class VideoOptions(Struct, frozen=True):
         if self.clip:
             return Clip()
         changed = not (self.rate is None and self.stride == 1 and images.resize is None and images.quality is None)
-        if not framed or not changed:
+        if not framed or not (changed or self.frames):
             return None
         quality = 95 if images.quality is None else images.quality
         return Frames(self.rate, self.stride, images.shorter_edge(), quality)
@@ -196,8 +207,8 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
             raise click.BadParameter(
                 "the option has no effect with --clip, which stores videos unchanged", param_hint=option
             )
-        if framed and option in _OF_IMAGES:
-            message = "frames of videos take only --rate, --stride, --resize and --quality"
+        if (framed or kind == "videos") and option in _OF_IMAGES:
+            message = "videos take only --rate, --stride, --resize and --quality"
             raise click.BadParameter(message, param_hint=option)
     if kind in GULPIO_LAYOUTS and "--root" not in given:
         raise click.BadParameter(f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from bushel.codecs.registry import get_codec, is_registered
 
@@ -23,11 +23,13 @@ _EXTENSIONS: Mapping[str, str] = {
         "heic": "heic heif",
         "ogg": "ogg oga opus",
         "audio": "audio m4a",
+        "mp4": "mp4 mov m4v 3gp",
+        "webm": "webm mkv",
         **{
             name: name
             for name in (
                 *("png", "webp", "ppm", "pgm", "pbm", "bmp", "gif", "avif", "jxl"),
-                *("mp4", "webm", "wav", "flac", "mp3"),
+                *("wav", "flac", "mp3"),
             )
         },
     }.items()
@@ -35,7 +37,7 @@ _EXTENSIONS: Mapping[str, str] = {
 }
 # Pickles (pyd, pickle, pkl, pth) must never be in the table: reading an archive would run its author's code.
 
-_OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg mov mkv avi aac pt pth pkl"
+_OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg avi aac pt pth pkl"
 FILE_SUFFIXES = frozenset(suffix for suffix in (*_EXTENSIONS, *_OTHERS.split()) if len(suffix) <= 8)
 """Suffixes that files of samples have, by which a name of a file is told from a key with a dot in it."""
 
@@ -71,6 +73,11 @@ def codec_of_extension(extension: str) -> str:
         inner = rest.rpartition(".")[2]
         return f"gzip({inner if is_registered(inner) else _EXTENSIONS.get(inner, 'bytes')})"
     return _EXTENSIONS.get(last, "bytes")
+
+
+def extensions_of(holds: Callable[[str], bool]) -> list[str]:
+    """Return the extensions of the codecs for which a function is true: `holds_image`, `holds_clip`, `holds_sound`."""
+    return [extension for extension, codec in _EXTENSIONS.items() if holds(codec)]
 
 
 def tar_storage(codec: str) -> tuple[str, str]:

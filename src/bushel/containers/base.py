@@ -278,14 +278,14 @@ def file_shards(
 
     Args:
         path: The file or folder.
-        owns: Returns whether a file of this name is one of the container.
+        owns: Returns whether a file of this name, in lower case, is one of the container.
         beside: Returns whether another file of this name may lie in the folder. Hidden files may.
     """
     if not path.is_dir():
-        return [Shard.of(path)] if owns(path.name) else None
+        return [Shard.of(path)] if owns(path.name.lower()) else None
     names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
-    own = [name for name in names if owns(name)]
-    strange = (name for name in names if not owns(name) and not beside(name))
+    own = [name for name in names if owns(name.lower())]
+    strange = (name for name in names if not owns(name.lower()) and not beside(name))
     return [Shard(path, name, (name,)) for name in own] if own and next(strange, None) is None else None
 
 

@@ -33,7 +33,7 @@ def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTab
 
 def _delimiter(name: str, head: bytes) -> str:
     """Return the tab of `.tsv`; of `.csv` the comma, or what the first line has instead."""
-    if name.endswith(_TAB):
+    if name.lower().endswith(_TAB):
         return "\t"
     line = head.partition(b"\n")[0]
     return next((each for each in ",;\t|" if each.encode() in line), ",")

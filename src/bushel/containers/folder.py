@@ -103,13 +103,16 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
 def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> None:
     """Log what the files of a folder were understood as, and what is left out."""
     kinds = junk + Counter(kind for _, kind in layout.left_out)
-    samples = f"{len(layout.keys):,} samples of the fields {', '.join(layout.fields)}"
-    if len(layout.fields) == 1:
-        [field] = layout.fields
-        samples = f"{len(layout.keys):,} {_PLURAL.get(field, field)}"
-    known = [f"{len(layout.splits)} splits"] if layout.splits else []
-    known += [f"{len(layout.classes):,} classes"] if layout.classes else []
-    words = ", ".join([*known, samples])
+    named = "sample" if len(layout.fields) != 1 else _WORDS.get(next(iter(layout.fields)), "sample")
+    counts = [
+        (len(layout.splits), "split", "splits"),
+        (len(layout.classes), "class", "classes"),
+        (len(layout.keys), named, f"{named}s"),
+    ]
+    known = [f"{count:,} {one if count == 1 else several}" for count, one, several in counts if count]
+    if len(layout.fields) != 1:
+        known.append(f"fields {', '.join(layout.fields)}")
+    words = ", ".join(known)
     if layout.twins:
         words += f"; {layout.twins:,} have their whole names as keys, since others have the same without suffix"
     if not kinds and not layout.twins:
@@ -121,7 +124,7 @@ def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> No
     log_warning("%s: %s%s", root, words, left_out)
 
 
-_PLURAL = {"image": "images", "clip": "clips", "audio": "sounds"}
+_WORDS = {"image": "image", "clip": "clip", "audio": "sound"}
 
 
 def _table_of(layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions) -> ShardIndex:

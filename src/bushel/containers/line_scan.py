@@ -79,7 +79,7 @@ def open_lines(shard: Shard) -> LineFile:
     """
     real = open_file(shard.path(0))
     lines, blocks = real, tuple[Blocks, ...]()
-    if shard.files[0].endswith(COMPRESSED):
+    if shard.files[0].lower().endswith(COMPRESSED):
         from bushel.storage.restart import compressed_blocks
 
         blocks = (compressed_blocks(real, spacing=_SPACING),)
@@ -88,7 +88,7 @@ def open_lines(shard: Shard) -> LineFile:
     if head.startswith(_WIDE):
         raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8: iconv does that")
     start = 3 if head == _BOM else 0
-    if not shard.files[0].endswith(ARRAYS) or holds_lines(lines, start):
+    if not shard.files[0].lower().endswith(ARRAYS) or holds_lines(lines, start):
         return LineFile(real, lines, blocks, start)
     return LineFile(real, lines, blocks, start_of_array(lines, start, real.path), array=True)
 

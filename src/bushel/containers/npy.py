@@ -43,7 +43,7 @@ class _Npy:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the rows of the arrays in one file."""
         file = open_file(shard.path(0))
-        arrays = _members(file) if shard.files[0].endswith(".npz") else {_FIELD: (0, file.size, 0)}
+        arrays = _members(file) if shard.files[0].lower().endswith(".npz") else {_FIELD: (0, file.size, 0)}
         fields, rows = {}, {}
         for name, (start, size, _) in arrays.items():
             fields[name], rows[name] = _rows_of(file, name, start, size)
@@ -60,7 +60,7 @@ class _Npy:
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare the members of a `.npz` with their CRC-32."""
-        if not shard.files[0].endswith(".npz"):
+        if not shard.files[0].lower().endswith(".npz"):
             return
         file = open_file(shard.path(0))
         try:

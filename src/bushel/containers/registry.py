@@ -309,36 +309,36 @@ def last_candidates(file: str = "") -> list[Container]:
     return [
         get_container(name)
         for name, known in list(_registered.items())
-        if not known.suffixes + known.file_names or (known.alone and file.endswith(known.alone))
+        if not known.suffixes + known.file_names or (known.alone and file.lower().endswith(known.alone))
     ]
 
 
 def is_data_file(name: str) -> bool:
     """Return whether a name has a suffix of a container that is read at random."""
-    plain = _DIGITS.sub("#", name)
+    plain = _DIGITS.sub("#", name.lower())
     return any(plain.endswith(known.suffixes) for known in _registered.values() if known.suffixes)
 
 
 def is_data_if_named(name: str) -> bool:
     """Return whether a file of this name is data if the caller names it, as lists in `.json` are."""
-    return any(name.endswith(known.alone) for known in _registered.values() if known.alone)
+    return any(name.lower().endswith(known.alone) for known in _registered.values() if known.alone)
 
 
 def is_forward_only(name: str) -> bool:
     """Return whether a file of this name is read from front to back."""
-    return any(name.endswith(known.forward) for known in _registered.values() if known.forward)
+    return any(name.lower().endswith(known.forward) for known in _registered.values() if known.forward)
 
 
 def needs_index(name: str) -> bool:
     """Return whether a file of this name is read at random only with an index, and otherwise in a stream."""
-    return any(name.endswith(known.slow) for known in _registered.values() if known.slow)
+    return any(name.lower().endswith(known.slow) for known in _registered.values() if known.slow)
 
 
 def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the containers whose files have one of these names by its ending, and these names, sorted."""
     found: dict[str, list[str]] = {}
     for name in sorted(names):
-        plain = _DIGITS.sub("#", name)
+        plain = _DIGITS.sub("#", name.lower())
         own = (each for each, known in _registered.items() if known.suffixes and plain.endswith(known.suffixes))
         if (owner := next(own, None)) is not None and not name.startswith("."):
             found.setdefault(owner, []).append(name)
@@ -348,7 +348,7 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
 def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the whole names and their endings, with `#` for each run of digits."""
     whole = set(names)
-    endings = {_DIGITS.sub("#", each) for each in {name[max(name.rfind("."), 0) :] for name in whole}}
+    endings = {_DIGITS.sub("#", each.lower()) for each in {name[max(name.rfind("."), 0) :] for name in whole}}
     return frozenset(whole | endings), frozenset(endings)
 
 

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import copy
 import os
+from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
 from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
-from bushel.errors import FormatError
+from bushel._recognise.layout import kind_left_out, layout_of_kind
+from bushel.containers.folder import classes_beside
+from bushel.containers.kept_folder import names_below
 from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
-from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Frames, Image, Media
+from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Clip, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
 from bushel.storage.names import below
@@ -178,9 +181,9 @@ class Files(_Folder):
 class LabelledFolder(_Folder):
     """Files in one folder per class.
 
-    The class of a file is the first folder of its relative path, and its key is that path without the suffix. If all
-    files lie in the folder itself, they have no label. Files with other suffixes, and stray files beside the folders of
-    the classes, are passed over and counted.
+    The class of a file is the first folder of its relative path, and its key is that path without the suffix, as when
+    the folder is opened (docs/folders.md). If most files lie in the folder itself, they have no label. Files with other
+    suffixes, and stray files beside the folders of the classes, are passed over and counted.
 
     Args:
         root: The folder.
@@ -197,7 +200,6 @@ class LabelledFolder(_Folder):
         first_skipped: Path of one of them, or None.
 
     Raises:
-        FormatError: More files lie beside the folders of the classes than in them, or two would have the same key.
         FileNotFoundError: The folder does not exist, or holds no such file.
 
     Examples:
@@ -216,18 +218,21 @@ class LabelledFolder(_Folder):
         listing: Iterable[str] | None = None,
     ) -> None:
         self.root, self._media = as_path(root), media
-        skipped = _Skipped(self.root)
-        names = list(skipped.without_other_kinds(walk(self.root) if listing is None else listing, suffixes))
-        if not names:
+        names, junk = _data_below(self.root) if listing is None else (list(listing), Counter[str]())
+        wanted = {suffix.lower() for suffix in suffixes}
+        files = [name for name in names if os.path.splitext(name)[1].lower() in wanted]
+        if not files:
             raise FileNotFoundError(f"{root} has no file with one of the suffixes {', '.join(suffixes)}")
-        classes = {name.partition("/")[0] for name in names if "/" in name}
-        if classes:
-            names = skipped.without_loose(names)
-        self.skipped: Mapping[str, int] = dict(sorted(skipped.counts.items()))
-        self.first_skipped = skipped.first
-        _refuse_twins(self.root, names)
-        self._names = Names(names)
-        self._field, kind = media.field(names)
+        others = [name for name in names if os.path.splitext(name)[1].lower() not in wanted]
+        layout = layout_of_kind(files, classes_beside(self.root), ordered=listing is not None)
+        left_out = [*((name, kind_left_out(name)) for name in others), *layout.left_out]
+        self.skipped: Mapping[str, int] = dict(sorted((junk + Counter(kind for _, kind in left_out)).items()))
+        self.first_skipped = str(_file(self.root, min(left_out)[0])) if left_out else None
+        numbers = layout.fields["file"].files
+        self._names, self._keys = Names(files[number] for number in numbers), Names(layout.keys)
+        self._classes = Names(layout.classes[number] for number in layout.class_of) if layout.classes else None
+        self._field, kind = media.field([files[number] for number in numbers])
+        classes = layout.classes
         self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
         self.spec: Mapping[str, str] = {self._field: kind} | ({"label": "int"} if classes else {})
 
@@ -239,15 +244,16 @@ class LabelledFolder(_Folder):
 
     def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the labels, if the files have some, and the keys."""
-        names = self._names.take(positions)
-        numbers = [self.label2idx[name.partition("/")[0]] for name in names] if self.label2idx else []
-        return {"label": numbers} if numbers else {}, [os.path.splitext(name)[0] for name in names]
+        keys = self._keys.take(positions)
+        if self._classes is None:
+            return {}, keys
+        return {"label": [self.label2idx[name] for name in self._classes.take(positions)]}, keys
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
-        sample = {KEY: os.path.splitext(name)[0], self._field: self._media.read(self._at(_file(self.root, name)))}
-        if self.label2idx:
-            sample["label"] = self.label2idx[name.partition("/")[0]]
+        sample = {KEY: self._keys[position], self._field: self._media.read(self._at(_file(self.root, name)))}
+        if self._classes is not None:
+            sample["label"] = self.label2idx[self._classes[position]]
         return sample
 
     @property
@@ -314,7 +320,7 @@ class AudioFolder(_MediaFolder):
 
     Args:
         root: The folder.
-        suffixes: Suffixes of the files to use, which must be of one kind; by default all suffixes of sounds.
+        suffixes: Suffixes of the files to use; by default all suffixes of sounds.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: The attribute `listing` of another process; by default the folder is listed.
 
@@ -329,11 +335,11 @@ class AudioFolder(_MediaFolder):
 
 
 class VideoFolder(LabelledFolder):
-    """Videos in one folder per class: the fields `frames`, or `video` (the file unchanged), and `label`.
+    """Videos in one folder per class: the fields `clip` (the file unchanged), or `frames`, and `label`.
 
     Args:
         root: The folder.
-        media: Such as `Frames(rate=12, short_edge=256)` or `Clip()`.
+        media: `Clip()`, the default, or such as `Frames(rate=12, short_edge=256)`.
         suffixes: Suffixes of the files to use.
         label2idx: Classes with given numbers; others follow in sorted order.
         listing: The attribute `listing` of another process; by default the folder is listed.
@@ -354,44 +360,7 @@ class VideoFolder(LabelledFolder):
         label2idx: Mapping[str, int] | None = None,
         listing: Iterable[str] | None = None,
     ) -> None:
-        super().__init__(root, media or Frames(), suffixes, label2idx, listing)
-
-
-class _Skipped:
-    """Counts the files of a folder that are not samples."""
-
-    def __init__(self, root: AnyPath) -> None:
-        self._root = root
-        self.counts: dict[str, int] = {}
-        self.first: str | None = None
-
-    def without_other_kinds(self, names: Iterable[str], suffixes: Collection[str]) -> Iterator[str]:
-        """Yield the names with one of these suffixes."""
-        wanted = {suffix.lower() for suffix in suffixes}
-        for name in names:
-            suffix = os.path.splitext(name)[1].lower()
-            if suffix in wanted:
-                yield name
-            else:
-                self._add(name, suffix or "without suffix")
-
-    def without_loose(self, names: Sequence[str]) -> list[str]:
-        """Return the names in folders. Raise FormatError if most names are not in folders."""
-        kept = [name for name in names if "/" in name]
-        loose = [name for name in names if "/" not in name]
-        if len(loose) > len(kept):
-            raise FormatError(
-                f"this file and {len(loose) - 1:,} others lie beside the folders of the classes, so they have no class",
-                file=str(_file(self._root, loose[0])),
-                hint="move them into folders, or pack all files unchanged with bushel.sources.Files",
-            )
-        for name in loose:
-            self._add(name, f"{os.path.splitext(name)[1].lower()} outside the class folders")
-        return kept
-
-    def _add(self, name: str, kind: str) -> None:
-        self.counts[kind] = self.counts.get(kind, 0) + 1
-        self.first = self.first or str(_file(self._root, name))
+        super().__init__(root, media or Clip(), suffixes, label2idx, listing)
 
 
 def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
@@ -408,13 +377,13 @@ def _file(root: AnyPath, name: str) -> AnyPath:
     return below(root, name, any_text=True)
 
 
-def _refuse_twins(root: AnyPath, names: Collection[str]) -> None:
-    stems: dict[str, str] = {}
-    for name in names:
-        other = stems.setdefault(os.path.splitext(name)[0], name)
-        if other != name:
-            raise FormatError(
-                f"its key would be the same as the key of {os.path.basename(other)}",
-                file=str(_file(root, name)),
-                hint="keep one of them with suffixes=, or pack all files unchanged with bushel.sources.Files",
-            )
+def _data_below(root: AnyPath) -> tuple[Sequence[str], Counter[str]]:
+    """Return the files below a folder that may be data, in order, and how many of each kind of junk there are.
+
+    Raises:
+        FileNotFoundError, NotADirectoryError: It is not a folder.
+    """
+    names = names_below(root)
+    if not names and not root.is_dir():
+        raise FileNotFoundError(f"no such folder: {root}")
+    return names, names.junk

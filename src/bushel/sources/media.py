@@ -11,23 +11,23 @@ from typing import Any, Protocol
 import numpy as np
 
 from bushel._kinds import JPEG
-from bushel.codecs import codec_of_extension, get_codec
+from bushel._recognise.layout import media_of, suffix_of
+from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
+from bushel.codecs.extensions import extensions_of
 from bushel.errors import FormatError, SpecError
 from bushel.sources.fetching import Fetched, read_file
 from bushel.sources.video import decode_video, pyav
 from bushel.storage import AnyPath, read_all
 
-IMAGES = (
-    *(".jpg", ".jpeg", ".png", ".webp", ".bmp", ".gif", ".tif", ".tiff", ".ppm", ".pgm", ".pbm"),
-    *(".avif", ".heic", ".heif", ".jxl"),
-)
+IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
 """Suffixes of the images that the image codecs read."""
 
-VIDEOS = (".mp4", ".webm", ".mkv", ".avi", ".mov", ".m4v", ".mpg", ".mpeg", ".ogv", ".flv", ".wmv", ".3gp")
+_CLIPS = tuple(f".{suffix}" for suffix in extensions_of(holds_clip))
+VIDEOS = (*_CLIPS, ".avi", ".mpg", ".mpeg", ".ogv", ".flv", ".wmv")
 """Suffixes of the videos that PyAV reads."""
 
 
-SOUNDS = (".wav", ".flac", ".mp3", ".ogg")
+SOUNDS = tuple(f".{suffix}" for suffix in extensions_of(holds_sound))
 """Suffixes of the sounds that the audio codecs read."""
 
 
@@ -81,24 +81,27 @@ class Image:
 
 @dataclass(frozen=True, slots=True)
 class Clip:
-    """Video files unchanged, in the field `video`.
+    """Video files unchanged, in the field `clip`.
 
     Examples:
         >>> from bushel.sources import Clip, VideoFolder
         >>> VideoFolder("clips/", Clip()).spec
-        {'video': 'mp4', 'label': 'int'}
+        {'clip': 'mp4', 'label': 'int'}
     """
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Return `video`, with the codec `mp4` or `webm`.
+        """Return `clip`, with the codec `mp4` or `webm`.
 
         Raises:
             SpecError: The names imply neither, or both.
         """
         codec = _codec(names, "bytes")
         if codec not in ("mp4", "webm"):
-            raise SpecError("clips are stored unchanged if all are .mp4, or all .webm: select one kind with suffixes=")
-        return "video", codec
+            raise SpecError(
+                "clips are stored unchanged if all are .mp4, .mov, .m4v and .3gp, or all .webm and .mkv: select one "
+                "kind with suffixes= (--exts), or store frames: Frames() (--frames)"
+            )
+        return "clip", codec
 
     def read(self, path: AnyPath) -> bytes:
         """Return the file's bytes."""
@@ -116,20 +119,26 @@ class Audio:
     """
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Return `audio`, with the codec `wav`, `flac`, `mp3` or `ogg`.
-
-        Raises:
-            SpecError: The names imply none of them, or several.
-        """
-        codec = _codec(names, "bytes")
-        if f".{codec}" not in SOUNDS:
-            kinds = ", ".join(SOUNDS)
-            raise SpecError(f"sounds are stored unchanged if all are of one kind of {kinds}: select it with suffixes=")
-        return "audio", codec
+        """Return `audio`, with the codec of all names, or the codec `audio` if there are several kinds."""
+        return "audio", _codec(names, "audio")
 
     def read(self, path: AnyPath) -> bytes:
         """Return the file's bytes."""
         return read_file(path)
+
+
+def media_of_names(names: Collection[str]) -> Media:
+    """Return what files with these names are: `Image()`, `Audio()` or `Clip()`.
+
+    Raises:
+        SpecError: They are of several kinds.
+    """
+    kinds = {media_of(suffix_of(name)) for name in names} - {None}
+    if len(kinds) > 1:
+        raise SpecError(f"the table names files of several kinds, {' and '.join(sorted(map(str, kinds)))}: divide it")
+    if kinds == {"clip"}:
+        return Clip()
+    return Audio() if kinds == {"audio"} else Image()
 
 
 UNCHANGED = (Image, Clip, Audio)

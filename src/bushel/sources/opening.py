@@ -14,7 +14,10 @@ from bushel._dataset.open.discovery import holds_parts, names_in
 from bushel._dataset.open.open import open_any
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
+from bushel._recognise.layout import layout_of
 from bushel.containers import candidates, installed_candidates
+from bushel.containers.folder import is_metadata
+from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
@@ -85,7 +88,7 @@ def open_source(
     if isinstance(source, str | os.PathLike) or is_object(source):
         return _at_path(source, kind, listing, options)
     if are_paths(source):
-        if (kind := kind or media_kind(source)) is None:
+        if (kind := kind or media_kind(source)) in (None, "dataset"):
             return _stored(open_any(source, verify=True))
         folder, names = folder_of(source)
         return open_source(folder, kind, listing=names if listing is None else listing, **options)
@@ -140,6 +143,8 @@ def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] =
     Raises:
         FormatError: The kind cannot be detected.
     """
+    if isinstance(source, list | tuple):
+        return media_kind(source) or "dataset"
     path = as_path(source)
     name = path.name.lower()
     if name.endswith(".lst"):
@@ -158,9 +163,8 @@ def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] =
     owners = (each for some in (candidates, installed_candidates) for each in some(names))
     if any(container.shards(path) is not None for container in owners) or holds_parts(path):
         return "dataset"
-    for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS)):
-        if next(walk(path, suffixes), None) is not None:
-            return kind
+    if (kind := _kind_of_files(path)) is not None:
+        return kind
     kinds = Counter(os.path.splitext(name)[1].lower() or "without a suffix" for name in walk(path)).most_common(_KINDS)
     there = ": it has " + ", ".join(f"{number:,} {kind}" for kind, number in kinds) if kinds else ": it is empty"
     raise FormatError(
@@ -168,6 +172,27 @@ def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] =
         file=str(path),
         hint="kind='files' packs any files unchanged",
     )
+
+
+def _kind_of_files(path: AnyPath) -> str | None:
+    """Return the kind of a folder of plain files: of one kind of media, or a dataset of several fields.
+
+    Returns:
+        None if it has no files that Bushel reads.
+    """
+    names = names_below(path)
+    if any(map(is_metadata, names)):
+        return "dataset"
+    by_suffix = Counter(os.path.splitext(name)[1].lower() for name in names)
+    counts = {kind: sum(by_suffix[suffix] for suffix in suffixes) for kind, suffixes in _OF_KIND.items()}
+    kind = max(counts, key=lambda each: counts[each])
+    if not counts[kind]:
+        return None
+    fields = set(layout_of(names, place=str(path)).fields)
+    return kind if not fields or fields <= {"image", "audio", "clip"} else "dataset"
+
+
+_OF_KIND = {"images": IMAGES, "videos": VIDEOS, "sounds": SOUNDS}
 
 
 def _names_files(table: AnyPath) -> bool:

@@ -22,7 +22,7 @@ from bushel._index.class_names import in_order
 from bushel.errors import FormatError
 from bushel.sources.base import Sample, extend_labels
 from bushel.sources.fetching import FileSource, caller_path, listed, relative_to
-from bushel.sources.media import Image, Media
+from bushel.sources.media import Media, media_of_names
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole
 
@@ -156,7 +156,8 @@ class Table(FileSource):
 
     Args:
         path: A `.csv`, `.json` or `.jsonl` file, gzipped or not; or the rows.
-        media: Turns a file into a field: `Image()`, the default, `Frames(rate=12)` or `Clip()`.
+        media: Turns a file into a field: `Image()`, `Audio()`, `Clip()` or `Frames(rate=12)`; by default what the
+            names of the files say.
         root: The folder that relative paths start from, and that no path in a file leaves; by default the folder
             of the table. `/` allows every absolute path. Paths in rows of a program are used as they are.
         file: Pattern of the file name of each row, with columns in braces: `{path}`, `{id}.jpg`. A `*` in it stands for
@@ -202,12 +203,13 @@ class Table(FileSource):
         self._root = as_path(root) if root is not None else named.parent if named is not None else Path()
         self._root_is = "as root= says" if root is not None else "the folder of the table" if named else "this folder"
         self._file, self._key, self._label = file, key, label
-        self._media = media or Image()
         self._found: dict[int, AnyPath] = {}
         self._place = partial(caller_path if named is None else listed, self._root)
         self._fields = self._types()
         self.label2idx: Mapping[str, int] = {}
-        self._field, kind = self._media.field({self._fill(file, at) for at in range(len(self._rows))})
+        files = {self._fill(file, at) for at in range(len(self._rows))}
+        self._media = media_of_names(files) if media is None else media
+        self._field, kind = self._media.field(files)
         self.spec = {self._field: kind, **self._fields}
         if self._fields.get(label) == "utf8":
             self.label2idx = extend_labels((row[label] for row in self._rows if label in row), label2idx)

@@ -12,6 +12,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from bushel._dataset.open.open import files_named
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.public import public
@@ -80,7 +81,7 @@ def make_shelf(
             name = _name_of(_folder_of(whole)) if whole else "dataset"
             shown.append(Shown(number, name, whole, dataset))
         else:
-            opened = open_dataset(source, **options)
+            opened = open_dataset(files_named(source), **options)
             shown.append(Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})"))
     for name, text in (overlays or {}).items():
         checked_overlay(name, text)

@@ -81,9 +81,9 @@ def test_kinetics(tmp_path: Path) -> None:
     clip(tmp_path / "videos/juggling/unlisted_000003_000013.mp4")
     source = kinetics(tmp_path / "list.json", tmp_path / "videos", Clip())
     check_source(source)
-    assert source.spec == {"video": "mp4", "label": "utf8", "idx": "int"}
+    assert source.spec == {"clip": "mp4", "label": "utf8", "idx": "int"}
     assert [dict(source[at]) for at in range(len(source))] == [
-        {"__key__": "ab_00cd", "video": path.read_bytes(), "label": "juggling", "idx": 0}
+        {"__key__": "ab_00cd", "clip": path.read_bytes(), "label": "juggling", "idx": 0}
     ]
     (tmp_path / "list.json").write_text('{"ab_00cd": {"annotations": {}}}')
     with pytest.raises(FormatError, match="video 'ab_00cd' has no annotation with a label"):

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from bushel._index.table import Shard
-from bushel.containers import HasFirstBytes, containers_with_first_bytes
+from bushel.containers import HasFirstBytes, containers_with_first_bytes, get_container
 from bushel.storage import AnyPath, below, open_file
 
 _HEAD = 16
@@ -22,7 +22,8 @@ def by_content(path: AnyPath, names: Iterable[str], container: str | None) -> li
     """Return the datasets of a file, or of a folder of files, that no container owns by its name.
 
     In a folder, these are numbered files without an ending, or else files with any endings. All files of an ending that
-    are not empty begin as the container prescribes.
+    are not empty begin as the container prescribes. A file is of the container that the caller names
+    if that has no such bytes.
 
     Args:
         path: The file or folder.
@@ -32,6 +33,8 @@ def by_content(path: AnyPath, names: Iterable[str], container: str | None) -> li
     if container is None and not isinstance(path, Path):
         return []
     tried = [each for each in containers_with_first_bytes() if container in (None, each.name)]
+    if not tried and container is not None and get_container(container).suffixes and path.is_file():
+        return [(container, [Shard.of(path)])]
     if not tried:
         return []
     if not path.is_dir():

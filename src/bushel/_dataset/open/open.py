@@ -25,6 +25,7 @@ from bushel._dataset.open.caller_fields import (
 from bushel._dataset.open.completeness import warn_incomplete, with_advice
 from bushel._dataset.open.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._dataset.open.folders import pinned
+from bushel._dataset.open.local_splits import ALL, files_of_split, refuse_splits, splits_at
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
@@ -93,7 +94,8 @@ def open(
         container: Name of the container, for a folder that holds files of several containers.
         config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if it has only one, or
             a default one.
-        split: Name of the split of such a dataset; not needed if it has only one.
+        split: Name of the split of such a dataset, or of a folder of splits, such as `train/` and `val/`
+            (docs/folders.md); not needed if it has only one. `all` joins those of a folder.
         spec: Types of fields, which replace the types in the files; other fields stay. Use it for types that the files
             do not contain, such as the types of records without a sidecar. In a tar, the members of a field are also
             found by the extension of its type.
@@ -120,7 +122,7 @@ def open(
         FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
             says which file, where, and what to run next.
         SpecError: A type in `spec` is unknown, or no sample has such a field; or two shards give different names to the
-            same class number; or the dataset does not have the configuration or the split, or has several.
+            same class number; or the dataset has not the configuration or split, or several and none is named.
         UnsupportedError: `source` can only be read forward; open it with `open_stream`. A `.tar.gz`, `.tgz` or
             `.tar.zst` can be read at random once `bushel index` has made an index of it.
 
@@ -135,6 +137,8 @@ def open(
         _refuse(on_damage, unknown)
     if not {type(pickle), type(allow_incomplete), type(episodes), type(allow_stale)} <= {bool}:
         check_flags(pickle=pickle, allow_incomplete=allow_incomplete, episodes=episodes, allow_stale=allow_stale)
+    if config is None and split is None:
+        refuse_splits(source)
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
@@ -278,16 +282,35 @@ def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:
 def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
     """Return the files of a configuration and a split; a source that names no dataset of the Hub, as it is.
 
+    A folder of several splits, of which none is named, stands for all of them.
+
     Raises:
         SpecError, FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
     """
+    if config is None and split is None and (splits := splits_at(source)):
+        return files_of_split(source, splits, ALL)
     return _named(source, config, split)[0]
+
+
+def files_asked(source: Any, split: str | None) -> Any:
+    """Return the files of a split that a caller names; the source itself if it has not several.
+
+    Raises:
+        SpecError: It has several, and none is named, or not this one.
+        FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
+    """
+    if split is None:
+        refuse_splits(source)
+        return source
+    return files_named(source, None, split)
 
 
 def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Mapping[str, Feature]]:
     """Return the files, and the fields that their repository describes."""
     if config is None and split is None and not (isinstance(source, str) and source.startswith("hf://")):
         return source, {}
+    if config is None and split is not None and (splits := splits_at(source)):
+        return files_of_split(source, splits, split), {}
     from bushel._dataset.open.repository import split_of
 
     found = split_of(source, config, split)

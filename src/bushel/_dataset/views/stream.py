@@ -15,6 +15,7 @@ from bushel._dataset.open.discovery import expand_paths
 from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import Shard, may_lack_samples
+from bushel._recognise.junk import junk_kind
 from bushel._runtime.public import names_near, public
 from bushel.codecs import get_codec, holds_image
 from bushel.containers.base import ReadOptions
@@ -177,7 +178,8 @@ class StreamDataset:
             sequences = [name for name, own in spec.items() if own.sequence and self._wants(name)]
 
         for member in members(reader, describe):
-            split = split_name(member.name.encode("utf-8", "surrogateescape")) if member.regular else None
+            data = member.regular and junk_kind(member.name) is None
+            split = split_name(member.name.encode("utf-8", "surrogateescape")) if data else None
             if split is None:
                 continue
             if sample is None or split[0] != sample.key:

@@ -35,9 +35,9 @@ class _Arrow:
             FormatError: `state.json` of the folder is damaged.
         """
         if not path.is_dir():
-            return [Shard.of(path)] if path.name.endswith(self.suffixes) else None
+            return [Shard.of(path)] if path.name.lower().endswith(self.suffixes) else None
         names = {each.name for each in path.iterdir() if not each.name.startswith(".")}
-        own = sorted(name for name in names if name.endswith(self.suffixes))
+        own = sorted(name for name in names if name.lower().endswith(self.suffixes))
         if not own:
             return None
         listed = _listed(path, names) if _STATE in names else own

@@ -57,7 +57,7 @@ class FFRecord(Struct, frozen=True):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""
         if not path.is_dir():
-            return [Shard.of(path)] if path.name.endswith(self.suffix) else None
+            return [Shard.of(path)] if path.name.lower().endswith(self.suffix) else None
         return [Shard(path, name, (name,)) for name in _names(path)] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -313,4 +313,4 @@ def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> C
 
 
 def _names(folder: AnyPath) -> list[str]:
-    return sorted(entry.name for entry in folder.iterdir() if entry.name.endswith(".ffr"))
+    return sorted(entry.name for entry in folder.iterdir() if entry.name.lower().endswith(".ffr"))

@@ -46,12 +46,12 @@ class _Parquet:
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file: the named one, or the files of a folder or of its folder `data`."""
-        if path.name.endswith(self.suffixes):
+        if path.name.lower().endswith(self.suffixes):
             return [Shard(path.parent, path.name, (path.name,))] if path.is_file() else None
         for folder, before in ((path, ""), (path / "data", "data/")):
             names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
             visible = [name for name in names if not name.startswith(".")]
-            own = [name for name in visible if name.endswith(self.suffixes)]
+            own = [name for name in visible if name.lower().endswith(self.suffixes)]
             others = [name for name in visible if name not in own and not name.endswith(_ABOUT)]
             if own and (own != [_METADATA] or not others):
                 _check_one_split(own, str(folder))

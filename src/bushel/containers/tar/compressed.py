@@ -17,7 +17,7 @@ COMPRESSED = (".tar.gz", ".tgz", ".tar.zst")
 
 def is_compressed_archive(name: str) -> bool:
     """Return whether a compressed archive of this name can have an index."""
-    return name.endswith(COMPRESSED)
+    return name.lower().endswith(COMPRESSED)
 
 
 def only_compressed(names: Iterable[str]) -> list[str]:

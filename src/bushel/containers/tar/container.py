@@ -47,7 +47,7 @@ class _Tar(Struct, frozen=True):
             from bushel.containers.tar.lists import wids_archives
 
             return [Shard(path.parent, name, (name,)) for name in wids_archives(path.parent, path.name) or ()] or None
-        return [Shard.of(path)] if path.name.endswith(self.suffixes) else None
+        return [Shard.of(path)] if path.name.lower().endswith(self.suffixes) else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one pass over its headers; a compressed one is expanded for that."""
@@ -148,7 +148,7 @@ def _archives(folder: AnyPath) -> list[str]:
 
         if (listed := listed_archives(folder, names)) is not None:
             return listed
-    plain = sorted(name for name in names if name.endswith(".tar") and not name.startswith("."))
+    plain = sorted(name for name in names if name.lower().endswith(".tar") and not name.startswith("."))
     return plain or only_compressed(names)
 
 

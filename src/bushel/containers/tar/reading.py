@@ -2,9 +2,19 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 from bushel._index.class_names import Labels
 from bushel.containers.tar.samples import SampleTable, Table, tabulate
-from bushel.containers.tar.scan import damage, fields_and_names, only_regular, pieces_of, sparse_file
+from bushel.containers.tar.scan import (
+    damage,
+    fields_and_names,
+    only_regular,
+    pieces_of,
+    report_junk,
+    sparse_file,
+    without_junk,
+)
 from bushel.containers.tar.starts import Comparison, recorded_starts, scan_parts
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import MappedFile
@@ -35,7 +45,10 @@ def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, 
         if members is not None:
             comparison.add(members)
             comparison.finish()
-            return tabulate(members, spec, file.path), {}
+            junk = Counter[str]()
+            data = without_junk(members, junk)
+            report_junk(file.path, junk)
+            return tabulate(data, spec, file.path), {}
     one_pass = _Pass(file, spec)
     comment = one_pass.run(comparison)
     if comment != one_pass.comment:  # fields are described after the first members
@@ -60,7 +73,7 @@ class _Pass:
         Raises:
             FormatError: The archive is damaged, or a member is a sparse file.
         """
-        file, sparse = self._file, None
+        file, sparse, junk = self._file, None, Counter[str]()
         for found in pieces_of(file):
             sparse = sparse or sparse_file(found, file.path)
             members = only_regular(found)
@@ -70,13 +83,14 @@ class _Pass:
                 if self.comment is None or self._table is None:
                     self._begin(found.comment if self.comment is None else self.comment)
                 if self._table is not None and self._error is None:
-                    self._table.add(members, found.end / max(file.size, 1))
+                    self._table.add(without_junk(members, junk), found.end / max(file.size, 1))
             except (FormatError, SpecError) as error:
                 self._error = self._error or error
         if (problem := damage(found, file) or sparse) is not None:
             raise problem
         if comparison is not None:
             comparison.finish()
+        report_junk(file.path, junk)
         return found.comment
 
     def _begin(self, comment: bytes) -> None:

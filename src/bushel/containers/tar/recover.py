@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from itertools import pairwise
 
@@ -14,7 +15,7 @@ from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.tar.compressed import archive_in
 from bushel.containers.tar.samples import Members, Table, tabulate
-from bushel.containers.tar.scan import fields_and_names, only_regular, sparse_file
+from bushel.containers.tar.scan import fields_and_names, only_regular, sparse_file, without_junk
 from bushel.errors import FormatError
 from bushel.storage import File, open_file
 
@@ -64,7 +65,7 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
         if (error := sparse_file(found, file.path)) is not None:
             fault(error)
             gaps.append(error.offset or 0)
-        parts.append(only_regular(found))
+        parts.append(without_junk(only_regular(found), Counter()))
         after = found.end if found.problem is None else found.problem_offset
         if found.problem is not None:
             fault(FormatError(found.problem, file=file.path, offset=after))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 import numpy as np
 
 from bushel import kernels
 from bushel._index.class_names import Labels
-from bushel._runtime.arrays import offsets_of
+from bushel._recognise.junk import counted, junk_kind, may_hold_junk
+from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.log import log_warning
 from bushel.containers.tar.samples import Members
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, TarMembers
@@ -181,9 +184,28 @@ def only_regular(found: TarMembers) -> Members:
     rows = np.flatnonzero(np.isin(found.type, _REGULAR))
     if len(rows) == len(found):
         return Members(found.names, found.name_offsets, found.offset, found.size, found.header)
-    length = np.diff(found.name_offsets)
-    kept = np.zeros(len(found), np.bool_)
-    kept[rows] = True
-    text = found.names[np.repeat(kept, length)]
+    return _chosen(Members(found.names, found.name_offsets, found.offset, found.size, found.header), rows)
+
+
+def without_junk(members: Members, counts: Counter[str]) -> Members:
+    """Return the members that may be data; count the others by kind."""
+    if not may_hold_junk(members.names.tobytes()):
+        return members
+    kinds = [junk_kind(members.name(row)) for row in range(len(members))]
+    counts.update(kind for kind in kinds if kind is not None)
+    return _chosen(members, np.array([row for row, kind in enumerate(kinds) if kind is None], np.int64))
+
+
+def report_junk(path: str, counts: Counter[str]) -> None:
+    """Log what is left out of an archive."""
+    if counts:
+        log_warning("%s: left out: %s", path, counted(counts.items()))
+
+
+def _chosen(members: Members, rows: I64) -> Members:
+    length = np.diff(members.name_offsets)
+    chosen = np.zeros(len(members), np.bool_)
+    chosen[rows] = True
+    text = members.names[np.repeat(chosen, length)]
     offsets = offsets_of(length[rows])
-    return Members(text, offsets, found.offset[rows], found.size[rows], found.header[rows])
+    return Members(text, offsets, members.offset[rows], members.size[rows], members.header[rows])

@@ -5,13 +5,16 @@ The arrays go to temporary files, so that memory does not grow with their number
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import I32, I64, U8, U32
+from bushel._recognise.junk import counted, junk_kind, may_hold_junk
+from bushel._runtime.arrays import I32, I64, U8, U32, offsets_of
+from bushel._runtime.log import log_warning
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.zip.directory import ENCRYPTED, STORED, Entries, data_of, directory_of, name_in
 from bushel.errors import FormatError
@@ -81,11 +84,12 @@ def _ascends(numbers: I64) -> bool:
 def _entries(file: File) -> dict[str, npt.NDArray[Any]]:
     """Return the entries of the directory, in its order."""
     rows = GrowingArrays()
-    text = 0
+    text, junk = 0, Counter[str]()
     rows.append("name_offsets", np.zeros(1, np.int64))
     try:
         for share, part in directory_of(file).entries():
             rows.share = rows.share or share  # while rows are added, the share of the rows before them
+            part = _without_junk(part, junk)
             kind = _filter_of(part, file)
             rows.append("names", part.names)
             rows.append("name_offsets", part.name_offsets[1:] + text)
@@ -94,10 +98,25 @@ def _entries(file: File) -> dict[str, npt.NDArray[Any]]:
                 rows.append(name, getattr(part, name))
             rows.append("filter", kind)
             rows.share = share
+        if junk:
+            log_warning("%s: left out: %s", file.path, counted(junk.items()))
         return _finished(rows, _OF_ENTRIES)
     except BaseException:
         rows.close()
         raise
+
+
+def _without_junk(part: Entries, counts: Counter[str]) -> Entries:
+    """Return the entries that may be data; count the others by kind."""
+    if not may_hold_junk(part.names.tobytes()):
+        return part
+    kinds = [junk_kind(part.name(row)) for row in range(len(part.method))]
+    counts.update(kind for kind in kinds if kind is not None)
+    chosen = np.array([kind is None for kind in kinds], np.bool_)
+    length = np.diff(part.name_offsets)
+    names, offsets = part.names[np.repeat(chosen, length)], offsets_of(length[chosen])
+    rest = {name: getattr(part, name)[chosen] for name in Entries._fields[2:]}
+    return Entries(names, offsets, **rest)
 
 
 def _finished(rows: GrowingArrays, dtypes: Mapping[str, npt.DTypeLike]) -> dict[str, npt.NDArray[Any]]:

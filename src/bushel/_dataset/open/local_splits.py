@@ -1,0 +1,110 @@
+"""The splits of a local folder, `train/` and `val/` or `train.csv` and `test.csv`: which there are, and one of them."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from bushel._dataset.open.data_files import front_matter
+from bushel._index.table import FOLDER
+from bushel._recognise.junk import junk_kind
+from bushel._recognise.layout import media_of, suffix_of
+from bushel._recognise.splits import split_in, split_named, splits_in
+from bushel._runtime.public import did_you_mean
+from bushel.containers import candidates, container_by_suffix, is_data_file, is_data_if_named
+from bushel.containers.folder_metadata import METADATA
+from bushel.errors import SpecError
+
+_CARD = 1 << 20  # bytes of README.md that are read
+ALL = "all"
+"""The name by which a caller asks for all splits together."""
+
+
+def splits_at(source: object) -> dict[str, list[str]]:
+    """Return the splits of a local folder: the paths of each. Empty if there are fewer than two, or other data, too.
+
+    Only the names in the folder are looked at, and those in `data/` if that is all it has. If README.md lists
+    configurations, its rules hold instead (`repository`).
+    """
+    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+        return {}
+    root = os.fspath(source)
+    listed = os.path.exists(os.path.join(root, FOLDER, "manifest.json"))
+    folders, files = list[str](), list[str]()
+    with os.scandir(root) as entries:
+        for entry in entries:
+            name = entry.name
+            if name.startswith(".") or junk_kind(f"{name}/x") or junk_kind(name):
+                continue
+            folder = entry.is_dir()
+            if listed and not folder and container_by_suffix(name) is not None:  # it was written as one dataset
+                return {}
+            if not folder and not _is_data(name):
+                continue
+            if split_in(name, folder=folder) is None and name != "data":
+                return {}
+            (folders if folder else files).append(name)
+    if folders == ["data"] and not files:
+        return {} if _has_configurations(root) else splits_at(os.path.join(root, "data"))
+    found = splits_in(folders, files)
+    if found and _has_configurations(root):
+        return {}
+    return {split: [os.path.join(root, name) for name in names] for split, names in found.items()}
+
+
+def _has_configurations(root: str) -> bool:
+    """Return whether README.md says which files belong to which split, as on the Hugging Face Hub."""
+    try:
+        with open(os.path.join(root, "README.md"), encoding="utf-8", errors="replace") as file:
+            text = front_matter(file.read(_CARD))
+    except OSError:
+        return False
+    return text is not None and "configs" in text
+
+
+def _is_data(name: str) -> bool:
+    if name in METADATA:
+        return False
+    if is_data_file(name) or media_of(suffix_of(name)) is not None:
+        return True
+    return is_data_if_named(name) and split_in(name, folder=False) is not None
+
+
+def files_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> Any:
+    """Return what to open for one split of a folder, or for all of them.
+
+    Args:
+        source: The folder.
+        splits: Its splits.
+        split: The name of one, or `all`.
+
+    Raises:
+        SpecError: There is no such split.
+    """
+    if split == ALL and ALL not in splits:
+        paths = [path for own in splits.values() for path in own]
+        datasets = all(os.path.isfile(path) or candidates(os.listdir(path)) for path in paths)
+        return [Path(path) for path in paths] if datasets else [Path(source)]
+    chosen = split_named(splits, split)
+    if chosen is None:
+        meant = did_you_mean(split, list(splits))
+        raise SpecError(
+            f"{source} has no split {split!r} (split=): it has {', '.join(splits)}{'; ' + meant if meant else ''}"
+        )
+    paths = splits[chosen]
+    return Path(paths[0]) if len(paths) == 1 else [Path(path) for path in paths]
+
+
+def refuse_splits(source: object) -> None:
+    """Check that a path is not a folder of several splits, which nobody wants as one dataset without saying so.
+
+    Raises:
+        SpecError: It is. The message names the splits, and what to write.
+    """
+    if splits := splits_at(source):
+        first = next(iter(splits))
+        raise SpecError(
+            f"{source} has several splits: {', '.join(splits)}. Name one: split={first!r}, or join them: split={ALL!r}"
+        )

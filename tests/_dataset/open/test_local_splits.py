@@ -1,0 +1,95 @@
+"""Splits of a local folder: one is asked for, or all of them."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from tests.cli.running import fails, run
+
+import bushel
+from bushel.codecs import get_codec
+from bushel.errors import SpecError
+
+PHOTO = bytes(get_codec("jpg").encode(np.zeros((8, 8, 3), np.uint8)))
+PHOTOS = ("train/cat/1.jpg", "train/dog/2.jpg", "train/elk/3.jpg", "val/cat/4.jpg", "val/elk/5.jpg")
+
+
+@pytest.fixture
+def photos(tmp_path: Path) -> Path:
+    root = tmp_path / "photos"
+    for name in PHOTOS:
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_bytes(PHOTO)
+    (root / "README.md").write_text("no data")
+    return root
+
+
+def test_one_is_asked_for(photos: Path, tmp_path: Path) -> None:
+    for call in (
+        bushel.open,
+        lambda path: bushel.pack(path, tmp_path / "x.tar"),
+        lambda path: bushel.convert(path, "x.tar"),
+    ):
+        with pytest.raises(SpecError, match=r"several splits: train, val\. Name one: split='train'"):
+            call(photos)
+    with pytest.raises(SpecError, match="has no split 'test'"):
+        bushel.open(photos, split="test")
+
+
+def test_classes_have_one_number_in_all(photos: Path, tmp_path: Path) -> None:
+    for dataset in (
+        bushel.open(photos, split="val"),
+        bushel.open(photos, split="validation"),
+        bushel.open(photos / "val"),
+    ):
+        assert dataset.labels["label"] == ("cat", "dog", "elk")
+        assert (list(dataset.keys), dataset["elk/5"]["label"]) == (["cat/4", "elk/5"], 2)
+    whole = bushel.open(photos, split="all")
+    assert list(whole.keys) == [name[:-4] for name in PHOTOS]
+    assert whole.column("label").tolist() == [0, 1, 2, 0, 2]
+    for split, expected in (("val", [0, 2]), ("all", [0, 1, 2, 0, 2])):
+        bushel.pack(photos, tmp_path / f"{split}.tar", split=split)
+        bushel.convert(photos, tmp_path / f"{split}.ffr", split=split)
+        for name in (f"{split}.tar", f"{split}.ffr"):
+            packed = bushel.open(tmp_path / name)
+            assert packed.column("label").tolist() == expected
+            assert packed.labels["label"] == ("cat", "dog", "elk")
+
+
+def test_a_split_alone_or_beside_other_data_is_none(photos: Path) -> None:
+    (photos / "more").mkdir()
+    (photos / "more/6.jpg").write_bytes(PHOTO)
+    assert bushel.open(photos).labels["label"] == ("more", "train", "val")
+    for name in ("more", "val"):
+        (photos / name).rename(photos.parent / name)
+    assert len(bushel.open(photos)) == 3
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("train.csv", "test.csv"),
+        ("data/train-00000-of-00002.csv", "data/train-00001-of-00002.csv", "data/test-00000-of-00001.csv"),
+        ("train.CSV", "test.CSV"),
+    ],
+)
+def test_files_are_splits_too(names: tuple[str, ...], tmp_path: Path) -> None:
+    for number, name in enumerate(names):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text(f"a\n{number}\n")
+    with pytest.raises(SpecError, match="several splits: train, test"):
+        bushel.open(tmp_path)
+    assert [sample["a"] for sample in bushel.open(tmp_path, split="test")] == [len(names) - 1]
+    assert sorted(sample["a"] for sample in bushel.open(tmp_path, split="all")) == list(range(len(names)))
+
+
+def test_commands_go_through_all_or_ask(photos: Path, tmp_path: Path) -> None:
+    assert run("ls", photos).split() == [name[:-4] for name in PHOTOS]
+    assert run("ls", photos, "--split", "val").split() == ["cat/4", "elk/5"]
+    for command in ("info", "verify", "index"):
+        run(command, photos)
+    assert "Name one: --split train, or join them: --split all" in fails("pack", photos, tmp_path / "x.tar")
+    run("pack", photos, tmp_path / "x.tar", "--split", "all")
+    assert len(bushel.open(tmp_path / "x.tar")) == 5
