@@ -29,7 +29,7 @@ def check_count(name: str, value: Any, *, least: int = 0, most: int | None = Non
     """
     expected = f"a whole number from {least}{'' if most is None else f' to {most}'}{instead}"
     try:
-        number = operator.index(value)
+        number = int(operator.index(value))  # of True, too
     except TypeError:
         raise TypeError(f"{name}={value!r}: expected {expected}") from None
     if number < least or (most is not None and number > most):
@@ -40,18 +40,24 @@ def check_count(name: str, value: Any, *, least: int = 0, most: int | None = Non
 def check_shared(options: BatchOptions) -> None:
     """Check the options that all loaders share.
 
+    Whole numbers of NumPy become Python's, so that states can be stored as JSON.
+
     Raises:
         TypeError: One has another type.
         ValueError: One is out of its range.
     """
     another = "; for another order in every run, give seed=secrets.randbits(64) and keep it"
-    check_count("seed", options.seed, most=(1 << 64) - 1, instead=another)
-    check_count("processes", options.processes)
-    check_count("prefetch_bytes", options.prefetch_bytes)
+    counts = {
+        "seed": check_count("seed", options.seed, most=(1 << 64) - 1, instead=another),
+        "processes": check_count("processes", options.processes),
+        "prefetch_bytes": check_count("prefetch_bytes", options.prefetch_bytes),
+    }
     if options.threads is not None:
-        check_count("threads", options.threads)
+        counts["threads"] = check_count("threads", options.threads)
     if options.prefetch is not None:
-        check_count("prefetch", options.prefetch, least=1, instead=" batches")
+        counts["prefetch"] = check_count("prefetch", options.prefetch, least=1, instead=" batches")
+    for name, count in counts.items():
+        object.__setattr__(options, name, count)
     flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")
     given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
     if given.get("decode") == "device":

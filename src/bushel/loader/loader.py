@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
@@ -418,6 +419,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> len(list(loader))
             1
         """
+        steps = operator.index(steps)
         if steps < 0:
             raise ValueError(f"skip({steps}): a loader only goes forward")
         place = self._place()

@@ -21,7 +21,7 @@ def detect_rank(rank: int | None = None, world_size: int | None = None) -> tuple
         rank, world_size = _from_torch() or _from_jax() or _from_environment() or (0, 1)
     if not 0 <= rank < world_size:
         raise ValueError(f"rank {rank} of world_size={world_size}: expected 0 to {world_size - 1}")
-    return rank, world_size
+    return int(rank), int(world_size)
 
 
 def _from_torch() -> tuple[int, int] | None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Hashable, Mapping
 from fractions import Fraction
 from typing import Any, Protocol
@@ -42,7 +43,7 @@ def divided(
     """
     known = with_rest(len(dataset), shares)
     counts = share_out(len(dataset), known)
-    positions = make_order(shuffle, len(dataset), seed).take(0, np.arange(len(dataset), dtype=np.int64))
+    positions = make_order(shuffle, len(dataset), operator.index(seed)).take(0, np.arange(len(dataset), dtype=np.int64))
     if stratify is not None:
         return stratified(classes_of(dataset, stratify), positions, known)
     ends = np.cumsum(list(counts.values()))[:-1]

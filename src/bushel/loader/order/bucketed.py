@@ -220,7 +220,7 @@ def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
     if not sizes:
         raise ValueError("batch_size={}: expected a batch size for each largest length, such as {128: 64, 512: 16}")
     for limit, size in sizes.items():
-        if isinstance(limit, bool) or not isinstance(limit, int | float) or not 0 <= limit < np.inf:
+        if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer) or not 0 <= limit < np.inf:
             raise ValueError(f"batch_size={batch_size}: expected lengths as keys, not {limit!r}")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"batch_size={batch_size}: expected 1 or more samples, not {size!r}")

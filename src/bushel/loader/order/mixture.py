@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -125,6 +126,8 @@ def mix(
     """
     if not isinstance(datasets, Mapping):
         raise TypeError(f"mix takes a mapping of names to datasets, not {type(datasets).__name__}: give them names")
+    seed = operator.index(seed)
+    until = int(until) if isinstance(until, np.integer) else until
     if any(isinstance(one, Dataset | Mapped) for one in datasets):
         if weights is not None or schedule is not None or transforms is not None:
             raise TypeError(
@@ -159,6 +162,7 @@ def _points(
         raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
     found: list[Point] = []
     for at, own in given:
+        at = int(at) if isinstance(at, np.integer) else at
         if isinstance(at, bool) or not isinstance(at, int) or (found and at <= found[-1][0]) or at >= 1 << 48:
             raise ValueError(f"schedule=: expected ascending numbers of samples below 2**48, not {at!r}")
         if not isinstance(own, Mapping):
