@@ -38,7 +38,7 @@ BEGINNINGS = {
     "mp3": (b"ID3",),
     "webm": (b"\x1a\x45\xdf\xa3",),
 }
-"""The beginnings of each kind; those of WebP, WAV and the families of MP4 lie behind the first bytes."""
+"""The beginnings of each kind; WebP, WAV and the families of MP4 begin with other bytes first."""
 
 _RIFF = {b"WEBP": "webp", b"WAVE": "wav"}
 _BRANDS = {

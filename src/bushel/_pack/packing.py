@@ -76,7 +76,7 @@ def pack(
         target: See `bushel.Writer`.
         container: See `bushel.Writer`.
         split: Name of the split of a folder of splits, such as `train/` and `val/`, or of a dataset of the Hub; `all`
-            joins those of a folder.
+            joins the splits of a folder.
         fields: Names of the fields of a dataset to keep; all by default.
         rename: Old to new names of fields of a dataset, for containers that cannot hold the old ones.
         spec: Field to type, to change the types of the source: `{"image": "jpg"}` encodes a folder of PNGs as JPEGs.

@@ -1,4 +1,4 @@
-"""Files that programs leave beside data: copies, previews and settings. They are no part of any dataset."""
+"""Files that programs leave beside data: copies, previews and settings. They do not belong to any dataset."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def without_junk(names: Sequence[str]) -> tuple[Sequence[str], Counter[str]]:
 
 
 def counted(kinds: Iterable[tuple[str, int]], most: int = 5) -> str:
-    """Return what is left out, in words: `3 files (2 ._*, 1 .txt)`."""
+    """Return the files that are left out, in words: `3 files (2 ._*, 1 .txt)`."""
     ordered = sorted(kinds, key=lambda each: (-each[1], each[0]))
     total = sum(count for _, count in ordered)
     named = [f"{count:,} {kind}" for kind, count in ordered[:most]]

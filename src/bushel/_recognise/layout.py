@@ -50,7 +50,7 @@ class FolderLayout(Struct, frozen=True):
     fields: dict[str, FileField]
     classes: tuple[str, ...] = ()  # names of the classes in the order of their numbers; empty without classes
     class_of: Sequence[int] = ()  # the number of the class of each sample
-    left_out: tuple[tuple[str, str], ...] = ()  # name of each file that is no sample, and its kind in words
+    left_out: tuple[tuple[str, str], ...] = ()  # name of each file that is left out, and its kind in words
     twins: int = 0  # samples that have their whole names as keys, since others have the same without suffix
     splits: tuple[str, ...] = ()  # names of the folders of the splits, in which the classes lie
 
@@ -76,7 +76,7 @@ def suffix_of(name: str) -> str:
 
 
 def codec_of_files(kind: str, extensions: Iterable[str]) -> str | None:
-    """Return the codec that reads all files of one kind of media; None if there is none for several."""
+    """Return the codec that reads all files of one kind of media; None if no codec reads several."""
     codecs = {codec_of_extension(extension) for extension in extensions}
     return codecs.pop() if len(codecs) == 1 else _SEVERAL.get(kind)
 
@@ -222,7 +222,7 @@ def layout_of_kind(names: Sequence[str], known: Collection[str] = (), *, ordered
 
 
 def kind_left_out(name: str) -> str:
-    """Return how a report calls a file that is no sample, by its suffix."""
+    """Return how a report calls a file that is left out, by its suffix."""
     return _kind_left_out(suffix_of(name))
 
 

@@ -36,14 +36,14 @@ def split_in(name: str, *, folder: bool) -> str | None:
 
 
 def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[str]]:
-    """Return the splits of a folder: the names in it of each, those of training first; empty if it has fewer than two.
+    """Return the splits of a folder: the names in it of each, training first; empty if it has fewer than two.
 
     Args:
         folders: Names of the folders in it that may hold data.
         files: Names of the files in it that are data.
 
     Returns:
-        Empty, too, if a folder or file has another name: then these are no splits.
+        Empty, too, if a folder or file has another name: then the names mean something else.
     """
     found: dict[str, list[str]] = {}
     for names, are_folders in ((folders, True), (files, False)):

@@ -101,7 +101,7 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
 
 
 def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> None:
-    """Log what the files of a folder were understood as, and what is left out."""
+    """Log how the files of a folder were understood, and which are left out."""
     kinds = junk + Counter(kind for _, kind in layout.left_out)
     named = "sample" if len(layout.fields) != 1 else _WORDS.get(next(iter(layout.fields)), "sample")
     counts = [

@@ -94,7 +94,7 @@ def _walk(
     """Yield the names of files below a local folder, and add each folder. A million names take a second.
 
     `linked` counts the links to each folder that were followed, `links` those in the path of this one. `hidden` counts
-    what is left out: hidden files, and links that lead nowhere.
+    other entries: hidden files, and links that lead nowhere.
     """
     folders.append(watched(root, folder))
     above = f"{folder}/" if folder else ""

@@ -73,7 +73,7 @@ def _is_data(name: str) -> bool:
 
 
 def files_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> Any:
-    """Return what to open for one split of a folder, or for all of them.
+    """Return the files to open for one split of a folder, or for all of them.
 
     Args:
         source: The folder.
@@ -81,7 +81,7 @@ def files_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> 
         split: The name of one, or `all`.
 
     Raises:
-        SpecError: There is no such split.
+        SpecError: The folder has no split of this name.
     """
     if split == ALL and ALL not in splits:
         paths = [path for own in splits.values() for path in own]

@@ -95,7 +95,7 @@ def open(
         config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if it has only one, or
             a default one.
         split: Name of the split of such a dataset, or of a folder of splits, such as `train/` and `val/`
-            (docs/folders.md); not needed if it has only one. `all` joins those of a folder.
+            (docs/folders.md); not needed if it has only one. `all` joins the splits of a folder.
         spec: Types of fields, which replace the types in the files; other fields stay. Use it for types that the files
             do not contain, such as the types of records without a sidecar. In a tar, the members of a field are also
             found by the extension of its type.

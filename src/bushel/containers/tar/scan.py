@@ -197,7 +197,7 @@ def without_junk(members: Members, counts: Counter[str]) -> Members:
 
 
 def report_junk(path: str, counts: Counter[str]) -> None:
-    """Log what is left out of an archive."""
+    """Log the junk that is left out of an archive."""
     if counts:
         log_warning("%s: left out: %s", path, counted(counts.items()))
 
