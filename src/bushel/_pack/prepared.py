@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from pathlib import Path
+from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -73,30 +72,19 @@ class Prepared(Struct, frozen=True):
     def identity(self) -> str:
         """Which data the source holds: two calls, in different processes, pack the same items if it is equal.
 
-        It is the fingerprint of the source and, where values have no checksums, sizes and times of
-        the local files of a thousand items at most. No item is read.
+        It is the fingerprint of the source and, of a dataset without checksums, the sizes and times of
+        a thousand files of a shard at most. Files of a folder may be mended in between: they enter by
+        their names alone. No item is read.
         """
-        return f"{self._fingerprint} {crc32(repr(list(self._files())).encode()):08x}"
-
-    def _files(self) -> Iterator[tuple[str, int, int]]:
-        """Yield name, size and time of the files of some items whose values have no checksums."""
-        source = self.source
-        if isinstance(source, Stored):
-            for shard in source.dataset.shards[:_ORIGINS]:
-                if shard.checksums:
-                    continue
-                yield from ((stamp.name, stamp.size, stamp.mtime_ns) for stamp in shard.stamps[:_ORIGINS])
-        elif isinstance(source, Traceable):
-            for name in self._origins(source):
-                path = Path(name)
-                if path.is_file():
-                    status = path.stat()
-                    yield name, status.st_size, status.st_mtime_ns
-
-    def _origins(self, source: Traceable) -> list[str]:
-        samples = self.order.samples
-        positions = np.unique(np.linspace(0, samples - 1, min(samples, _ORIGINS)).astype(np.int64))
-        return [source.origin(position) for position in positions.tolist()]
+        if not isinstance(self.source, Stored):
+            return self._fingerprint
+        files = [
+            (stamp.name, stamp.size, stamp.mtime_ns)
+            for shard in self.source.dataset.shards[:_ORIGINS]
+            if not shard.checksums
+            for stamp in shard.stamps[:_ORIGINS]
+        ]
+        return f"{self._fingerprint} {crc32(repr(files).encode()):08x}"
 
     @property
     def _fingerprint(self) -> str:
@@ -110,7 +98,8 @@ class Prepared(Struct, frozen=True):
         elif isinstance(source, Named):
             facts.append({name: list(each) for name, each in source.labels.items()})
         if isinstance(source, Traceable) and self.items:
-            facts.append(self._origins(source))
+            positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
+            facts.append([source.origin(position) for position in positions.tolist()])
         import hashlib  # which imports OpenSSL
 
         return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
