@@ -31,7 +31,7 @@ from bushel._writer.options import WriterOptions
 from bushel._writer.pack_writer import PackWriter
 from bushel.loader.values.bad_samples import error_limit
 from bushel.sources.arrays import Arrays
-from bushel.sources.base import Listed
+from bushel.sources.base import Fingerprinted, Listed
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.storage import AnyPath, parse_bytes
@@ -108,7 +108,8 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
         return Part(target, root, name, error_log_path(target), items, {"stream": True})
     shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
     plan: dict[str, object] = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
-    if not isinstance(source, Samples | Arrays):  # a program may mend what it has in memory, and go on
+    # a program may mend what it has in memory, and go on
+    if isinstance(source, Fingerprinted) and not isinstance(source, Samples | Arrays):
         plan["source"] = prepared.identity
     return Part(target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan)
 
