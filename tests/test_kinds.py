@@ -24,7 +24,6 @@ HEADS = {
     b"fLaC": "flac",
     b"OggS": "ogg",
     b"ID3\4": "mp3",
-    b"\xff\xfb\x90": "mp3",
     b"\x1a\x45\xdf\xa3": "webm",
     b"\0\0\0\x20ftypisom": "mp4",
     b"\0\0\0\x20ftypM4A ": "m4a",
@@ -45,7 +44,7 @@ def test_what_is_known_to_be_a_sound() -> None:
     assert kind_of(b"\0\0\0\x20ftypisom", sound=True) == "m4a"
     assert kind_of(b"\xff\xe3\x90", sound=True) == "mp3"
     assert kind_of(b"RIFF\0\0\0\0WEBPVP8 ", sound=True) == "webp"  # certainly none
-    assert kind_of(b"\xff\xe3\x90") is None
+    assert kind_of(b"\xff\xe3\x90") is kind_of(b"\xff\xfb\x90") is None
 
 
 def test_no_other_file_knows_the_beginnings_of_images() -> None:

@@ -78,17 +78,11 @@ def kind_of(data: bytes | bytearray | memoryview, *, sound: bool = False) -> str
     known = next((kind for magic, kind in _BY_BYTE.get(head[:1], ()) if head.startswith(magic)), None)
     if known is not None and not (sound and known in IMAGES):
         return known
-    return "mp3" if _begins_mp3(head, any_layer=sound) else None
+    # two bytes: numbers may begin so, too
+    return "mp3" if sound and len(head) >= 2 and head[0] == 0xFF and head[1] >= 0xE0 else None
 
 
 def _brand(head: bytes) -> str:
     box = head[: int.from_bytes(head[:4], "big")]
     brands = [box[8:12], *(box[at : at + 4] for at in range(16, len(box), 4))]
     return next((known[brand] for known in (_BRANDS, _ANY_CODING) for brand in brands if brand in known), "mp4")
-
-
-def _begins_mp3(head: bytes, *, any_layer: bool) -> bool:
-    """Return whether a frame of MPEG audio begins here; without `any_layer`, one of layer III of MPEG-1 or MPEG-2."""
-    if len(head) < 2 or head[0] != 0xFF:
-        return False
-    return head[1] >= 0xE0 if any_layer else head[1] in (0xFB, 0xFA, 0xF3, 0xF2)

@@ -76,7 +76,7 @@ def test_values_are_those_of_the_local_file(server: Server, compression: str, ve
     written(path, compression=compression, data_page_version=version)
     remote, local = bushel.open(f"{server.url}/x.parquet"), bushel.open(path, index="memory")
     assert len(remote.shards) > 15
-    assert (len(remote), remote.spec, remote.fingerprint) == (len(local), local.spec, local.fingerprint)
+    assert (len(remote), remote.spec) == (len(local), local.spec)
     order = random.Random(compression).sample(range(ROWS), ROWS)
     for place, sample, wanted in zip(order, remote.read(order), local.read(order), strict=True):
         assert sample.keys() == wanted.keys(), place
