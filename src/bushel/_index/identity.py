@@ -1,8 +1,8 @@
 """Which data is this: digests of samples and of tables, by their contents alone. Pure: no I/O.
 
 Neither depends on places: not on the names, sizes and times of files, the offsets of values, or the
-order of fields. Two tables of the same samples have the same digest, whoever made them, and whatever
-container the samples are in, as long as the stored bytes are the same.
+order of fields. Two tables of the same samples have the same digest in any
+container, as long as the stored bytes are the same.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table 
 def sample_digests(index: ShardIndex, rows: I64) -> U64:
     """Return a hash of the contents of some samples, without their keys: uint64[len(rows)].
 
-    The stored length and the CRC-32 of each value enter, of a sequence those of each element and
-    their number, whatever the fields are called. A field that the sample lacks does not enter: a
+    The stored length and the CRC-32 of each value enter; for a sequence, of each element and
+    their number. Names of fields do not matter. A field that the sample lacks does not enter: a
     sample is the same in a table whose other samples have more fields. Where no CRC-32 is
     recorded, the digest stands on lengths alone.
     """
@@ -40,7 +40,7 @@ def table_digest(index: ShardIndex) -> str:
     """Return the digest of a table: 32 hexadecimal digits.
 
     The number of samples, their keys, the names and types of fields, the names of classes, and the
-    length and CRC-32 of each value enter; a missing value has a length of its own. Of a table that
+    length and CRC-32 of each value enter; a missing value has a length of its own. For a table that
     lacks the CRC-32 of a field, the sizes and stamps of the files enter, too, but never their times.
     """
     checksums = all(extents.crc32 is not None for extents in index.fields.values())

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.columns import BOOL, FLOAT, INT, LONGEST_TEXT, TEXT, Column, as_text, numbers, of_texts
 from bushel._runtime.arrays import joined

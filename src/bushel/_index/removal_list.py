@@ -38,7 +38,7 @@ _ARRAYS = {
 }
 _BITS = 22
 _SHIFT = np.uint64(64 - _BITS)
-_FEW = 20  # below one name for so many keys of a shard, each name is looked up; else each key passes the filter
+_FEW = 20  # below one name for this many keys of a shard, each name is looked up; else each key passes the filter
 
 
 class Names(Struct, frozen=True):

@@ -9,7 +9,7 @@ Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key
 `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.segment_starts`,
 `image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists the arrays of clips. Columns have
 `__column__.label.values` and others (docs/columns.md). `block_arrays` lists the arrays of block files, `line_arrays`
-those of files of lines.
+arrays of line files.
 """
 
 # Annotations are evaluated here: msgspec compiles those that are text, which took 0.4 ms of the first `bushel.open`.

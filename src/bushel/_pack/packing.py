@@ -67,8 +67,8 @@ def pack(
     """Pack samples into a dataset.
 
     Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one writer stores them in
-    order, so the files do not depend on the number of workers. The bytes of an unchanged image are stored as they are.
-    At most 64 MiB of encoded samples wait for the writer, besides one batch per worker.
+    order, so the files do not depend on the number of threads. The bytes of an unchanged image are stored as they are.
+    At most 64 MiB of encoded samples wait for the writer, besides one batch per thread or process.
 
     Args:
         source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a dataset, arrays,
@@ -195,12 +195,12 @@ def convert(
 
     Samples keep their order and their keys. Bytes that both containers store alike are copied unchanged (a JPEG stays
     that JPEG); others are decoded and encoded again (an integer is text in a tar and binary in a bag). The files do not
-    depend on the number of workers.
+    depend on the number of threads.
 
     Names of classes are kept (`Dataset.labels`). A dataset that is appended to keeps its numbers: classes are found by
     their names, new ones follow, and numbers that differ are mapped.
 
-    Memory is bounded by the number of workers times 16 MiB, or times the largest samples where these are larger.
+    Memory is bounded by the number of threads times 16 MiB, or times the largest samples where these are larger.
 
     Args:
         source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a

@@ -105,7 +105,7 @@ class Threads:
 
     def __init__(self, count: int, name: str) -> None:
         if count < 1:
-            raise ValueError(f"the number of workers must be at least 1, not {count}")
+            raise ValueError(f"the number of threads must be at least 1, not {count}")
         self._count, self._name, self._process = count, name, os.getpid()
         self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
         self._threads: list[threading.Thread] = []

@@ -39,7 +39,7 @@ _EXTENSIONS: Mapping[str, str] = {
 
 _OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg avi aac pt pth pkl"
 FILE_SUFFIXES = frozenset(suffix for suffix in (*_EXTENSIONS, *_OTHERS.split()) if len(suffix) <= 8)
-"""Suffixes that files of samples have, by which a name of a file is told from a key with a dot in it."""
+"""Suffixes that files of samples have, which distinguish the name of a file from a key with a dot in it."""
 
 _STORAGE: Mapping[str, tuple[str, str]] = {
     "bytes": ("bin", "bytes"),

@@ -11,7 +11,6 @@ import io
 import posixpath
 import re
 from collections.abc import Container, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from bushel._index.columns import Column
 from bushel._index.object_columns import of_objects
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64, U8, joined
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
 from bushel.storage import AnyPath, below, leads_out, read_whole
@@ -33,8 +33,7 @@ _EXACT = 1 << 53  # integers up to this are floats exactly
 _LARGEST = 1 << 30  # limit in bytes of a file of metadata
 
 
-@dataclass(frozen=True, slots=True)
-class Row:
+class Row(Struct, frozen=True):
     """A row of metadata.
 
     Attributes:
@@ -46,8 +45,7 @@ class Row:
     values: Mapping[str, Any]
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
+class Values(Struct, frozen=True):
     """The stored values of a column."""
 
     codec: str  # name of their codec

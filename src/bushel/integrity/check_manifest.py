@@ -88,7 +88,7 @@ def _entry_differences(listed: ManifestShard, made: ManifestShard) -> Iterator[s
 
 
 def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iterator[str]:
-    """Yield types, codecs and names of classes of the manifest that differ from those of all tables."""
+    """Yield types, codecs and names of classes of the manifest that differ from all tables."""
     spec: dict[str, str] = {}
     codecs: dict[str, str] = {}
     fields: dict[str, Field] = {}

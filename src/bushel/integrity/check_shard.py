@@ -197,9 +197,9 @@ def _finds_keys(keys: Keys) -> bool:
     return np.array_equal(again.hashes, keys.hashes) and np.array_equal(again.order, keys.order)
 
 
-def _can_be(told: str, declared: str) -> bool:
+def _can_be(stored: str, declared: str) -> bool:
     """Return whether the type that files tell may be another one: bytes tell nothing, and floats may be integers."""
-    return told in ("bytes", declared) or (told == "float" and declared in ("int", "uint"))
+    return stored in ("bytes", declared) or (stored == "float" and declared in ("int", "uint"))
 
 
 def _compare(
@@ -255,7 +255,7 @@ def _check_contents(
     except FormatError as error:
         found.add_error(error, "checksum")
         return
-    except ExtentError as error:  # bytes that cannot be read, of which no column can be made
+    except ExtentError as error:  # bytes that cannot be read have no column
         found.add_file(shard.path(0), "checksum", str(error))
         return
     _compare(container, shard, kept, content_differences(kept, now), damaged, found)

@@ -36,7 +36,7 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     """Yield the differences between the structure of the stored table and that of the files.
 
     Extents of a field that the two tables have in different files are not compared: JSON that strict parsers refuse has
-    none when it is indexed, and those of its writer are covered by checksums.
+    none when it is indexed, and extents of its writer are covered by checksums.
     """
     if kept.samples != built.samples:
         yield Difference(f"the files have {built.samples} samples, but the index has {kept.samples}")

@@ -116,7 +116,7 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
 
     Remote Parquet files without an index are an exception: their lengths stand between the values.
 
-    Values of one type with equal bytes are the same. Those of other types are compared with `values` alone.
+    Values of one type with equal bytes are the same. Values of other types are compared with `values` alone.
 
     Samples are matched by key, the n-th with the n-th where a key comes several times; without keys by position.
 

@@ -180,7 +180,7 @@ class ShardRewrite:
 
 
 def target_of(shard: Shard) -> Path:
-    """Return what is replaced when a shard is: its folder, or its first file.
+    """Return the path that is replaced with a shard: its folder, or its first file.
 
     Raises:
         UnsupportedError: It lies in an object store, or is a symbolic link.

@@ -61,7 +61,7 @@ class Erasure:
 def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasure:
     """Write the shards that hold removed samples again without them. This cannot be taken back.
 
-    Each new shard takes the place of the old one in one step; whoever has that open goes on reading it. All other
+    Each new shard takes the place of the old one in one step; readers that have that open continue with it. All other
     samples keep their bytes, keys and order (docs/removal.md). If the process is killed, call it again.
 
     Args:
@@ -143,13 +143,13 @@ def _check(opened: OpenShard, source: str) -> None:
 
 
 def _check_space(rewrites: Sequence[ShardRewrite], root: Any) -> None:
-    """Raise OSError if there is no space for the largest new shard beside the old one."""
+    """Raise OSError if the largest new shard does not fit on the disk beside the old one."""
     needed = max((rewrite.size for rewrite in rewrites), default=0)
     if needed:
         stat = os.statvfs(root)
         if stat.f_bavail * stat.f_frsize < needed:
             raise OSError(
-                28, f"erasing writes a new shard of up to {needed:,} bytes, for which there is no space", root
+                28, f"erasing writes a new shard of up to {needed:,} bytes, which does not fit on the disk", root
             )
 
 

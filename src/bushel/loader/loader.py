@@ -34,7 +34,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     """Iterates over a dataset in batches. One `for` is one epoch; the next `for` is the next epoch.
 
     The samples of a batch, their order and the random numbers of transforms depend only on the seed, the epoch and the
-    number of samples consumed: not on the number of workers, nor on timing.
+    number of samples consumed: not on the number of threads or processes, nor on timing.
 
     However early a loop is left, the next `for` is the next epoch. `peek` returns a batch that is not counted.
 
@@ -271,7 +271,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def load_state_dict(self, state: Mapping[str, object], *, allow_removed: bool = False) -> None:
         """Continue from a state: the next `for` yields the rest of its epoch.
 
-        The number of ranks and workers and the batch size may differ from the loader that saved the state.
+        The number of ranks, processes and threads and the batch size may differ from the loader that saved the state.
         The seed is taken from the state, and with `shuffle="blocks"` size and window.
 
         Args:

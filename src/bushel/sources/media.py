@@ -128,7 +128,7 @@ class Audio:
 
 
 def media_of_names(names: Collection[str]) -> Media:
-    """Return what files with these names are: `Image()`, `Audio()` or `Clip()`.
+    """Return the class of files with these names: `Image()`, `Audio()` or `Clip()`.
 
     Raises:
         SpecError: They are of several kinds.

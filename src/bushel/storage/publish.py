@@ -37,7 +37,7 @@ def update(path: AnyPath, change: Callable[[bytes | None], bytes], *, sync: bool
 
     Args:
         path: The file; its folder is made if necessary.
-        change: Returns the new bytes from the present ones, which are None if there is no file. It
+        change: Returns the new bytes from the present ones, which are None if the file does not exist. It
             may be called several times. An error that it raises leaves the file as it is.
         sync: As for `write_whole`.
 

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
+
+from bushel._runtime.structs import Struct
 
 _KEYWORDS = {
     "train": ("train", "training"),
@@ -28,8 +29,7 @@ _FOLLOWED = frozenset(  # or without effect on values; the delimiter of CSV is r
 _MAGIC = re.compile("[*?[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Configuration:
+class Configuration(Struct, frozen=True):
     """A configuration of a dataset."""
 
     name: str

@@ -282,7 +282,7 @@ def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:
 def files_named(source: Any, config: str | None = None, split: str | None = None) -> Any:
     """Return the files of a configuration and a split; a source that names no dataset of the Hub, as it is.
 
-    A folder of several splits, of which none is named, stands for all of them.
+    A folder of several splits stands for all of them if none is named.
 
     Raises:
         SpecError, FileNotFoundError, FormatError, TypeError: See `repository.split_of`.

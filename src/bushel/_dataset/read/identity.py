@@ -31,7 +31,7 @@ def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positio
 
     It depends on the samples that are shown and on those before them, on the fields that are shown
     and their types, and for a repository of the Hub on the commit. It does not depend on shards
-    behind the last sample that is shown, so an append does not change the fingerprint of a view.
+    after the last sample that is shown, so an append does not change the fingerprint of a view.
 
     Args:
         reader: The reader of the whole dataset.
@@ -82,7 +82,7 @@ def digests_of(reader: Reader, positions: I64) -> U64:
 
 
 def first_of(positions: Positions, samples: int) -> Positions:
-    """Return those of the positions of a whole dataset that are of its first samples."""
+    """Return the positions of a whole dataset that are in its first samples."""
     if not isinstance(positions, Remaining):
         return range(samples)
     earlier = positions.removed < samples

@@ -131,7 +131,7 @@ class OpenShard(Struct):
 
     @property
     def digest(self) -> str:
-        """The digest of its table: which data it holds. Of a shard that is opened by sections, see `identity`."""
+        """The digest of its table: which data it holds. For a shard that is opened by sections, see `identity`."""
         if not self.recorded:
             from bushel._index.identity import table_digest
 

@@ -146,7 +146,7 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
 
 
 def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
-    """Return the samples of a stale view that still exist, by key and digest: another sample under a key is none."""
+    """Return the samples of a stale view that still exist, by key and digest: not others under the same keys."""
     if not len(keys) and header.samples:
         raise StateError("the view is stale, and its samples have no keys by which they could be found again")
     wanted = keys.tolist()

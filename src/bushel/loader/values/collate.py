@@ -167,7 +167,7 @@ def collate(
     Without a rule, numbers become an array that equals them (Python ints int64, or uint64 if one is above 2**63 - 1;
     floats float64, bools bool; numbers that no type holds stay a list), arrays of one shape and type are stacked and
     keep their type, in native byte order, and all other values (text, bytes, dicts, arrays of different shapes) stay a
-    list. Tensors that have `__array__` or DLPack, as those of torch and JAX, are arrays; tensors of torch without an
+    list. Tensors that have `__array__` or DLPack, as in torch and JAX, are arrays; tensors of torch without an
     array (on a device, or of bfloat16) are stacked by torch.
 
     Args:

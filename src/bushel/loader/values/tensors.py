@@ -21,7 +21,7 @@ _NAMED_ALIKE = frozenset(
 def as_array(value: Any) -> Any:
     """Return a tensor as an array that shares its memory, and every other value as it is.
 
-    A tensor has a shape, a type and `__array__` or DLPack, as those of torch (which are detached from their graph), JAX
+    A tensor has a shape, a type and `__array__` or DLPack, as in torch (which are detached from their graph), JAX
     and TensorFlow have. Tensors in the memory of a device, and of types that NumPy lacks, such as torch's bfloat16,
     stay tensors.
     """

@@ -169,7 +169,7 @@ def update_object(target: ObjectPath, change: Callable[[bytes | None], bytes]) -
 
 
 def _version_in(answer: PutResult | ObjectMeta) -> UpdateVersion:
-    """Return what a store compares: S3 and Azure the ETag, Google Cloud Storage the generation."""
+    """Return the mark that a store compares: S3 and Azure the ETag, Google Cloud Storage the generation."""
     version: UpdateVersion = {}
     if answer.get("e_tag") is not None:
         version["e_tag"] = answer["e_tag"]

@@ -1,7 +1,7 @@
 """`mxnet.gluon.data.vision.transforms` on NumPy arrays: images HxWxC, RGB, uint8 until something makes them floats.
 
 Each transform is a callable value. Random transforms draw from `rng`, which `bushel.Loader`, `bushel.pack` and `im2rec`
-give them, so that results do not depend on the number of workers; without one they draw from the module `random`.
+give them, so that results do not depend on the number of threads; without one they draw from the module `random`.
 """
 
 from __future__ import annotations
