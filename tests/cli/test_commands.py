@@ -16,7 +16,7 @@ from tests.integrity.small import SPEC, flip, jpeg, key, reading, sample, write
 
 import bushel
 from bushel._dataset.read.field_summary import summarise
-from bushel.cli.app import _COMMANDS, app
+from bushel.cli.app import _COMMANDS, START, app
 from bushel.cli.describe import find_sample, readable
 from bushel.cli.output import columns, size
 
@@ -443,3 +443,13 @@ def test_the_list_of_commands_says_what_each_command_says(name: str) -> None:
 
 def test_an_unknown_command_is_answered_with_those_like_it() -> None:
     assert "Did you mean verify?" in fails("verfy", "x")
+
+
+def test_bushel_alone_prints_the_commands_to_start_with() -> None:
+    result = CliRunner().invoke(app, [])
+    assert (result.exit_code, result.output) == (2, f"{START}\n")
+    assert len(START.splitlines()) <= 24
+    assert max(map(len, START.splitlines())) <= 82
+    rows = [line[2:22] for line in START.splitlines() if line.startswith("  ")]
+    named = {name for row in rows for name in row.replace(",", "").split() if name.islower()}
+    assert named == _COMMANDS.keys() - {"version", "completion", "im2rec-list", "adapter"}

@@ -1,4 +1,4 @@
-"""`bushel pack` and `bushel list`."""
+"""`bushel pack` and `bushel im2rec-list`."""
 
 from __future__ import annotations
 
@@ -76,7 +76,7 @@ def test_tiled_jpegs(tmp_path: Path) -> None:
 
 def test_kinds_of_sources(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 3)
-    run("list", tmp_path / "set", photos, "--recursive", "--no-shuffle")
+    run("im2rec-list", tmp_path / "set", photos, "--recursive", "--no-shuffle")
     run("pack", tmp_path / "set.lst", tmp_path / "list.rec", "--root", photos)
     assert [sample["label"] for sample in opened(tmp_path / "list.rec")] == [0, 1, 2]
     run("pack", photos, tmp_path / "files.ffr", "--kind", "files")
@@ -184,14 +184,14 @@ def test_all_fields_of_images_are_changed(tmp_path: Path) -> None:
 def test_lists(tmp_path: Path) -> None:
     image_folder(tmp_path / "photos", 10, classes=2)
     ratios = ("--train-ratio", 0.75, "--test-ratio", 0.25)
-    said = run("list", tmp_path / "l/set", tmp_path / "photos", "--recursive", *ratios)
+    said = run("im2rec-list", tmp_path / "l/set", tmp_path / "photos", "--recursive", *ratios)
     lists = f"{tmp_path}/l/set_test.lst: 2 images\n{tmp_path}/l/set_train.lst: 8 images\n"
     assert said == f"{lists}class 0: class0\nclass 1: class1\n"
-    told = json.loads(run("list", tmp_path / "c", tmp_path / "photos", "--recursive", "--chunks", 3, "--json"))
+    told = json.loads(run("im2rec-list", tmp_path / "c", tmp_path / "photos", "--recursive", "--chunks", 3, "--json"))
     assert list(told["lists"].values()) == [4, 4, 2]
     assert told["labels"] == {"label": ["class0", "class1"]}
-    assert "--recursive descends into its subfolders" in fails("list", tmp_path / "c", tmp_path / "photos")
-    run("list", tmp_path / "old", tmp_path / "photos", "--recursive", "--im2rec-order")
+    assert "--recursive descends into its subfolders" in fails("im2rec-list", tmp_path / "c", tmp_path / "photos")
+    run("im2rec-list", tmp_path / "old", tmp_path / "photos", "--recursive", "--im2rec-order")
     indices = [int(line.split("\t")[0]) for line in (tmp_path / "old.lst").read_text().splitlines()]
     assert indices == [4, 0, 5, 9, 3, 1, 6, 8, 7, 2]
 
@@ -202,13 +202,13 @@ def test_lists_number_classes_as_pack(tmp_path: Path) -> None:
         (photos / name).parent.mkdir(parents=True, exist_ok=True)
         (photos / name).write_bytes(jpeg(0))
     run("pack", photos, tmp_path / "x.tar")
-    said = run("list", tmp_path / "set", photos, "--recursive", "--no-shuffle")
+    said = run("im2rec-list", tmp_path / "set", photos, "--recursive", "--no-shuffle")
     assert said.splitlines()[1:] == ["class 0: bird", "class 1: cat"]
     run("pack", tmp_path / "set.lst", tmp_path / "y.tar", "--root", photos)
     packed, listed = opened(tmp_path / "x.tar"), opened(tmp_path / "y.tar")
     assert packed.labels == listed.labels == {"label": ("bird", "cat")}
     assert [one["label"] for one in packed] == [one["label"] for one in listed]
-    said = run("list", tmp_path / "old", photos, "--recursive", "--im2rec-order")
+    said = run("im2rec-list", tmp_path / "old", photos, "--recursive", "--im2rec-order")
     assert said.splitlines()[1:] == ["class 0: .", "class 1: bird/y", "class 2: cat", "class 3: cat/x"]
 
 

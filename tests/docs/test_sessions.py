@@ -154,7 +154,7 @@ def test_ffrecord() -> None:
 
 def test_mxnet() -> None:
     page = "docs/compat-mxnet.md"
-    run_commands("bushel list train photos/ --recursive")
+    run_commands("bushel im2rec-list train photos/ --recursive")
     shutil.copytree("photos", ".", dirs_exist_ok=True)
     names: dict[str, Any] = {}
     run_whole(page, names)

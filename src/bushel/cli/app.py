@@ -50,36 +50,79 @@ ORIGINALS: dict[str, Original] = {
 }
 """The commands by name, in the order of the help."""
 
-_COMMANDS = {
-    "pack": "Pack images, videos, lists, arrays or files into a dataset.",
-    "list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
-    "adapter": "Make a command line for an adapter class of GulpIO.",
-    "convert": "Write a dataset in another container, or with other fields, types or shards.",
-    "parts": "Show how far a run in parts is: missing parts, errors, and its driver.",
-    "finish": "Join the parts of a run to one dataset: manifest, class names, error log.",
-    "split": "Divide a dataset into several datasets.",
-    "merge": "Concatenate several datasets into one.",
-    "index": "Index a dataset, and store the index in `.bushel` beside it.",
-    "verify": "Check a dataset: structure, index, checksums, keys.",
-    "card": "Describe a dataset for others: a data card in Markdown.",
-    "remove": "Remove samples from a dataset, or restore them.",
-    "views": "List the views that are saved beside a dataset, or delete one.",
-    "join": "Join datasets whose samples belong together, and count those without a partner.",
-    "diff": "Compare two datasets: samples that only one has, and fields that changed.",
-    "repair": "Write the intact samples of a damaged dataset to a new one.",
-    "bench": "Measure how fast a dataset loads, and what limits it.",
-    "view": "Look at datasets in a browser.",
-    "sheet": "Write a contact sheet: many samples of a dataset in one picture.",
-    "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
-    "who": "Print the keys of the samples that a rank had at a step, or the steps that had a sample.",
-    "ls": "List the keys of a dataset, in order.",
-    "cat": "Print samples as lines of JSON.",
-    "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
-    "version": "Print the version of Bushel.",
-    "completion": "Print a script that completes commands and options of `bushel` in a shell.",
+_OF_ORIGINALS = "Commands of the original tools"
+
+_GROUPS: dict[str, dict[str, str]] = {
+    "Look": {
+        "info": "Describe a dataset: container, samples, fields, sizes, keys, checksums.",
+        "view": "Look at datasets in a browser.",
+        "ls": "List the keys of a dataset, in order.",
+        "cat": "Print samples as lines of JSON.",
+        "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
+        "sheet": "Write a contact sheet: many samples of a dataset in one picture.",
+        "who": "Print the keys of the samples that a rank had at a step, or the steps that had a sample.",
+        "views": "List the views that are saved beside a dataset, or delete one.",
+    },
+    "Make": {
+        "pack": "Pack images, videos, lists, arrays or files into a dataset.",
+        "convert": "Write a dataset in another container, or with other fields, types or shards.",
+        "split": "Divide a dataset into several datasets.",
+        "merge": "Concatenate several datasets into one.",
+        "join": "Join datasets whose samples belong together, and count those without a partner.",
+        "card": "Describe a dataset for others: a data card in Markdown.",
+    },
+    "Check": {
+        "verify": "Check a dataset: structure, index, checksums, keys.",
+        "index": "Index a dataset, and store the index in `.bushel` beside it.",
+        "repair": "Write the intact samples of a damaged dataset to a new one.",
+        "remove": "Remove samples from a dataset, or restore them.",
+        "diff": "Compare two datasets: samples that only one has, and fields that changed.",
+    },
+    "Scale": {
+        "parts": "Show how far a run in parts is: missing parts, errors, and its driver.",
+        "finish": "Join the parts of a run to one dataset: manifest, class names, error log.",
+        "bench": "Measure how fast a dataset loads, and what limits it.",
+    },
+    "Others": {
+        "version": "Print the version of Bushel.",
+        "completion": "Print a script that completes commands and options of `bushel` in a shell.",
+    },
+    _OF_ORIGINALS: {
+        "im2rec-list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
+        "adapter": "Make a command line for an adapter class of GulpIO.",
+    },
 }
-"""The commands with their descriptions, in the order of the help. Each is the function `command` of the module of its
-name, which is imported when the command is used."""
+"""The commands with their descriptions, by what they are for, in the order of the help.
+
+Each is the function `command` of the module of its name, which is imported when the command is used.
+"""
+
+_COMMANDS = {name: text for group in _GROUPS.values() for name, text in group.items()}
+
+START = """\
+bushel: read, check and write training data, and feed it to models
+
+Look
+  info PATH             what a dataset contains: samples, fields, sizes, checksums
+  view PATH             its samples in a browser
+  ls, cat, get          its keys, samples as JSON, one sample or one value
+  sheet, who, views     many samples in a picture, those of a step, saved views
+Make
+  pack PATH TARGET      a dataset of images, videos, lists, arrays or files
+  convert PATH TARGET   the same samples in another container, or with other types
+  split, merge, join    several datasets of one, or one of several
+  card PATH             a data card
+Check
+  verify PATH           structure, index, checksums, keys
+  index PATH            record checksums, so that verify finds any later damage
+  repair, remove, diff  save intact samples, remove samples, compare two datasets
+Scale
+  parts, finish         runs in parts on several machines
+  bench PATH            how fast a dataset loads, and what limits it
+
+`bushel COMMAND --help` describes a command. `bushel --help` lists all, with those
+of the original tools: gulp2_*, im2rec, im2rec-list, rec2idx, tarp, widsindex."""
+"""What `bushel` alone prints: the commands to start with."""
 
 
 def _print_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -101,8 +144,7 @@ class _Group(click.Group):
             return _original(cmd_name, ORIGINALS[cmd_name])
         if cmd_name not in _COMMANDS:
             return None
-        module = "list_" if cmd_name == "list" else cmd_name
-        function = import_module(f"bushel.cli.{module}").command
+        function = import_module(f"bushel.cli.{cmd_name.replace('-', '_')}").command
         return command_from(function, cmd_name, guarded(function))
 
     def invoke(self, ctx: click.Context) -> Any:
@@ -136,13 +178,18 @@ class _Group(click.Group):
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write both groups of commands into the help."""
-        for title, rows in (
-            ("Commands", list(_COMMANDS.items())),
-            ("Commands of the original tools", [(name, original.help) for name, original in ORIGINALS.items()]),
-        ):
+        """Write the groups of commands into the help."""
+        originals = {name: original.help for name, original in ORIGINALS.items()}
+        for title, rows in _GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(rows)
+                formatter.write_dl(list((rows | originals if title == _OF_ORIGINALS else rows).items()))
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse a command line. Without any words, the commands to start with are printed."""
+        if args or ctx.resilient_parsing:
+            return super().parse_args(ctx, args)
+        click.echo(START)
+        raise click.exceptions.Exit(WRONG_USE)
 
 
 def _original(name: str, original: Original) -> click.Command:
@@ -174,7 +221,6 @@ app = _Group(
         )
     ],
     help="Read, check and write training data in existing formats, and feed it to models.",
-    no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",
 )

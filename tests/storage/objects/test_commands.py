@@ -105,7 +105,7 @@ def test_packing(buckets: Buckets, tmp_path: Path) -> None:
         write_whole(as_path(f"s3://bucket/photos/class{number % 2}/{number}.jpg"), jpeg(number))
     assert "6 samples written as bag" in run("pack", "s3://bucket/photos", "s3://bucket/packed", "-c", "bag")
     assert len(bushel.open("s3://bucket/packed")) == 6
-    run("list", "s3://bucket/lists/all", "s3://bucket/photos", "--recursive", "--no-shuffle")
+    run("im2rec-list", "s3://bucket/lists/all", "s3://bucket/photos", "--recursive", "--no-shuffle")
     assert read_text(as_path("s3://bucket/lists/all.lst")).splitlines()[0] == "0\t0.000000\tclass0/0.jpg"
     run("pack", "s3://bucket/lists/all.lst", tmp_path / "x.rec", "--root", "s3://bucket/photos")
     assert len(bushel.open(tmp_path / "x.rec")) == 6

@@ -1,4 +1,4 @@
-"""`bushel list`."""
+"""`bushel im2rec-list`."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def command(
     Every image is in exactly one list, for all ratios. The numbers of the classes are printed.
 
     Example:
-      bushel list lists/train photos/ --recursive --train-ratio 0.9
+      bushel im2rec-list lists/train photos/ --recursive --train-ratio 0.9
     """
     from bushel.cli.output import print_json
     from bushel.compat.mxnet.lists import (
