@@ -58,6 +58,13 @@ def test_an_empty_path_is_not_the_current_folder(place: Path, do: Callable[[str]
         (lambda: untyped.convert("photos", "x", contaner="tar"), r"convert\(\) .*'contaner': did you mean 'container'"),
         (lambda: untyped.verify("numbers.tar", decod=True), r"verify\(\) .*'decod': did you mean 'decode'"),
         (lambda: untyped.Writer("x", {"n": "int"}, contaner="tar"), r"Writer\(\) .*'contaner': did you mean"),
+        (lambda: untyped.open("numbers.tar", format="tar"), r"open\(\) .*'format': did you mean 'container'"),
+        (lambda: untyped.open("numbers.tar", columns=["n"]), r"bushel.open\(path\).select_fields\(names\)"),
+        (lambda: untyped.Writer("x", {"n": "int"}, format="tar"), r"'format': did you mean 'container'"),
+        (lambda: untyped.pack("photos", "x", num_workers=2), r"'num_workers': did you mean 'threads' or 'processes'"),
+        (lambda: untyped.Loader([], num_workers=2), r"'num_workers': did you mean 'threads' or 'processes'"),
+        (lambda: untyped.Loader([], collate_fn=list), r"'collate_fn': did you mean 'collate' or 'batch_transform'"),
+        (lambda: untyped.Loader([], columns=["n"]), r"'columns': did you mean 'fields'"),
         (lambda: untyped.open("numbers.tar", zzzz=1), r"open\(\) got an unexpected keyword argument 'zzzz'$"),
     ],
 )

@@ -17,6 +17,15 @@ P = ParamSpec("P")
 R = TypeVar("R")
 T = TypeVar("T", bound=Callable[..., Any])
 
+_OTHER_LIBRARIES = {
+    "num_workers": ("threads", "processes"),
+    "workers": ("threads", "processes"),
+    "collate_fn": ("collate", "batch_transform"),
+    "columns": ("fields",),
+    "format": ("container",),
+}
+"""Parameters of other libraries, and the ones that do their work."""
+
 
 def public(module: str = "bushel") -> Callable[[T], T]:
     """Return a decorator that names a class or a function by a public module, which must have it.
@@ -58,7 +67,9 @@ def check_names(called: str, given: Collection[str], known: Iterable[str]) -> No
     names = list(known)
     for name in given:
         if name not in names:
-            question = did_you_mean(name, [each for each in names if each not in given])
+            free = [each for each in names if each not in given]
+            same = [each for each in _OTHER_LIBRARIES.get(name, ()) if each in free]
+            question = _question(same) or did_you_mean(name, free)
             hint = f": {question}" if question else ""
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
 
@@ -124,5 +135,8 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
     """Return a question that names what may be meant, or nothing."""
     import difflib  # for mistakes only
 
-    near = difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.6)
+    return _question(difflib.get_close_matches(name, dict.fromkeys(known), n=3, cutoff=0.6))
+
+
+def _question(near: Sequence[str]) -> str:
     return f"did you mean {' or '.join(map(repr, near))}?" if near else ""

@@ -209,6 +209,8 @@ def _refuse(on_damage: object, unknown: Mapping[str, object]) -> None:
     """Raise the error of an argument that `open` does not take."""
     if on_damage not in ("warn", "raise"):
         raise ValueError(f"on_damage must be 'warn' or 'raise', not {on_damage!r}")
+    if "columns" in unknown or "fields" in unknown:
+        raise TypeError("open() opens all fields: bushel.open(path).select_fields(names) is a view with some of them")
     from inspect import signature
 
     check_names("open", unknown, list(signature(open).parameters)[:-1])
