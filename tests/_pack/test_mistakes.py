@@ -254,3 +254,16 @@ def test_a_link_that_leads_nowhere(place: Path) -> None:
     Path("link.tar").symlink_to("nowhere.tar")
     with pytest.raises(FileNotFoundError, match=r"link\.tar: it is a symbolic link to nowhere\.tar, which does not"):
         bushel.open("link.tar")
+
+
+def test_errors_of_values_name_field_and_sample(place: Path) -> None:
+    spec = {"image": "jpg", "label": "int"}
+    with bushel.Writer(place / "named.tar", spec) as writer:
+        for name, wrong in {"image": np.zeros((8, 8, 3), np.float32), "label": "cat"}.items():
+            whole = {"image": np.zeros((8, 8, 3), np.uint8), "label": 1}
+            with pytest.raises(bushel.CodecError) as caught:
+                writer.append({**whole, name: wrong}, key="photo/7")
+            assert caught.value.__notes__ == [f"in the field {name!r}", "in the sample 'photo/7'"]
+            writer.append(whole, key=name)
+    with pytest.raises(KeyError, match=r"unknown field 'imag': did you mean 'image'\? the sample has image, label"):
+        bushel.open(place / "named.tar")[0]["imag"]

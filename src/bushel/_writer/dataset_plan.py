@@ -21,7 +21,7 @@ from bushel._writer.target import Target, check_same_fields
 from bushel._writer.usual_fields import UsualFields
 from bushel.containers.abilities import HasGenerations, KeepsFolders
 from bushel.containers.base import Layout, Shard, Stored, WriteOptions
-from bushel.errors import SpecError
+from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
 
@@ -161,7 +161,11 @@ class DatasetPlan:
         key = checked_key(self.keys, key, position + (0 if self.keys is None else self._options.first_number))
         if self._usual is not None:
             self.check_usual(sample)
-        return key, self._encode(sample)
+        try:
+            return key, self._encode(sample)
+        except CodecError as error:
+            error.add_note(f"in the sample {position if key is None else key!r}")
+            raise
 
     def check_usual(self, given: Collection[str]) -> None:
         """Check that samples that are appended to a dataset lack no field that all of its samples have.

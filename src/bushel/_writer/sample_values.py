@@ -7,7 +7,7 @@ from typing import Any
 
 from bushel.codecs import get_codec
 from bushel.containers.base import Layout, Stored
-from bushel.errors import SpecError
+from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY, Field
 
 _BYTES = (bytes, bytearray, memoryview)
@@ -48,16 +48,24 @@ class SampleEncoder:
                 continue
             if field.sequence:
                 values[name] = _encode_elements(field, encode, value)
-            else:
+                continue
+            try:
                 values[name] = _contiguous(value) if isinstance(value, _BYTES) else encode(value)
+            except CodecError as error:
+                error.add_note(f"in the field {name!r}")
+                raise
         return values
 
 
 def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
         raise SpecError(f"field {field.name!r} is a sequence: expected a list of values, not {type(values).__name__}")
-    for value in values:
-        yield _contiguous(value) if isinstance(value, _BYTES) else encode(value)
+    try:
+        for value in values:
+            yield _contiguous(value) if isinstance(value, _BYTES) else encode(value)
+    except CodecError as error:
+        error.add_note(f"in the field {field.name!r}")
+        raise
 
 
 def _contiguous(value: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:

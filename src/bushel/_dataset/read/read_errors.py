@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterable, Sequence
 
+from bushel._runtime.public import did_you_mean
 from bushel.errors import CodecError, CorruptError, FormatError
 from bushel.kernels import ExtentError
+from bushel.spec import KEY
 
 
 def differs(expected: int, found: int) -> str:
@@ -74,6 +76,14 @@ def unknown_key(key: str, samples: int, fields: Collection[str]) -> str:
         f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a sample, ds.select_fields([{key!r}]) is a "
         f"view with this field only, and ds.column({key!r}) is an array of its values in the index"
     )
+
+
+def missing_field(name: object, sample: Iterable[str]) -> str:
+    """Return the message about a field that a sample does not have."""
+    fields = [field for field in sample if field != KEY]
+    question = did_you_mean(str(name), fields)
+    meant = f"{question} " if question else ""
+    return f"unknown field {name!r}: {meant}the sample has {', '.join(fields) or 'no field'}"
 
 
 def texts_as_positions(texts: Sequence[str], fields: Collection[str]) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, Self, SupportsIndex, overload
+from typing import TYPE_CHECKING, Any, Never, Self, SupportsIndex, overload
 
 from bushel._dataset.read.reader import Reader, Sample
 from bushel._dataset.read.selection import Given, Mask, Positions, Selection
@@ -34,6 +34,11 @@ class ShownSample(dict[str, Any]):
 
     __slots__ = ("origin",)
     origin: tuple[Reader, int] | None
+
+    def __missing__(self, name: object) -> Never:
+        from bushel._dataset.read.read_errors import missing_field
+
+        raise KeyError(missing_field(name, self))
 
     def __reduce__(self) -> tuple[Any, ...]:
         return ShownSample, (dict(self),)
