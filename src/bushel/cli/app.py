@@ -106,7 +106,7 @@ Look
   info PATH             what a dataset contains: samples, fields, sizes, checksums
   view PATH             its samples in a browser
   ls, cat, get          its keys, samples as JSON, one sample or one value
-  sheet, who, views     many samples in a picture, those of a step, saved views
+  sheet, who, views     many samples in a picture, samples of a step, saved views
 Make
   pack PATH TARGET      a dataset of images, videos, lists, arrays or files
   convert PATH TARGET   the same samples in another container, or with other types
@@ -120,8 +120,8 @@ Scale
   parts, finish         runs in parts on several machines
   bench PATH            how fast a dataset loads, and what limits it
 
-`bushel COMMAND --help` describes a command. `bushel --help` lists all, with those
-of the original tools: gulp2_*, im2rec, im2rec-list, rec2idx, tarp, widsindex."""
+`bushel COMMAND --help` describes a command. `bushel --help` lists all, including
+the original tools: gulp2_*, im2rec, im2rec-list, rec2idx, tarp, widsindex."""
 """What `bushel` alone prints: the commands to start with."""
 
 
