@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -244,3 +245,31 @@ def test_sounds_that_are_whole_need_no_other_package(monkeypatch: pytest.MonkeyP
     for kind in ("flac", "mp3", "ogg"):
         with pytest.raises(MissingPackageError, match=f"codec '{kind}' needs av.*pip install 'bushel.audio.'"):
             get_codec(kind).decode(FILES[kind])
+
+
+def _flac(frames: npt.NDArray[np.int16]) -> bytes:
+    soundfile = pytest.importorskip("soundfile")
+    stored = io.BytesIO()
+    soundfile.write(stored, frames, RATE, format="FLAC", subtype="PCM_16")
+    return stored.getvalue()
+
+
+def test_bytes_that_look_like_a_frame_of_flac() -> None:
+    frames = np.random.default_rng(0).integers(-32768, 32768, 200_000, dtype=np.int16)
+    for at in range(1000, 199_000, 2000):
+        frames[at : at + 3] = np.array([0xFFF8, 0xC9A8, 0xFF21], np.uint16).view(np.int16)
+    data, codec = _flac(frames), get_codec("flac")
+    wanted = frames[:, None].astype(np.float32) / 32768
+    assert np.array_equal(codec.decode(data), wanted)
+    assert codec.ranged is not None
+    assert np.array_equal(codec.ranged.decode(data, slice(100_000, 100_200)), wanted[100_000:100_200])
+
+
+def test_flac_without_frames() -> None:
+    data, codec = _flac(np.arange(30_000, dtype=np.int16)), get_codec("flac")
+    empty = codec.decode(get_codec(f"flac({RATE})").encode(np.zeros(0, np.int16)))
+    assert empty.shape == (0, 1)
+    long = data[:4] + b"\x00" + data[5:42] + b"\xff\xff\xff\xff" + data[42:]  # a last block of metadata
+    for damaged in (long, data[:60], data[:42]):
+        with pytest.raises(CodecError, match="flac"):
+            codec.decode(damaged)

@@ -94,7 +94,7 @@ def test_compressed_files_columns_and_packing(tmp_path: Path, suffix: str) -> No
         ('[{"a": 1},]', "object 2: expected an object"),
         ('[{"a": 1},, {"a": 2}]', "object 2: expected an object"),
         ('[{"a": 1} {"a": 2}]', "object 1: expected the end"),
-        ('[{"a": 1}] [{"a": 2}]', "object 2: expected an object"),
+        ('[{"a": 1}] [{"a": 2}]', "@11: something follows the array"),
         ('[{"a": 1}, {"a": 2}', "the array does not end"),
     ],
 )

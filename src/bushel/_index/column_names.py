@@ -54,9 +54,10 @@ class ColumnOf(Struct, frozen=True):
 
 
 def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:
-    """Return the names that a user gives, in a list or in a text with commas."""
-    names = columns.split(",") if isinstance(columns, str) else columns
-    return tuple(name.strip() for name in names if name.strip())
+    """Return the names that a user gives: in a list, or in a text with commas and perhaps blanks."""
+    if not isinstance(columns, str):
+        return tuple(columns)
+    return tuple(name.strip() for name in columns.split(",") if name.strip())
 
 
 def expanded(names: Iterable[str], fields: Spec) -> list[str]:

@@ -22,7 +22,7 @@ import numpy as np
 from bushel._kinds import SOUNDS, kind_of
 from bushel._runtime.arrays import F32, F64, I64
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
-from bushel.codecs.flac_parts import FlacOutline
+from bushel.codecs.flac_parts import FlacOutline, is_empty_flac
 from bushel.codecs.frames import choose
 from bushel.codecs.mp3_parts import Mp3Outline
 from bushel.codecs.video import MAX_DECODED, reason
@@ -172,6 +172,8 @@ def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
     """
     with _Sound(codec, container, data) as sound:
         parts = [part for _, part in sound.parts()]
+        if not parts and not (container == "flac" and is_empty_flac(data)):
+            raise codec_error(codec, f"a complete sound ({container})", f"{found_bytes(data)} without a frame")
         return np.concatenate(parts) if parts else np.zeros((0, sound.channels), np.float32)
 
 

@@ -216,6 +216,15 @@ class FlacOutline:
         return FlacPart(self._decode, self._info, numbers, table[:, :2], table[:, 2], lengths)
 
 
+def is_empty_flac(data: Buffer) -> bool:
+    """Return whether a file ends with its metadata: it is a sound without frames, and not a damaged one."""
+    view, at, last = memoryview(data), 4, False
+    while not last and at + 4 <= len(view):
+        last = view[at] > _INVALID
+        at += 4 + int.from_bytes(view[at + 1 : at + 4])
+    return last and at == len(view)
+
+
 def _info(block: bytes) -> _Info | None:
     """Return the content of the block STREAMINFO; None if it is too short."""
     if len(block) < 34:
@@ -246,9 +255,9 @@ def _header(data: bytes, at: int, info: _Info) -> _Header | None:
     if not size or rate == 15 or channels > 10 or bits == 3 or data[at + 3] & 1:
         return None
     lead = data[at + 4]
-    more = 0 if lead < 0x80 else 7 - (lead ^ 0xFF).bit_length()  # bytes of the number after the first one
-    if more < 0 or 0x80 <= lead < 0xC0:
+    if 0x80 <= lead < 0xC0 or lead == 0xFF:  # not the first byte of a coded number
         return None
+    more = 0 if lead < 0x80 else 7 - (lead ^ 0xFF).bit_length()  # bytes of the number after the first one
     number = lead if not more else lead & (1 << (6 - more)) - 1
     end = at + 5 + more
     if end + 5 > len(data):

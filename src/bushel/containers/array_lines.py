@@ -71,18 +71,21 @@ class ArrayLines:
 
     Attributes:
         ended: Whether the end of the array was read.
+        trailing: Offset of the first byte after the array that is not a space; None if only spaces follow.
     """
 
     def __init__(self, read: Callable[[int, int], bytes | memoryview], start: int) -> None:
         self._read, self._start = read, start
         self.ended = False
+        self.trailing: int | None = None
 
     def read(self, at: int, length: int) -> memoryview:
         """Return bytes as lines. They begin at the start of a line, or after the end of the array."""
         text = np.frombuffer(self._read(at, length), np.uint8)
-        if self.ended:
-            return text.data
         text = text if text.flags.writeable else text.copy()
+        if self.ended:
+            self._blank(text, 0, at)
+            return text.data
         outside = ~_in_quotes(text)
         text[outside & ((text == _LINE_END) | (text == ord("\r")))] = _SPACE
         places = np.flatnonzero(outside & _STRUCTURE[text])
@@ -96,8 +99,17 @@ class ArrayLines:
             if last == _BRACE_END or (last == _SPACE and at == self._start):
                 text[ends[0]] = _LINE_END
                 self.ended = True
+                self._blank(text, int(ends[0]) + 1, at)
         text[between] = _LINE_END
         return text.data
+
+    def _blank(self, text: npt.NDArray[np.uint8], first: int, at: int) -> None:
+        """Replace what follows the array by spaces, and note where it begins."""
+        rest = text[first:]
+        words = np.flatnonzero(~_IS_SPACE[rest])
+        if len(words) and self.trailing is None:
+            self.trailing = at + first + int(words[0])
+        rest[:] = _SPACE
 
 
 def _in_quotes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:

@@ -177,10 +177,15 @@ class LineTable:
         self._take(scanner, at)
         self._facts = [scanner.facts(number) for number in range(len(scanner.names) if self._samples else 0)]
         if array is not None and not array.ended:
-            error = FormatError("the array does not end: `]` is missing", file=self.file.real.path, offset=at)
-            if self.fault is None:
-                raise error
-            self.fault(error)
+            self._report("the array does not end: `]` is missing", at)
+        elif array is not None and array.trailing is not None:
+            self._report("something follows the array, which has to be all of the file", array.trailing)
+
+    def _report(self, problem: str, offset: int) -> None:
+        error = FormatError(problem, file=self.file.real.path, offset=offset)
+        if self.fault is None:
+            raise error
+        self.fault(error)
 
     def _feed(self, scanner: LineScanner, data: memoryview, start: int) -> int:
         """Scan the lines in some bytes, and return how many bytes they take."""
@@ -268,6 +273,8 @@ class LineTable:
             if name:
                 facts = self._facts[number] if number < len(self._facts) else None
                 own = LineField(name, number, facts, cells=self.cells)
+                if not own.occurs and self._samples:
+                    continue
                 fields[name], column = own.table(lines, spec.get(name), self.file.number)
                 if column is not None:
                     columns[name] = column

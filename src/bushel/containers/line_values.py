@@ -95,6 +95,11 @@ class LineField:
         return fields, self._column(lines, own.stored)
 
     @property
+    def occurs(self) -> bool:
+        """Whether any line has the name, be it with null; columns of CSV are in every line."""
+        return self._cells or self._bits > 1 << Kind.NONE
+
+    @property
     def _kinds(self) -> set[Kind]:
         """The kinds of the values that are there."""
         return {each for each in Kind if each > Kind.NULL and self._bits >> each & 1}
@@ -120,6 +125,8 @@ class LineField:
             raise SpecError(f"field {self.name!r} has one value in each line, so its type cannot be {field.type!r}")
         if codec == natural.codec:
             return natural
+        if not kinds:
+            return _Type(codec, codec)
         if codec == "json" and not self._cells:
             return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
         if codec.startswith("array") and kinds == {Kind.NESTED}:

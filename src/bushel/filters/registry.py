@@ -28,6 +28,7 @@ _MODULES: Mapping[str, str] = {
     "zstd": "zstd",
     "lz4": "lz4",
     "lz4-block": "lz4",
+    "lz4-hadoop": "lz4",
     "brotli": "brotli",
     "bzip2": "bzip2",
     "snappy": "snappy",

@@ -110,16 +110,21 @@ def has_values(extents: FieldExtents) -> bool:
     return bool(len(extents.offset)) or (absent is not None and not bool(np.all(absent)))
 
 
+def _lists_field(index: ShardIndex, name: str) -> bool:
+    """Return whether a file has a field: tables of containers that Bushel writes also have those that are declared."""
+    return get_container(index.container) not in writable_containers() or has_values(index.fields[name])
+
+
 def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
     """Check that the dataset has the fields that the caller of `bushel.open` declares.
 
     Raises:
-        SpecError: No sample has one of them.
+        SpecError: No file has one of them; or no sample, where files do not list their fields.
     """
     if not any(index.samples for index in tables):
         return
     for name in spec:
-        if any((own := index.fields.get(name)) is not None and has_values(own) for index in tables):
+        if any(name in index.fields and _lists_field(index, name) for index in tables):
             continue
         from bushel._runtime.public import did_you_mean
 

@@ -1,7 +1,8 @@
 """The messages of Arrow's IPC streams and files: schema, dictionaries and record batches.
 
-https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc. A file is a magic
-word, a stream, and a footer that repeats where the batches are. Bodies are not read here.
+https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc.
+A stream begins with its schema. The schema of a file, and the offsets of its batches, are in the footer.
+Bodies are not read here.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ _MOST_ROWS, _FEW_ROWS = 1 << 27, 1 << 20
 """Limits of the values of a column in a batch: of compressed ones, and of those that need no bytes."""
 _HINT = "the file is damaged or truncated: write or download it again"
 _SCHEMA, _DICTIONARY, _RECORDS = 1, 2, 3
+_BLOCK = "<qi4xq"  # of the footer: offset, bytes of the metadata, and of the body
 
 
 class Type:
@@ -75,7 +77,8 @@ class Schema:
 
     columns: tuple[Column, ...]
     metadata: Mapping[str, str]
-    end: int
+    end: int  # offset of the first batch of a stream
+    batches: tuple[tuple[int, int], ...] | None  # start and end of each batch of a file; None for a stream
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,19 +106,52 @@ class _Message:
 
 def read_schema(file: File) -> Schema:
     """Return the schema of a file or stream. Raise FormatError if it is damaged, or big-endian."""
-    start = 8 if file.read(0, min(file.size, 6)) == MAGIC else 0
-    message = _message_at(file, start)
+    if file.read(0, min(file.size, 6)) == MAGIC:
+        return _schema_of_footer(file)
+    message = _message_at(file, 0)
     if message is None or message.kind != _SCHEMA:
-        raise FormatError("it does not begin with a schema of Arrow", file=file.path, offset=start, hint=_HINT)
+        raise FormatError("it does not begin with a schema of Arrow", file=file.path, offset=0, hint=_HINT)
+    return _schema(file, 0, message.header, message.end, None)
+
+
+def _schema_of_footer(file: File) -> Schema:
+    end = file.size - len(MAGIC) - 4
+    tail = file.read(max(end, 0), min(file.size, len(MAGIC) + 4))
+    length = int.from_bytes(tail[:4], "little", signed=True)
+    start = end - length
+    if tail[4:] != MAGIC or not 0 < length <= _LARGEST or start < len(MAGIC):
+        raise _damaged(file, max(end, 0), "the footer of the file is missing")
     try:
-        if message.header.number(0, "<h"):
-            raise FormatError("its numbers are big-endian, which Bushel does not read", file=file.path, offset=start)
-        left = [_MOST_COLUMNS]
-        columns = tuple(_column(each, left, 0) for each in message.header.tables(1))
-        metadata = {each.text(0) or "": each.text(1) or "" for each in message.header.tables(2)}
+        footer = root_of(memoryview(file.read(start, length)))
+        header = footer.table(1)
+        if header is None:
+            raise ValueError("the footer has no schema")  # noqa: TRY301 - damaged as below
+        blocks = [*footer.structs(2, _BLOCK), *footer.structs(3, _BLOCK)]
+        batches = tuple((offset, offset + metadata + body) for offset, metadata, body in blocks)
+        ends = [len(MAGIC)] + sorted(last for _, last in batches)
+        starts = [*sorted(first for first, _ in batches), start]
+        if any(last > first for last, first in zip(ends, starts, strict=True)):
+            raise ValueError("the batches of the footer overlap, or are outside the file")  # noqa: TRY301
     except (ValueError, UnicodeDecodeError) as error:
         raise _damaged(file, start, error) from error
-    return Schema(columns, metadata, message.end)
+    return _schema(file, start, header, 0, batches)
+
+
+def _schema(file: File, at: int, table: FlatTable, end: int, batches: tuple[tuple[int, int], ...] | None) -> Schema:
+    try:
+        if table.number(0, "<h"):
+            raise FormatError("its numbers are big-endian, which Bushel does not read", file=file.path, offset=at)
+        left = [_MOST_COLUMNS]
+        columns = tuple(_column(each, left, 0) for each in table.tables(1))
+        metadata = _texts(table, 2)
+    except (ValueError, UnicodeDecodeError) as error:
+        raise _damaged(file, at, error) from error
+    return Schema(columns, metadata, end, batches)
+
+
+def _texts(table: FlatTable, field: int) -> dict[str, str]:
+    """Return the metadata in a field of a schema or column."""
+    return {each.text(0) or "": each.text(1) or "" for each in table.tables(field)}
 
 
 def _column(table: FlatTable, left: list[int], depth: int) -> Column:
@@ -157,14 +193,26 @@ def _width(kind: int, own: FlatTable | None) -> int:
 
 def batches_of(file: File, schema: Schema) -> Iterator[Batch]:
     """Yield the dictionaries and record batches of a file in order. Raise FormatError if it is damaged."""
-    at = schema.end
-    while (message := _message_at(file, at)) is not None:
+    for message in _messages(file, schema):
         if message.kind in (_DICTIONARY, _RECORDS):
             try:
                 yield _batch(file, message)
             except ValueError as error:
-                raise _damaged(file, at, error) from error
-        at = message.end
+                raise _damaged(file, message.start, error) from error
+
+
+def _messages(file: File, schema: Schema) -> Iterator[_Message]:
+    if schema.batches is None:
+        at = schema.end
+        while (message := _message_at(file, at)) is not None:
+            yield message
+            at = message.end
+        return
+    for start, end in schema.batches:
+        message = _message_at(file, start)
+        if message is None or message.end > end:
+            raise _damaged(file, start, f"a batch is larger than the {end - start} bytes of it in the footer")
+        yield message
 
 
 def _batch(file: File, message: _Message) -> Batch:

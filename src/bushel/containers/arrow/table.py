@@ -91,8 +91,7 @@ class Table(RowTable):
         self._arrays = GrowingArrays()
         self._columns = [_Growing(column, number, self._arrays) for number, column in enumerate(schema.columns)]
         for growing in self._columns:
-            if growing.column.type in _LISTS:
-                growing.take(starts=np.zeros(1, np.int64))
+            _take_no_rows(growing)
         self._dictionaries: dict[int, tuple[Part, ...]] = {}
         self._compressed = False
         self.rows = 0
@@ -219,6 +218,19 @@ class Table(RowTable):
         text = leaf.type in _TEXTS
         codec = "utf8" if text else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
         self.put(Field(column.name, codec, starts is not None), codec, number, offset, length, starts, absent)
+
+
+def _take_no_rows(growing: _Growing) -> None:
+    """Give a column the arrays of its type, so that a file without rows has the types of its schema."""
+    column, none = growing.column, np.zeros(0, np.int64)
+    if column.type in _LISTS:
+        growing.take(starts=np.zeros(1, np.int64), offset=none, length=none, absent=np.zeros(0, np.bool_))
+    elif _holds_bytes(replace(column, dictionary=None)):
+        growing.take(offset=none, length=none)
+    elif column.type == Type.BOOL or dtype_of(column) is not None:
+        growing.take(numbers=np.zeros(0, _dtype(column)), absent=np.zeros(0, np.bool_))
+    else:
+        growing.json = True
 
 
 def _dtype(column: Column) -> np.dtype[np.generic]:

@@ -20,7 +20,7 @@ TAIL = 64 << 10
 """Bytes of the end of a file that are read at once: most footers are smaller."""
 _MAX_FOOTER = 1 << 30
 _MOST_COLUMNS = 100_000  # elements of a schema; opening a file takes some 40 µs for each
-_CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4", "zstd", "lz4-block")
+_CODECS = ("stored", "snappy", "gzip", "lzo", "brotli", "lz4-hadoop", "zstd", "lz4-block")
 
 
 class _RefusedError(ValueError):
@@ -46,7 +46,7 @@ class Chunk:
     offset: int  # offset of the first page, which may be a dictionary
     length: int  # bytes of all pages
     values: int  # number of values, nulls included
-    codec: str  # name of the filter of its pages: `stored`, `snappy`, `gzip`, `brotli`, `zstd`, `lz4`, `lz4-block`
+    codec: str  # name of the filter of its pages, such as `stored` or `snappy`
     encodings: tuple[int, ...] = ()  # numbers of the encodings of its values and levels, as far as they are listed
     index: tuple[int, int] | None = None  # offset and bytes of its offset index; None if it has none
     part: Part | None = None  # the pages that are read; None for all
