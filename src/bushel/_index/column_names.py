@@ -30,7 +30,10 @@ BYTES = "bytes"
 
 _EVERY = "*."
 
-_NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
+_NUMBERS = (
+    *("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"),
+    *("bool", "datetime64", "timedelta64"),
+)
 _ARRAYS = ("array", "npy")
 _MAPS = ("json", "msgpack", "tree")
 _Kind = Literal["value", "image", "clip", "sound", "array", "member", "length", "bytes", "other"]

@@ -6,7 +6,7 @@ that cannot be written becomes a `BadItem`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from msgspec.structs import replace
@@ -16,8 +16,8 @@ from bushel._pack.class_numbers import ClassNumbers, renumber
 from bushel._pack.field_plan import FieldPlan, encode_value
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel._runtime.structs import Struct
-from bushel.codecs import get_codec
-from bushel.codecs.base import NumberLayout
+from bushel.codecs import get_codec, is_light
+from bushel.codecs.base import Buffer, NumberLayout
 from bushel.errors import CodecError, SpecError
 from bushel.sources.base import Sample
 from bushel.spec import KEY
@@ -104,6 +104,8 @@ class Transcoder(Struct, frozen=True):
             if name not in stored:
                 continue
             value, numbers = stored[name], changes.get(name)
+            if plan.copied and (decode := _decoder_of(plan.codec)) is not None:
+                _decoded(decode, key, name, value)  # a value that the target cannot read is not copied
             if plan.copied and numbers is None and not plan.source.sequence and not self.changed:
                 values[plan.target.name] = [value] if plan.target.sequence else value
                 continue
@@ -141,8 +143,16 @@ class Transcoder(Struct, frozen=True):
         name = plan.source.name
         if plan.known_as is None and self.dataset is not None:
             return self.dataset.decode_sample({KEY: key, name: stored}, position)[name]
-        decode = get_codec(plan.known_as or plan.source.codec).decode
-        try:
-            return [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
-        except CodecError as error:
-            raise CodecError(f"sample {key!r}, field {name!r}: {error}", **{**error.details, "field": name}) from error
+        return _decoded(get_codec(plan.known_as or plan.source.codec).decode, key, name, stored)
+
+
+def _decoder_of(codec: str) -> Callable[[Buffer], Any] | None:
+    """Return what decodes values that are copied, to check them; None if that would take much time, as for images."""
+    return get_codec(codec).decode if is_light(codec) else None
+
+
+def _decoded(decode: Callable[[Buffer], Any], key: str, name: str, stored: Any) -> Any:
+    try:
+        return [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
+    except CodecError as error:
+        raise CodecError(f"sample {key!r}, field {name!r}: {error}", **{**error.details, "field": name}) from error

@@ -1,1 +1,1 @@
-"""What files and folders are: junk, splits, samples, fields and classes. Pure functions of names."""
+"""What files, folders and columns are: junk, splits, samples, fields, classes and types. Pure: no I/O."""

@@ -38,7 +38,7 @@ Array: TypeAlias = npt.NDArray[Any]
 
 _KINDS = "biufcSUMm"  # no objects (they would be pickles), no records
 _DTYPE = re.compile(r"[<>|=]?([biufcSU][0-9]{1,9}|[mM]8(\[[0-9]{0,9}[A-Za-z]{1,7}\])?)")
-_DTYPE_NAME = re.compile(r"[a-z]+[0-9]{0,3}")
+_DTYPE_NAME = re.compile(r"[a-z]+[0-9]{0,3}(\([A-Za-z]{1,2}\))?")
 _BIN_HEADS = {0xC4: 1, 0xC5: 2, 0xC6: 4}  # msgpack's bin 8, 16 and 32: bytes of the length
 _NPY_MAGIC = b"\x93NUMPY"
 NPY_HEADER_LIMIT = 65_536
@@ -215,6 +215,17 @@ def _whole_shape(dtype: np.dtype[Any], shape: tuple[int, ...], nbytes: int) -> t
     return (nbytes // row if row else 0, *shape[1:])
 
 
+def dtype_named(text: str) -> np.dtype[Any] | None:
+    """Return the dtype of a name such as `float32` or `datetime64(us)`; None for other texts and dtypes."""
+    if not _DTYPE_NAME.fullmatch(text):
+        return None
+    try:
+        dtype = np.dtype(text.replace("(", "[").replace(")", "]"))
+    except TypeError:
+        return None
+    return dtype if dtype.kind in _KINDS and dtype.itemsize else None
+
+
 def _array(name: str, arguments: str) -> Codec:
     """Return codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name.
 
@@ -225,11 +236,8 @@ def _array(name: str, arguments: str) -> Codec:
         some = rows_of(_decode_array, _array_layout)
         return Codec(name, _encode_array, _decode_array, some, column, _array_layout)
     kind, *sizes = arguments.split(",")
-    try:
-        dtype = np.dtype(kind) if _DTYPE_NAME.fullmatch(kind) else None
-    except TypeError:
-        dtype = None
-    if dtype is None or dtype.kind not in _KINDS or not dtype.itemsize:
+    dtype = dtype_named(kind)
+    if dtype is None:
         raise SpecError(f"codec {name!r}: {kind!r} is not a dtype such as float32 or uint8")
     if not all(re.fullmatch("[0-9]{1,18}", size) or (size == "-1" and not at) for at, size in enumerate(sizes)):
         raise SpecError(f"codec {name!r}: sizes must be numbers, as in 'array(float32,64,128)'; the first may be -1")

@@ -47,6 +47,7 @@ _STORAGE: Mapping[str, tuple[str, str]] = {
     **{name: ("cls", "cls") for name in ("int", "uint", "i64", "u64")},
     **{name: ("json", "float-text") for name in ("float", "f32", "float-text")},
     "array": ("npy", "npy"),
+    "bool": ("json", "as(bool,json)"),
     "msgpack": ("mp", "msgpack"),
     "tenbin": ("ten", "tenbin"),
 }
@@ -105,4 +106,8 @@ def tar_storage(codec: str) -> tuple[str, str]:
         return tar_storage(arguments[:-1])[0], codec
     if base in ("jpg", "jpeg"):
         return "jpg", codec
+    if base == "datetime64":
+        return "txt", f"as({codec},utf8)"
+    if base == "timedelta64":
+        return "cls", f"as({codec},cls)"
     return _STORAGE.get(base, (base, codec))

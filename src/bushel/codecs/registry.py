@@ -30,7 +30,7 @@ _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 _MODULES: Mapping[str, Collection[str]] = {
-    "scalars": ("bytes", "utf8", "int", "uint", "i64", "u64", "float", "f32", "cls", "float-text", "csv-text"),
+    "scalars": ("bytes", "utf8", "bool", "int", "uint", "i64", "u64", "float", "f32", "cls", "float-text", "csv-text"),
     "arrays": ("array", "npy", "npz", "tenbin"),
     "structured": ("json", "json-array", "msgpack", "tree", "pickle"),
     "image": (
@@ -43,6 +43,7 @@ _MODULES: Mapping[str, Collection[str]] = {
     "recordio_label": ("recordio-label", "recordio-label-int"),
     "varints": ("varint", "varints"),
     "litdata_json": ("litdata-json",),
+    "times": ("datetime64", "timedelta64"),
     "headed": ("mds-array", "litdata-array", "litdata-tensor", "pil"),
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
@@ -59,8 +60,8 @@ _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
 """The built-in codecs of arrays whose rows can be decoded in part."""
 
 _LIGHT = frozenset(
-    {*_MODULES["scalars"], *_MODULES["varints"], *_MODULES["recordio_label"], *_ARRAYS}
-    | {"tenbin", "json", "json-array", "msgpack", "tree"}
+    {*_MODULES["scalars"], *_MODULES["times"], *_MODULES["varints"], *_MODULES["recordio_label"], *_ARRAYS}
+    | {"as", "tenbin", "json", "json-array", "msgpack", "tree"}
 )
 """The built-in codecs that decode in little more time than copying the bytes takes."""
 
@@ -96,6 +97,10 @@ def get_codec(name: str) -> Codec:
     if base in _MODULE_OF:
         factories: Mapping[str, Factory] = import_module(f"bushel.codecs.{_MODULE_OF[base]}").FACTORIES
         return factories[base](name, arguments)
+    if base == "as":
+        from bushel.codecs.conversions import converting
+
+        return converting(name, *map(get_codec, _two_codecs(name, arguments)))
     if base in _WRAPPERS:
         module, example = _WRAPPERS[base]
         if not arguments:
@@ -115,6 +120,16 @@ def _parts(name: str) -> tuple[str, str]:
     if not closed or not base or not _IN_NAMES.issuperset(base):
         return name, ""
     return base, arguments[:-1]
+
+
+def _two_codecs(name: str, arguments: str) -> tuple[str, str]:
+    """Return the codec of the values of `as(float,i64)`, and the codec of its bytes."""
+    depth = 0
+    for at, letter in enumerate(arguments):
+        depth += (letter == "(") - (letter == ")")
+        if letter == "," and not depth:
+            return arguments[:at], arguments[at + 1 :]
+    raise SpecError(f"codec {name!r}: expected two codecs, as in 'as(float,i64)'")
 
 
 def _added(name: str) -> Codec:
@@ -187,6 +202,8 @@ def runs_code(name: str) -> bool:
         return _registered[base].runs_code
     if base in _WRAPPERS:
         return runs_code(arguments)
+    if base == "as":
+        return any(map(runs_code, _two_codecs(name, arguments)))
     if base in _MODULE_OF:
         return base in _RUN_CODE
     try:
@@ -253,6 +270,11 @@ def holds_sound(name: str) -> bool:
         (True, False)
     """
     return _is_built_in(name, _MODULES["audio"])
+
+
+def holds_media(name: str) -> bool:
+    """Return whether a codec stores images, clips or sounds. False if a user has replaced the codec."""
+    return holds_image(name) or holds_clip(name) or holds_sound(name)
 
 
 def holds_elements(name: str) -> bool:
@@ -331,7 +353,7 @@ def register_codec(
     """
     if not re.fullmatch(_NAME, name):
         raise SpecError(f"invalid codec name {name!r}: use lower-case letters, digits, '_' and '-'")
-    if not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
+    if name == "as" or not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
     if ranged is not None:
         head = None if ranged.layout is None else partial(_guarded_decode, name, ranged.layout)

@@ -148,6 +148,22 @@ def _int(name: str, arguments: str) -> Codec:
     return _fixed(name, int(arguments), signed=False)
 
 
+def _encode_bool(value: Any) -> bytes:
+    if not isinstance(value, bool | np.bool_):
+        raise codec_error("bool", "a truth value", describe(value))
+    return b"\1" if value else b"\0"
+
+
+def _encode_bools(array: npt.NDArray[Any]) -> Encoded | None:
+    return fixed_rows(np.ascontiguousarray(array)) if array.ndim == 1 and array.dtype == np.bool_ else None
+
+
+def _decode_bool(data: Buffer) -> bool:
+    if bytes(data) not in (b"\0", b"\1"):
+        raise codec_error("bool", "one byte, 0 or 1", found_bytes(data))
+    return bytes(data) == b"\1"
+
+
 def _encode_float(codec: str, layout: str, value: Any) -> bytes:
     try:
         stored = struct.pack(layout, _real(codec, value))
@@ -242,6 +258,7 @@ def _decode_cell(data: Buffer) -> str:
 FACTORIES: Mapping[str, Factory] = {
     "bytes": plain(_encode_bytes, bytes, _encode_byte_rows),
     "utf8": plain(_encode_utf8, _decode_utf8),
+    "bool": plain(_encode_bool, _decode_bool, _encode_bools),
     "int": _int,
     "uint": plain(_encode_uint, _decode_uint, layout=NumberLayout("unsigned")),
     "i64": plain(

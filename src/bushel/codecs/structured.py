@@ -77,6 +77,8 @@ def _of_dtype(codec: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.
     Raises:
         CodecError: The dtype does not keep them.
     """
+    if array.dtype.kind not in "biuf":
+        raise codec_error(codec, "lists of numbers", describe(array))
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
         if array.dtype.kind not in "iu" or int(array.min()) < limits.min or int(array.max()) > limits.max:

@@ -11,6 +11,7 @@ from decimal import Decimal
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from bushel.errors import FormatError
 
@@ -23,12 +24,12 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     Bytes become text in base64, times text of ISO 8601, and decimals text. NaN and the infinities stay, as in `json`.
 
     Raises:
-        FormatError: The values take more than 256 MiB.
+        FormatError: The values take more than 256 MiB, or pyarrow has no Python value for them.
     """
     values: list[bytes | None] = []
     size = 0
     for column in columns:
-        for value in column.to_pylist():
+        for value in _python_values(column, name, path):
             encoded = None if value is None else msgspec.json.encode(_plain(value))
             values.append(encoded)
             size += len(encoded or b"")
@@ -36,6 +37,48 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
             message = f"the values of column {name!r} take more than {_LARGEST} bytes as JSON"
             raise FormatError(message, file=path, hint="leave the column out with fields=")
     return values
+
+
+def _python_values(column: Any, name: str, path: str) -> list[Any]:
+    """Return the values of an array of pyarrow; times outside the years 1 to 9999 as NumPy writes them."""
+    try:
+        found: list[Any] = column.to_pylist()
+    except OverflowError:
+        return [_of_scalar(scalar) for scalar in column]
+    except Exception as error:  # pyarrow lacks some types in its tables of Python classes
+        raise FormatError(
+            f"column {name!r} has values of type {column.type}, which pyarrow cannot convert ({error!r})",
+            file=path,
+            hint="leave the column out when the file is written",
+        ) from error
+    return found
+
+
+def _of_scalar(scalar: Any) -> Any:
+    """Return the value of a scalar of pyarrow, whose times Python may not hold."""
+    import pyarrow as pa
+
+    if not scalar.is_valid:
+        return None
+    if isinstance(scalar, pa.MapScalar):
+        return [[_of_scalar(key), _of_scalar(value)] for key, value in zip(*_items(scalar), strict=True)]
+    if isinstance(scalar, pa.ListScalar):  # also lists of a fixed size and large ones
+        return [_of_scalar(element) for element in scalar.values]
+    if isinstance(scalar, pa.StructScalar):
+        return {key: _of_scalar(scalar[key]) for key in scalar}
+    if isinstance(scalar, pa.TimestampScalar):
+        return str(np.datetime64(scalar.value, scalar.type.unit))
+    if isinstance(scalar, pa.DurationScalar):
+        return f"{scalar.value} {scalar.type.unit}"
+    if isinstance(scalar, pa.Date32Scalar | pa.Date64Scalar):
+        return str(np.datetime64(scalar.value, "D" if isinstance(scalar, pa.Date32Scalar) else "ms"))
+    return scalar.as_py()
+
+
+def _items(scalar: Any) -> tuple[Any, Any]:
+    """Return the keys and values of a map."""
+    pairs = scalar.values
+    return pairs.field(0), pairs.field(1)
 
 
 def _plain(value: Any) -> Any:

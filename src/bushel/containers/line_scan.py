@@ -272,7 +272,7 @@ class LineTable:
         for number, name in enumerate(self._names):
             if name:
                 facts = self._facts[number] if number < len(self._facts) else None
-                own = LineField(name, number, facts, cells=self.cells)
+                own = LineField(name, self.file.real.path, number, facts, cells=self.cells)
                 if not own.occurs and self._samples:
                     continue
                 fields[name], column = own.table(lines, spec.get(name), self.file.number)

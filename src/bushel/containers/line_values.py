@@ -13,6 +13,7 @@ import numpy.typing as npt
 from bushel._index.columns import Column
 from bushel._index.line_arrays import LineArray, Lines
 from bushel._index.table import FieldExtents
+from bushel._recognise.types import Stored, resolve
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import SpecError
 from bushel.spec import Field
@@ -44,8 +45,6 @@ _TEXTS = {Kind.BARE, Kind.QUOTED, Kind.ESCAPED}
 _IN_QUOTES = {Kind.QUOTED, Kind.ESCAPED}
 _INTEGERS = {Kind.INTEGER, Kind.UNSIGNED, Kind.LARGE}
 _NUMBERS = {*_INTEGERS, Kind.REAL}
-_DECIMAL = {"int": "cls", "uint": "cls", "i64": "cls", "u64": "cls", "float": "float-text", "f32": "float-text"}
-"""Codecs of numbers, and the codecs of the same numbers as text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +67,14 @@ class LineField:
 
     Args:
         name: Its name.
+        path: Path of the file, for errors.
         number: Its number.
         facts: The result of `LineScanner.facts`; None for a file without samples.
         cells: Whether the values are cells of CSV, not of JSON.
     """
 
-    def __init__(self, name: str, number: int, facts: tuple[int, bool, bool] | None, *, cells: bool) -> None:
-        self.name, self._number, self._cells = name, number, cells
+    def __init__(self, name: str, path: str, number: int, facts: tuple[int, bool, bool] | None, *, cells: bool) -> None:
+        self.name, self._path, self._number, self._cells = name, path, number, cells
         self._bits, self._negative, self._inexact = facts or (0, False, False)
 
     def table(self, lines: Lines, declared: Field | None, file: int) -> tuple[FieldExtents, Column | None]:
@@ -129,21 +129,16 @@ class LineField:
             return _Type(codec, codec)
         if codec == "json" and not self._cells:
             return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
-        if codec.startswith("array") and kinds == {Kind.NESTED}:
-            return _Type(codec, f"json-{codec}")
-        if Kind.ESCAPED in kinds:
-            raise SpecError(
-                f"field {self.name!r}: some of its texts have escapes, so they can be read as utf8, not as {codec}"
-            )
-        if codec in _DECIMAL or kinds <= _TEXTS or self._cells or codec == "utf8":
-            return _Type(codec, _DECIMAL.get(codec, codec))
-        raise SpecError(f"field {self.name!r}: its values are of type {natural.codec}, and cannot be read as {codec}")
+        if codec == "utf8" and Kind.ESCAPED not in kinds:
+            return _Type(codec, codec)
+        stored = Stored(Field(self.name, natural.codec), natural.stored, self._path)
+        return _Type(codec, resolve(stored, field, codec), natural.quotes)
 
     def _column(self, lines: Lines, stored: str) -> Column | None:
         kinds, number = self._kinds, lines.numbers(self._number, "int")
         if not kinds or not kinds <= _COLUMNS:
             return None
-        if kinds <= {Kind.FALSE, Kind.TRUE}:
+        if kinds <= {Kind.FALSE, Kind.TRUE} and stored in ("json", "as(bool,json)"):
             return Column("bool", _truths(number, lambda part: part != 0), self._missing(lines))
         if stored == "cls" and kinds == {Kind.INTEGER}:
             return Column("int", number, self._missing(lines))

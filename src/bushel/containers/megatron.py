@@ -82,8 +82,8 @@ def _field(options: ReadOptions, kind: str, file: File) -> Field:
         return Field(_FIELD, kind)
     if len(options.spec) != 1:
         raise SpecError(f"{file.path} has one field: spec= names {len(options.spec)}")
-    [field] = options.spec.values()
-    return field
+    [(name, declared)] = options.spec.items()
+    return Field(name, kind, declared.sequence)
 
 
 def _read(file: File, data: File) -> _Table:

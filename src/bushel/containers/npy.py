@@ -81,17 +81,15 @@ CONTAINER = _Npy()
 
 
 def _declared(fields: dict[str, PlainField], options: ReadOptions, file: File) -> dict[str, PlainField]:
-    """Return the fields with the names and types that the user gives; a type must have the bytes of the array's."""
+    """Return the fields with the names that the user gives."""
     if options.spec is None:
         return fields
     if len(fields) == 1 and len(options.spec) == 1:
-        [(name, field)] = options.spec.items()
-        [place] = fields.values()
-        return {name: place._replace(type=field.type)}
+        return dict(zip(options.spec, fields.values(), strict=True))
     if not fields.keys() <= options.spec.keys():
         have = ", ".join(fields) or "none"
         raise SpecError(f"{file.path} has the arrays {have}: spec= must name all of them")
-    return {name: place._replace(type=options.spec[name].type) for name, place in fields.items()}
+    return fields
 
 
 def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, int]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterable, Mapping
-from typing import Literal, get_args
+from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import field
 from msgspec.structs import replace
@@ -19,6 +19,10 @@ from bushel.containers import get_container
 from bushel.containers.base import WritableContainer, WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec, parse_spec
+
+if TYPE_CHECKING:
+    from bushel._index.columns import Column, Kind
+    from bushel._recognise.types import Stored
 
 IndexPolicy = Literal["auto", "memory", "require"]
 """Treatment of a missing or stale index: build it, and store it if building took a scan (`auto`); build it and
@@ -47,13 +51,13 @@ class CallerFields(Struct, frozen=True):
         """Return a table whose fields have the codecs with which they are read.
 
         Raises:
-            SpecError: A declared field is a sequence and the stored one is not, or the reverse.
+            SpecError: Values cannot be read as the declared type without a change (`_recognise.types.resolve`).
         """
         index = self._typed(index)
         return renamed(index, self.names) if self.names else index
 
     def _typed(self, index: ShardIndex) -> ShardIndex:
-        fields = {name: self._extents(index.container, extents) for name, extents in index.fields.items()}
+        fields = {name: self._extents(index, extents) for name, extents in index.fields.items()}
         if all(fields[name] is extents for name, extents in index.fields.items()):
             return index
         changed = [name for name, extents in fields.items() if extents.field != index.fields[name].field]
@@ -62,9 +66,12 @@ class CallerFields(Struct, frozen=True):
             for name, own in index.columns.items()
             if not any(f"{name}.".startswith(f"{one}.") for one in changed)
         }
+        for name in changed:
+            if (column := _converted(index.columns.get(name), fields[name].field)) is not None:
+                columns[name] = column
         return replace(index, fields=fields, columns=columns)
 
-    def _extents(self, container: str, extents: FieldExtents) -> FieldExtents:
+    def _extents(self, index: ShardIndex, extents: FieldExtents) -> FieldExtents:
         known, shown = extents.field, self.field(extents.field)
         if known.name not in self.spec:
             codec = from_file(extents.codec)
@@ -72,14 +79,39 @@ class CallerFields(Struct, frozen=True):
                 from bushel._index.file_spec import asked_for
 
                 codec = asked_for(extents.codec)
-        else:  # a container that has the types of its fields does not look at the spec
-            codec = extents.codec if shown == known else _stored_codec(container, shown)
-            if extents.codec == "json" and codec.startswith("array"):  # nested lists of numbers
-                codec = f"json-{codec}"
-            if shown.sequence != known.sequence:
-                stored = "a sequence" if known.sequence else "not a sequence"
-                raise SpecError(f"field {shown.name!r} is stored as {known.type}, which is {stored}")
+        elif shown == known:
+            codec = extents.codec
+        else:
+            from bushel._recognise.types import resolve
+
+            reading = _stored_codec(index.container, shown)
+            codec = reading if extents.lacks_all else resolve(_stored(index, extents), shown, reading)
         return extents if (codec, shown) == (extents.codec, known) else replace(extents, field=shown, codec=codec)
+
+
+def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:
+    """Return what the files of a table store of a field."""
+    from bushel._recognise.types import Stored
+
+    column = index.columns.get(extents.field.name)
+    numbers = None
+    if column is not None and column.values is not None and column.types is None:
+        numbers = column.values if column.missing is None else column.values[~column.missing]
+    return Stored(extents.field, extents.codec, index.files[0].name if index.files else "", numbers)
+
+
+def _converted(column: Column | None, field: Field) -> Column | None:
+    """Return a column of numbers with another type, which holds all of them; None if that has no such column."""
+    if column is None or column.values is None or column.types is not None or field.sequence:
+        return None
+    from bushel._index.columns import numbers
+    from bushel._recognise.types import converted
+
+    values = converted(column.values, field.codec)
+    if values is None:
+        return None
+    kind: Kind = {"b": "bool", "f": "float", "u": "uint"}.get(values.dtype.kind, "int")  # type: ignore[assignment]
+    return numbers(kind, values, column.missing)
 
 
 def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:

@@ -22,6 +22,7 @@ _WHOLE: tuple[Kind, ...] = ("int", "uint")
 _KINDS: Mapping[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("int", "uint", "i64", "u64", "cls", "varint", "recordio-label-int"), _WHOLE),
     **dict.fromkeys(("float", "f32", "float-text", "recordio-label"), ("float",)),
+    "bool": ("bool",),
     "utf8": ("text",),
 }
 _ABSENT = object()  # takes the place of the value of a sample that lacks the field
@@ -38,7 +39,7 @@ def exact_kind(index: ShardIndex, name: str) -> Kind | None:
 
 @cache
 def _kinds_of(codec: str) -> tuple[str, tuple[Kind, ...]]:
-    base = codec.partition("(")[0]
+    base = codec.removeprefix("as(").partition("(")[0].partition(",")[0]
     return base, _KINDS.get(base, ())
 
 

@@ -140,8 +140,7 @@ def _fields(
     found = iter([(begin, span)]) if tokens else values_of(file, begin, span, [None] * len(dataset.leaves))
     fields = {}
     for name, format_, (offset, length) in zip(dataset.leaves, dataset.config.data_format, found, strict=True):
-        declared = (options.spec or {}).get(name)
-        field, stored = (declared, _stored(declared, format_)) if declared else _field(name, format_, file)
+        field, stored = _field(name, format_, file, (options.spec or {}).get(name))
         place = PlainField(field.type, offset, length, file=number, codec=stored)
         if format_ == "jpeg_array" and field.sequence:
             starts, offset, length = elements_of(file, offset, length, 0, name)
@@ -150,17 +149,12 @@ def _fields(
     return fields
 
 
-def _stored(declared: Field, format_: str) -> str | None:
-    """Return the codec of the stored bytes of a leaf if the declared type is the type of its format, else None."""
-    codec = _CODECS.get(format_)
-    return codec if codec in _TYPES and _TYPES[codec] == declared.type else None
-
-
-def _field(name: str, format_: str, file: File) -> tuple[Field, str | None]:
+def _field(name: str, format_: str, file: File, declared: Field | None) -> tuple[Field, str | None]:
     """Return the field of a leaf and the codec of its stored bytes, by its format.
 
     Raises:
-        FormatError: The format is unknown, or the name cannot be the name of a field.
+        FormatError: The format is unknown, and the caller does not declare the field; or the name cannot be the name
+            of a field.
     """
     kind, _, parameter = format_.partition(":")
     codec = _CODECS.get(format_, _CODECS.get(kind))
@@ -171,6 +165,8 @@ def _field(name: str, format_: str, file: File) -> tuple[Field, str | None]:
         codec = "jpg[]"
     elif kind in _BY_EXTENSION and parameter:
         codec = codec_of_extension(parameter)
+    if codec is None and declared is not None:
+        return declared, None  # the caller knows what the bytes are
     if codec is None:
         message = f"leaf {name!r} has the unknown format {format_!r}"
         raise FormatError(message, file=file.path, hint=AS_BYTES % name)

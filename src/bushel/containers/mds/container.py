@@ -95,8 +95,8 @@ class _Mds:
             if encoding in _LISTS and field.sequence:
                 starts, offset, length = elements_of(file, offset, length, _LISTS[encoding][1], field.name)
                 place = place._replace(offset=offset, length=length, starts=starts)
-            elif field.type == (known := _CODECS.get(encoding, (None, None)))[0]:  # not declared otherwise
-                place = place._replace(codec=known[1])
+            elif encoding in _CODECS:
+                place = place._replace(codec=_CODECS[encoding][1])
             fields[field.name] = place
         return fields
 
@@ -154,14 +154,12 @@ def _opened(shard: Shard, entry: Entry) -> tuple[File, Blocks | None]:
 
 
 def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field:
-    """Return the field of a column, by its encoding or as the caller declares it.
+    """Return the field of a column by its encoding.
 
     Raises:
-        FormatError: The encoding is unknown.
+        FormatError: The encoding is unknown, and the caller does not declare the field.
     """
     name, encoding = entry.column_names[column], entry.column_encodings[column]
-    if options.spec is not None and name in options.spec:
-        return options.spec[name]
     kind, _, parameters = encoding.partition(":")
     if encoding in _LISTS:
         codec = f"{_LISTS[encoding][0]}[]"
@@ -170,6 +168,8 @@ def _field(entry: Entry, column: int, options: ReadOptions, file: File) -> Field
         codec = f"array({dtype},{shape})" if shape else f"mds-array({dtype})"
     elif encoding in _CODECS:
         codec = _CODECS[encoding][0]
+    elif options.spec is not None and name in options.spec:
+        return options.spec[name]  # the caller knows what the bytes are
     else:
         message = f"column {name!r} has the encoding {encoding!r}, which is unknown"
         raise FormatError(message, file=file.path, hint=AS_BYTES % name)

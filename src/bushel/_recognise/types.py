@@ -1,0 +1,228 @@
+"""The type of a field: what the file stores, and what the caller declares. Pure: no I/O.
+
+`resolve` is the only place that decides how values of one type are read as another one: by an exact conversion, or
+not at all. It never reads the bits of a number as another type.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._runtime.arrays import Bools
+from bushel.codecs import is_registered
+from bushel.codecs.conversions import REAL, WHOLE
+from bushel.codecs.registry import holds_media
+from bushel.codecs.times import time_dtype
+from bushel.errors import SpecError
+from bushel.spec import Field
+
+_TEXTS = ("utf8", "csv-text")
+_JSON = ("json", "litdata-json", "json-array")
+_ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor", "varints")
+_NUMBER_TEXTS = {**dict.fromkeys(WHOLE, "cls"), **dict.fromkeys(REAL, "float-text")}
+"""The codecs that read numbers from text."""
+_EXACT_BITS = {"f2": 11, "f4": 24, "f8": 53}
+"""Bits of the whole numbers that floats hold exactly."""
+
+
+_DTYPES = {
+    **dict.fromkeys(WHOLE, "int64"),
+    **dict.fromkeys(("uint", "u64"), "uint64"),
+    **dict.fromkeys(REAL, "float64"),
+    "f32": "float32",
+    "bool": "bool",
+}
+
+
+class Stored(NamedTuple):
+    """What a file stores of a field.
+
+    Attributes:
+        field: The field with the type that follows from the file.
+        codec: Codec of the stored bytes.
+        file: Name of the file, for errors.
+        numbers: The numbers that the table holds of it, without those that are missing; None if it holds none.
+    """
+
+    field: Field
+    codec: str
+    file: str
+    numbers: npt.NDArray[Any] | None = None
+
+
+def resolve(stored: Stored, declared: Field, reading: str) -> str:
+    """Return the codec with which the stored bytes are read as the declared type.
+
+    Args:
+        stored: What the file stores.
+        declared: What the caller declares.
+        reading: The codec with which the container stores values of the declared type.
+
+    Raises:
+        SpecError: The values would change, or are of another nature.
+    """
+    if stored.field == declared:
+        return stored.codec
+    if stored.field.sequence != declared.sequence:
+        what = "a sequence" if stored.field.sequence else "not a sequence"
+        raise SpecError(f"field {declared.name!r} is stored as {stored.field.type}, which is {what}")
+    codec, target = stored.codec, declared.codec
+    base, wanted = _base(codec), _base(target)
+    if is_registered(base) or is_registered(wanted) or base == "bytes":
+        return reading
+    numbers = stored.numbers
+    if numbers is not None and _is_number(wanted) and (place := _first_inexact(numbers, target)) is not None:
+        raise _refused(stored, declared, f"value {place} is {numbers[place]}")
+    if base in _TEXTS or base in ("cls", "float-text"):
+        return _of_text(stored, declared, reading)
+    if base in _JSON:
+        return _of_json(stored, declared, reading)
+    if base in _ARRAYS:
+        return _of_array(stored, declared)
+    if _is_number(base):
+        return _of_number(stored, declared)
+    if _is_number(wanted) or wanted in _ARRAYS:
+        raise _refused(stored, declared)
+    return reading
+
+
+def converted(numbers: npt.NDArray[Any], target: str) -> npt.NDArray[Any] | None:
+    """Return the numbers of a column as those of another type; None if the type has no column of numbers."""
+    base = _base(target)
+    if base == "bool":
+        return numbers.astype(np.bool_)
+    if base in REAL:
+        return numbers.astype(np.float64)
+    if base in WHOLE or time_dtype(target) is not None:
+        return numbers if numbers.dtype.kind in "iu" else numbers.astype(np.int64)
+    return None
+
+
+def _base(codec: str) -> str:
+    return codec.partition("(")[0]
+
+
+def _is_number(base: str) -> bool:
+    return base in WHOLE or base in REAL or base in ("bool", "datetime64", "timedelta64", "as")
+
+
+def _of_text(stored: Stored, declared: Field, reading: str) -> str:
+    """Read text: as a number, as JSON, as it is."""
+    target, wanted = declared.codec, _base(declared.codec)
+    base = _base(stored.codec)
+    if base == "csv-text":
+        return f"as({target},csv-text)"
+    if base == "float-text" and wanted in WHOLE:
+        return f"as({target},float-text)"
+    if wanted in _NUMBER_TEXTS:
+        text = _NUMBER_TEXTS[wanted]
+        return f"as({target},{text})" if target in ("uint", "u64", "f32") else text
+    if wanted == "bool":
+        return "as(bool,json)"
+    if time_dtype(target) is not None:
+        return f"as({target},{stored.codec})"
+    if wanted == "array":
+        return f"json-{target}"
+    if holds_media(target) or wanted in _ARRAYS:
+        raise _refused(stored, declared)
+    return reading
+
+
+def _of_json(stored: Stored, declared: Field, reading: str) -> str:
+    target, wanted = declared.codec, _base(declared.codec)
+    if stored.field.codec == "utf8" and wanted != "utf8":
+        raise _refused(stored, declared, "some of its texts have escapes")
+    if _is_number(wanted):
+        return f"as({target},{stored.codec})"
+    if wanted == "array":
+        return f"json-{target}"
+    if holds_media(target) or wanted in _ARRAYS:
+        raise _refused(stored, declared)
+    return reading
+
+
+def _of_array(stored: Stored, declared: Field) -> str:
+    target, wanted = declared.codec, _base(declared.codec)
+    if wanted == "json":
+        return f"as({target},{stored.codec})"
+    _, _, arguments = stored.codec.partition("(")
+    dtype = np.dtype(_dtype(stored.codec))
+    if wanted in _DTYPES and arguments and "," not in arguments:  # an array of no dimension is a number
+        if _widens(dtype, np.dtype(_DTYPES[wanted])):
+            return f"as({target},{stored.codec})"
+        raise _refused(stored, declared)
+    if wanted != "array":
+        raise _refused(stored, declared)
+    if target == "array":
+        return stored.codec
+    new = np.dtype(_dtype(target))
+    if stored.codec.count(",") != 1 and target.count(",") != stored.codec.count(","):
+        raise _refused(stored, declared, "the arrays have another number of dimensions")
+    if _base(stored.codec) != "array" or not arguments:
+        return f"as({target},{stored.codec})"
+    if dtype == new:
+        return target  # another shape of the same numbers
+    if not _widens(dtype, new):
+        raise _refused(stored, declared, f"{dtype.name} holds numbers that {new.name} does not")
+    return f"as({target},{stored.codec})"
+
+
+def _dtype(codec: str) -> str:
+    """Return NumPy's name of the dtype of an array codec; of one without parameters that of whole numbers."""
+    return codec.partition("(")[2].partition(",")[0].removesuffix(")").replace("(", "[") or "int64"
+
+
+def _widens(old: np.dtype[Any], new: np.dtype[Any]) -> bool:
+    """Return whether a dtype holds every number of another one."""
+    if old.kind in "iu" and new.kind == "f":
+        return 8 * old.itemsize - (old.kind == "i") <= _EXACT_BITS[f"f{new.itemsize}"]
+    return np.can_cast(old, new, "safe")
+
+
+def _of_number(stored: Stored, declared: Field) -> str:
+    target, wanted = declared.codec, _base(declared.codec)
+    if not (_is_number(wanted) or wanted == "json"):
+        raise _refused(stored, declared)
+    if stored.numbers is None and wanted in WHOLE and _base(stored.field.codec) in REAL:
+        raise _refused(stored, declared, "its values are not in the table, so it is not known whether they are whole")
+    return f"as({target},{stored.codec})"
+
+
+def _first_inexact(numbers: npt.NDArray[Any], target: str) -> int | None:
+    """Return the place of the first number that another type changes; None if it keeps all of them."""
+    changed = np.flatnonzero(~_kept(numbers, target))
+    return int(changed[0]) if len(changed) else None
+
+
+def _kept(numbers: npt.NDArray[Any], target: str) -> Bools:
+    """Return bool[n], which numbers another type holds exactly."""
+    base, is_real = _base(target), numbers.dtype.kind == "f"
+    kept: Bools = np.ones(len(numbers), np.bool_)
+    if base == "bool":
+        kept = np.isin(numbers, (0, 1))
+    elif base in REAL and not is_real:
+        whole = numbers.astype(np.int64)  # of uint64, the bits
+        lowest_bit = np.maximum(np.abs((whole & -whole).astype(np.float64)), 1)
+        kept = np.abs(numbers.astype(np.float64)) < np.ldexp(lowest_bit, 24 if base == "f32" else 53)
+    elif base == "f32":
+        with np.errstate(over="ignore"):
+            narrow = numbers.astype(np.float32)
+        kept = (narrow == numbers) | np.isnan(numbers)
+    elif is_real and base not in REAL:
+        kept = np.isfinite(numbers) & (np.trunc(numbers) == numbers) & (np.abs(numbers) < 2.0**63)
+    if base in ("uint", "u64") and numbers.dtype.kind != "b":
+        kept &= numbers >= 0
+    return kept
+
+
+def _refused(stored: Stored, declared: Field, reason: str = "") -> SpecError:
+    why = f": {reason}" if reason else ""
+    if not reason and stored.numbers is not None and len(stored.numbers):
+        why = f": its first value is {stored.numbers[0]}"
+    return SpecError(
+        f"field {declared.name!r} of {stored.file} is stored as {stored.field.type}, and cannot be read as "
+        f"{declared.type} without a change{why}. Leave it out of spec=, and convert its values by ds.map or a transform"
+    )

@@ -1,0 +1,113 @@
+"""Codec `as(float,i64)`: values that are stored by one codec and read as another one has them, without a change.
+
+`bushel._recognise.types` decides which conversions there are. A value that would change is an error.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.codecs.arrays import as_array, dtype_named
+from bushel.codecs.base import Buffer, Codec, codec_error, describe
+from bushel.codecs.scalars import FACTORIES as SCALARS
+from bushel.codecs.structured import FACTORIES as STRUCTURED
+from bushel.codecs.times import exact_time, time_dtype
+from bushel.errors import CodecError
+
+WHOLE = ("int", "uint", "i64", "u64", "cls", "varint")
+REAL = ("float", "f32", "float-text")
+_NUMBERS = bool | int | float | np.bool_ | np.integer | np.floating
+_UNSIGNED = ("uint", "u64")
+_FLOAT = SCALARS["float"]("float", "")
+_JSON = STRUCTURED["json"]("json", "")
+
+
+def exact(codec: str, value: Any) -> Any:
+    """Return a value of any codec as a codec has it.
+
+    Raises:
+        CodecError: The value would change.
+    """
+    base, _, arguments = codec.partition("(")
+    if isinstance(value, np.ndarray) and not value.ndim and base != "array":
+        value = value[()]
+    if time_dtype(codec) is not None:
+        return exact_time(codec, value)
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        value = int(value.astype(np.int64)) if base in WHOLE else str(value)
+    if base in WHOLE:
+        return _whole(codec, value)
+    if base in REAL:
+        return _real(codec, value)
+    if base == "bool" and isinstance(value, _NUMBERS) and value in (0, 1):
+        return bool(value)
+    if base == "utf8" and isinstance(value, str):
+        return value
+    if base == "json":
+        return _plain(value)
+    if base == "array":
+        return _array(codec, value, arguments[:-1].split(",")[0])
+    raise codec_error(codec, f"a value that {base} holds", describe(value))
+
+
+def _whole(codec: str, value: Any) -> int:
+    if not isinstance(value, _NUMBERS) or not np.isfinite(value) or int(value) != value:
+        raise codec_error(codec, "a whole number", describe(value))
+    number = int(value)
+    if number < 0 and codec in _UNSIGNED:
+        raise codec_error(codec, "a whole number from 0", describe(value))
+    return number
+
+
+def _real(codec: str, value: Any) -> float:
+    real = _FLOAT.decode(_FLOAT.encode(value))
+    with np.errstate(over="ignore"):
+        kept = codec != "f32" or float(np.float32(real)) == real or np.isnan(real)
+    if not kept:
+        raise codec_error(codec, "a number that a 32-bit float holds", describe(value))
+    return float(real)
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with the types of JSON: arrays become lists, and times text of ISO 8601."""
+    if not isinstance(value, np.ndarray):
+        return value
+    return value.astype(str).tolist() if value.dtype.kind in "mM" else value.tolist()
+
+
+def _array(codec: str, value: Any, dtype: str) -> npt.NDArray[Any]:
+    array = as_array(codec, value)
+    if not dtype or array.dtype == (wanted := dtype_named(dtype)):
+        return array
+    with np.errstate(all="ignore"):
+        cast = array.astype(wanted)
+    pairs = zip(array.ravel().tolist(), cast.ravel().tolist(), strict=True)  # Python compares numbers exactly
+    if not all(one == two or (one != one and two != two) for one, two in pairs):
+        raise codec_error(codec, f"numbers that {dtype} holds", describe(array))
+    return cast
+
+
+def _decode(name: str, target: Codec, stored: Codec, data: Buffer) -> Any:
+    value = stored.decode(data)
+    if stored.name == "csv-text" and target.name != "utf8" and time_dtype(target.name) is None:
+        value = _JSON.decode(value.encode())
+    try:
+        converted = exact(target.name, value)
+    except CodecError as error:
+        raise CodecError(f"{error}. It is stored as {stored.name!r}", codec=name) from error
+    if isinstance(converted, np.ndarray):  # checks the shape
+        return target.decode(target.encode(converted))
+    return converted
+
+
+def _encode(target: Codec, stored: Codec, value: Any) -> Buffer:
+    return stored.encode(exact(stored.name, exact(target.name, value)))
+
+
+def converting(name: str, target: Codec, stored: Codec) -> Codec:
+    """Return codec `as(TARGET,STORED)`, given the codecs of its values and of its bytes."""
+    return Codec(name, partial(_encode, target, stored), partial(_decode, name, target, stored))

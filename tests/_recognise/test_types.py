@@ -1,0 +1,197 @@
+"""The type that a caller declares: an exact conversion, or an error at `open`, for every container."""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bushel
+from bushel.codecs.registry import from_file, get_codec, runs_code
+from bushel.errors import CodecError, SpecError
+
+VALUES: dict[str, list[Any]] = {
+    "small": [1, 0, 1],
+    "negative": [-1, 5, 70_000],
+    "large": [(1 << 53) + 1, 1, 2],
+    "whole": [2.0, -3.0, 0.0],
+    "half": [0.5, -1.25, 3.0],
+    "tenth": [0.1, 1e300, -7.5],
+    "truth": [True, False, True],
+    "digits": ["7", "-8", "9"],
+    "words": ["a", "true", "é"],
+    "list": [[1, 2], [3], [-4]],
+    "reals": [[0.5], [1.5, 2.0], [0.1]],
+    "nested": [[[1, 2], [3, 4]], [[5, 6], [7, 8]], [[0, 0], [0, 1]]],
+    "object": [{"a": 1}, {"a": 2}, {"a": 3}],
+}
+DECLARED = (
+    *("int", "uint", "i64", "u64", "float", "f32", "bool", "utf8", "json", "bytes", "jpg"),
+    *("array(int32,-1)", "array(int64,-1)", "array(float32,-1)", "array(float64,-1)", "array(uint8,-1)"),
+    *("array(int64,2,2)", "array(int64,-1,2)", "array", "int[]", "datetime64(us)"),
+)
+
+
+def _parquet(path: Path, values: list[Any]) -> Path:
+    pa, pq = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    pq.write_table(pa.table({"x": values}), path / "x.parquet")
+    return path / "x.parquet"
+
+
+def _arrow(path: Path, values: list[Any]) -> Path:
+    pa = pytest.importorskip("pyarrow")
+    table = pa.table({"x": values})
+    with pa.ipc.new_stream(path / "x.arrow", table.schema) as writer:
+        writer.write_table(table)
+    return path / "x.arrow"
+
+
+def _jsonl(path: Path, values: list[Any]) -> Path:
+    (path / "x.jsonl").write_text("".join(json.dumps({"x": value}) + "\n" for value in values))
+    return path / "x.jsonl"
+
+
+def _csv(path: Path, values: list[Any]) -> Path:
+    with (path / "x.csv").open("w", newline="") as file:
+        rows = csv.writer(file)
+        texts = [value if isinstance(value, str) else json.dumps(value) for value in values]
+        rows.writerows([["x", "n"], *([text, 0] for text in texts)])
+    return path / "x.csv"
+
+
+def _written(container: str, path: Path, values: list[Any]) -> Path:
+    first = values[0]
+    kinds = {bool: "bool", int: "int", float: "float", str: "utf8", list: "array", dict: "json"}
+    with bushel.Writer(path / "x", {"x": kinds[type(first)]}, container=container) as writer:
+        for number, value in enumerate(values):
+            writer.append({"x": np.array(value) if isinstance(value, list) else value}, key=f"k{number}")
+    return path / "x"
+
+
+def _npy(path: Path, values: list[Any]) -> Path:
+    if not isinstance(values[0], bool | int | float) and values is not VALUES["nested"]:
+        pytest.skip("arrays of numbers only")
+    np.save(path / "x.npy", np.array(values))
+    return path / "x.npy"
+
+
+WRITE: dict[str, Callable[[Path, list[Any]], Path]] = {
+    "parquet": _parquet,
+    "arrow": _arrow,
+    "jsonl": _jsonl,
+    "csv": _csv,
+    "npy": _npy,
+    **{
+        name: lambda path, values, name=name: _written(name, path, values)  # type: ignore[misc]
+        for name in ("tar", "bag", "recordio", "ffrecord")
+    },
+}
+
+
+def _plain(value: Any) -> Any:
+    """Return a value with Python's types; texts of numbers as these."""
+    if isinstance(value, bytes):
+        value = value.decode()
+    if isinstance(value, np.ndarray):
+        return value.tolist()
+    if isinstance(value, np.datetime64):
+        return int(value.astype(np.int64))
+    if isinstance(value, str):
+        try:
+            return json.loads(value)
+        except ValueError:
+            return value
+    return value
+
+
+def _same(found: Any, stored: Any) -> bool:
+    if isinstance(found, np.ndarray) and found.dtype == np.float32:  # decimals of text are rounded
+        return bool(np.array_equal(found, np.array(_plain(stored), np.float32)))
+    if isinstance(found, np.ndarray) and np.ndim(stored) < found.ndim:
+        return bool(np.array_equal(found.ravel(), stored))
+    return bool(_plain(found) == _plain(stored))
+
+
+def _check_type(declared: str, value: Any) -> None:
+    base = declared.partition("(")[0]
+    kinds = {"utf8": str, "bytes": bytes, "bool": bool, "float": float, "f32": float, "array": np.ndarray}
+    kinds |= dict.fromkeys(("int", "uint", "i64", "u64"), int) | {"datetime64": np.datetime64}
+    assert type(value) is kinds.get(base, type(value)) or isinstance(value, kinds.get(base, object))
+    if base in ("int", "uint", "i64", "u64"):
+        assert not isinstance(value, bool)
+    if declared.startswith("array(") and isinstance(value, np.ndarray):
+        assert value.dtype == np.dtype(declared[6:].partition(",")[0])
+
+
+@pytest.mark.parametrize("name", VALUES)
+@pytest.mark.parametrize("container", WRITE)
+def test_values_are_converted_exactly_or_refused(tmp_path: Path, container: str, name: str) -> None:
+    values = VALUES[name]
+    path = WRITE[container](tmp_path, values)
+    field = next(iter(bushel.open(path, index="memory").spec))
+    for declared in DECLARED:
+        try:
+            dataset = bushel.open(path, spec={field: declared}, index="memory")
+        except SpecError as error:
+            assert "'x'" in str(error) or "'data'" in str(error) or "x" in str(error)  # noqa: PT017
+            continue
+        assert dataset.spec[field] == declared
+        found = _readable(dataset, field)
+        for value, stored in zip(found, values, strict=True):
+            if value is not None:
+                assert _same(value, stored), (declared, value, stored)
+                _check_type(declared, value)
+        if any(value is None for value in found):
+            continue
+        batch = next(iter(bushel.Loader(dataset, 3, fields=[field], collate={field: "list"})))[field]
+        for value, stored in zip(batch, values, strict=True):
+            assert _same(value, stored), (declared, "in a batch", value, stored)
+        if field in dataset.columns:
+            assert [_plain(value) for value in dataset.column(field).tolist()] == [_plain(value) for value in found]
+
+
+def _readable(dataset: Any, field: str) -> Sequence[Any]:
+    """Return the values, with None for those that are an error."""
+    found: list[Any] = []
+    for number in range(len(dataset)):
+        try:
+            found.append(dataset[number][field])
+        except CodecError:
+            found.append(None)
+    return found
+
+
+class TestErrors:
+    def test_what_they_name(self, tmp_path: Path) -> None:
+        path = _parquet(tmp_path, [0.5, 1.0])
+        with pytest.raises(SpecError, match=r"field 'x' of x\.parquet is stored as float.* as int .* value 0 is 0\.5"):
+            bushel.open(path, spec={"x": "int"})
+
+    def test_integers_that_no_float_equals(self, tmp_path: Path) -> None:
+        path = _parquet(tmp_path, [1, 2, (1 << 53) + 1, -(1 << 63)])
+        with pytest.raises(SpecError, match="value 2 is 9007199254740993"):
+            bushel.open(path, spec={"x": "float"})
+        rounded = _parquet(tmp_path, [1 << 60, (1 << 53) + 2, -(1 << 62), 0])
+        assert bushel.open(rounded, spec={"x": "float"}).column("x").tolist() == [2.0**60, 2.0**53 + 2, -(2.0**62), 0.0]
+
+
+class TestCodec:
+    def test_both_ways(self) -> None:
+        codec = get_codec("as(datetime64(us),utf8)")
+        value = np.datetime64("2024-06-01T12:30:00.000001", "us")
+        assert codec.decode(codec.encode(value)) == value
+        assert get_codec("as(array(float64,-1),array(float32,-1))").decode(np.ones(2, "<f4").tobytes()).tolist() == [
+            1,
+            1,
+        ]
+
+    def test_no_file_can_let_code_run_by_it(self) -> None:
+        assert runs_code("as(json,pickle)")
+        assert from_file("as(json,gzip(pickle))").startswith("stored(")
+        with pytest.raises(SpecError, match="'as"):
+            get_codec("as(int)")
