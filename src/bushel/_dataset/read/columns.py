@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from bushel._dataset.read.element_counts import counts_by_sizes
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Remaining
 from bushel._dataset.read.shards import Listing, OpenShard, kinds, union_of_fields
@@ -170,15 +171,22 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
             own = texts.piece(rows)
             if own.missing is None or (column.length[rows][own.missing] == MISSING).all():  # no text is too long for it
                 return Piece(np.fromiter(map(len, own.values), np.int64, len(own.values)), own.missing)
+        if wanted.reading == "array" and wanted.part == "length" and column.starts is None:
+            sizes = np.asarray(column.length[rows])
+            counts = counts_by_sizes(column.codec, sizes)
+            if (counts[sizes != MISSING] >= 0).all():
+                return Piece(np.maximum(counts, 0), sizes == MISSING)
     except ValueError as error:
         raise FormatError(f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT) from error
     where, sidecar = shard.shard.root, shard.shard.sidecar
     alone = len(shards) == 1 and bool(shard.shard.name)  # its folder may have files of other datasets
     if alone and isinstance(sidecar, Path) and not sidecar.with_name("manifest.json").exists():
         where = shard.path(0)
+    declared = shard.asked.spec.get(wanted.field.name)
+    typed = "" if declared is None else f" --spec '{declared.name}={declared.type}'"
     raise KeyError(
         f"column {wanted.name!r} is not in the index of {shard.path(0)}; make it with: "
-        f"bushel index {where} --columns {wanted.name}"
+        f"bushel index {where} --columns {wanted.name}{typed}"
     )
 
 

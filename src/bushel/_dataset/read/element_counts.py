@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import suppress
 
 import numpy as np
@@ -12,6 +13,9 @@ from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec, holds_clip, holds_elements
 from bushel.errors import CodecError, FormatError
+
+_FLAT = re.compile(r"as\(array\([a-z0-9]+,-1\),(array\([a-z0-9]+,-1\))\)")
+"""A conversion of arrays of one dimension, and the codec of their bytes."""
 
 _UNKNOWN = -2
 
@@ -71,7 +75,7 @@ def _of_sequence(column: FieldExtents, group: Group) -> I64:
 def _of_values(column: FieldExtents, group: Group) -> I64:
     """Return the number of elements of values: frames of clips, rows of arrays, values in columns for others."""
     sizes = column.length[group.rows]
-    counts = _by_sizes(column.codec, sizes) if column.frames is None else column.frames.counts(group.rows)
+    counts = counts_by_sizes(column.codec, sizes) if column.frames is None else column.frames.counts(group.rows)
     counts[(counts < 0) & (sizes != MISSING)] = _UNKNOWN
     counts[sizes == MISSING] = -1
     unknown = counts == _UNKNOWN
@@ -84,9 +88,10 @@ def _of_values(column: FieldExtents, group: Group) -> I64:
     return counts
 
 
-def _by_sizes(codec: str, sizes: I64) -> I64:
+def counts_by_sizes(codec: str, sizes: I64) -> I64:
     """Return the number of rows of arrays, if it follows from type and size; -1 for others."""
-    ranged = get_codec(codec).ranged
+    converted = _FLAT.fullmatch(codec)
+    ranged = get_codec(converted[1] if converted else codec).ranged
     if ranged is None or ranged.layout is None:
         return np.full(len(sizes), -1, np.int64)
     found, inverse = np.unique(sizes, return_inverse=True)

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any, get_args
 import numpy as np
 
 from bushel import kernels
-from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import I64
 from bushel._runtime.scheduled import SampleOrder
 from bushel.loader.checks import check_count
@@ -21,7 +20,6 @@ from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.values.row_batches import NAMES
 from bushel.loader.values.rows import RowShape
-from bushel.spec import parse_spec
 
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
@@ -155,8 +153,6 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
     try:
         found: Any = own.column(name)
     except KeyError as error:
-        if (raw := _of_bytes(own, name)) is not None:
-            return raw
         how = str(error.args[0])
         if "bushel index" not in how:  # the field does not exist, either
             how = f"{how}{'' if how.endswith('?') else '.'} `bushel index --columns FIELD.length` records them"
@@ -174,21 +170,6 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
     if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > 1 << 48):
         raise ValueError(f"{argument}={name!r}: lengths must be between 0 and 2**48")
     return lengths.astype(np.int64)
-
-
-def _of_bytes(source: Dataset, name: str) -> I64 | None:
-    """Return the lengths of arrays that are stored without headers, from their sizes; None if they have headers."""
-    spec = parse_spec(source.spec)
-    field = spec.get(_field(name)) if name.endswith(_LENGTH) else None
-    if field is None or field.sequence or not field.codec.startswith("array("):
-        return None
-    dtype, _, shape = field.codec[len("array(") : -1].partition(",")
-    if shape.strip() != "-1":
-        return None
-    sizes = source.column(f"{field.name}.bytes")
-    if np.ma.getmaskarray(sizes).any():
-        return None
-    return np.ma.getdata(sizes).astype(np.int64) // np.dtype(dtype.strip()).itemsize
 
 
 def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
