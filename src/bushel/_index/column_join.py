@@ -12,7 +12,8 @@ import numpy as np
 
 from bushel._index.columns import BOOL, FLOAT, INT, TEXT, Array, Part, Piece, as_text, objects_of
 
-_TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT}
+_TIME = 16
+_TYPE_OF = {"b": BOOL, "i": INT, "u": INT, "f": FLOAT, "O": TEXT, "M": _TIME, "m": _TIME}
 """The type of the values of a piece without `types`, by the kind of its dtype."""
 
 _EXACT = 1 << 53  # integers up to this one are floats
@@ -43,6 +44,8 @@ def join_pieces(pieces: Sequence[Piece]) -> Part:
         arrays = [piece.values for piece in pieces]
     elif not every:
         arrays = [_nothing(piece, pieces[0].values.dtype) for piece in pieces]
+    elif every & _TIME:
+        arrays = _times(pieces, types)
     elif every & TEXT:
         arrays = [_texts(piece, own) for piece, own in zip(pieces, types, strict=True)]
     else:
@@ -77,6 +80,28 @@ def _texts(piece: Piece, own: int) -> Array:
     if piece.values.dtype.kind == "O" or not own:
         return piece.values if own else _nothing(piece, np.dtype(np.object_))
     return objects_of(["" if value is None else (as_text(value) or b"").decode() for value in piece.plain()])
+
+
+def _times(pieces: Sequence[Piece], types: Sequence[int]) -> list[Array]:
+    """Return pieces of times with the finest of their units.
+
+    Raises:
+        ValueError: Other pieces have other values, or the unit does not hold all times.
+    """
+    if any(own not in (0, _TIME) for own in types):
+        raise ValueError("it has times in some files, and other values in others: declare one type with spec=")
+    dtypes = [piece.values.dtype for piece, own in zip(pieces, types, strict=True) if own]
+    if len({dtype.kind for dtype in dtypes}) > 1:
+        raise ValueError("it has times in some files, and durations in others")
+    dtype = np.result_type(*dtypes)
+    found = [
+        piece.values.astype(dtype) if own else np.zeros(len(piece.values), dtype)
+        for piece, own in zip(pieces, types, strict=True)
+    ]
+    for piece, own, array in zip(pieces, types, found, strict=True):
+        if own and (array.astype(piece.values.dtype) != piece.values).any():
+            raise ValueError(f"some of its times are outside the range of {dtype}")
+    return found
 
 
 def _numbers(pieces: Sequence[Piece], types: Sequence[int], every: int) -> list[Array]:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.columns import drawable
+from bushel._index.columns import drawable, objects_of
 
 _BARS = "▁▂▃▄▅▆▇█"
 _BINS = 20
@@ -39,7 +39,7 @@ def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
     masked = isinstance(column, np.ma.MaskedArray)
     own: npt.NDArray[Any] = column.compressed() if isinstance(column, np.ma.MaskedArray) else column
     missing = len(column) - len(own) if masked else 0
-    own = drawable(own)
+    own = objects_of(own.astype(str).tolist()) if own.dtype.kind in "mM" else drawable(own)
     kind = {"O": "text", "b": "bool", "f": "float"}.get(own.dtype.kind, "int")
     distinct, counts = np.unique(own, return_counts=True)
     top: tuple[tuple[Any, int], ...] = ()

@@ -205,7 +205,9 @@ def objects_of(found: Sequence[object]) -> Array:
 
 
 def drawable(values: Array) -> Array:
-    """Return the values of a column for a picture: numbers that no dtype holds exactly become floats."""
+    """Return the values of a column for a picture: as floats if no dtype holds the numbers, times as their counts."""
+    if values.dtype.kind in "mM":
+        return values.astype(np.int64)
     if values.dtype.kind != "O" or not len(values) or isinstance(values[0], str):
         return values
     return values.astype(np.float64)

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 _CHUNK, _BATCH = 1024, 64  # number of samples listed and read at a time
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
 _NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
-_READABLE = frozenset({"utf8", "json", "msgpack", *_NUMBERS})
+_READABLE = frozenset({"utf8", "json", "msgpack", "bool", "datetime64", "timedelta64", *_NUMBERS})
 
 
 def is_readable(kind: str) -> bool:
@@ -57,6 +57,8 @@ def _plain(value: Any) -> Any:
     """Return a decoded value as a JSON value."""
     if isinstance(value, bytes | bytearray | memoryview):
         return digest(bytes(value))
+    if isinstance(value, np.datetime64 | np.timedelta64):
+        return str(value)
     if isinstance(value, np.ndarray | np.generic):
         return _plain(value.tolist())
     if isinstance(value, float) and not math.isfinite(value):

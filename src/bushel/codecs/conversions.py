@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import re
 from functools import partial
 from typing import Any
 
@@ -16,7 +17,7 @@ from bushel.codecs.base import Buffer, Codec, codec_error, describe
 from bushel.codecs.scalars import FACTORIES as SCALARS
 from bushel.codecs.structured import FACTORIES as STRUCTURED
 from bushel.codecs.times import exact_time, time_dtype
-from bushel.errors import CodecError
+from bushel.errors import CodecError, SpecError
 
 WHOLE = ("int", "uint", "i64", "u64", "cls", "varint")
 REAL = ("float", "f32", "float-text")
@@ -111,3 +112,21 @@ def _encode(target: Codec, stored: Codec, value: Any) -> Buffer:
 def converting(name: str, target: Codec, stored: Codec) -> Codec:
     """Return codec `as(TARGET,STORED)`, given the codecs of its values and of its bytes."""
     return Codec(name, partial(_encode, target, stored), partial(_decode, name, target, stored))
+
+
+def _transpose(axes: tuple[int, ...], stored: Codec, data: Buffer) -> npt.NDArray[Any]:
+    array: npt.NDArray[Any] = np.ascontiguousarray(stored.decode(data).transpose(axes))
+    return array
+
+
+def _encode_transposed(axes: tuple[int, ...], stored: Codec, value: Any) -> Buffer:
+    return stored.encode(np.transpose(value, axes))
+
+
+def transposed(name: str, axes: str, stored: Codec) -> Codec:
+    """Return codec `transposed(1-0,array(float32,2,3))`: arrays that are stored with another order of their axes."""
+    order = tuple(map(int, axes.split("-"))) if re.fullmatch("[0-9]+(-[0-9]+)*", axes) else ()
+    if sorted(order) != list(range(len(order))) or not order:
+        raise SpecError(f"codec {name!r}: expected the order of axes, as in 'transposed(1-0,array(float32,2,3))'")
+    back = tuple(np.argsort(order).tolist())
+    return Codec(name, partial(_encode_transposed, back, stored), partial(_transpose, order, stored))

@@ -61,7 +61,7 @@ _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
 
 _LIGHT = frozenset(
     {*_MODULES["scalars"], *_MODULES["times"], *_MODULES["varints"], *_MODULES["recordio_label"], *_ARRAYS}
-    | {"as", "tenbin", "json", "json-array", "msgpack", "tree"}
+    | {"as", "transposed", "tenbin", "json", "json-array", "msgpack", "tree"}
 )
 """The built-in codecs that decode in little more time than copying the bytes takes."""
 
@@ -101,6 +101,11 @@ def get_codec(name: str) -> Codec:
         from bushel.codecs.conversions import converting
 
         return converting(name, *map(get_codec, _two_codecs(name, arguments)))
+    if base == "transposed":
+        from bushel.codecs.conversions import transposed
+
+        axes, inner = _two_codecs(name, arguments)
+        return transposed(name, axes, get_codec(inner))
     if base in _WRAPPERS:
         module, example = _WRAPPERS[base]
         if not arguments:
@@ -353,7 +358,7 @@ def register_codec(
     """
     if not re.fullmatch(_NAME, name):
         raise SpecError(f"invalid codec name {name!r}: use lower-case letters, digits, '_' and '-'")
-    if name == "as" or not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
+    if name in ("as", "transposed") or not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
         raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
     if ranged is not None:
         head = None if ranged.layout is None else partial(_guarded_decode, name, ranged.layout)

@@ -13,6 +13,7 @@ from bushel._index.class_names import Labels
 from bushel._index.columns import Column, Kind
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import joined
+from bushel.codecs.times import time_dtype
 from bushel.containers.growing import GrowingArrays
 from bushel.spec import Field
 from bushel.storage import Blocks
@@ -66,12 +67,16 @@ class RowTable:
             null: bool[rows], those that are missing and 0.
         """
         name, kind, rows = own.name, values.dtype.kind, len(values)
+        is_time = time_dtype(own.codec) is not None
         steps = [slice(first, first + _STEP) for first in range(0, rows, _STEP)]
         if kind == "f":
             dtype, stored = ("<f4", "f32") if values.dtype.itemsize <= 4 else ("<f8", "float")
             made: tuple[Kind, npt.DTypeLike] = ("float", np.float64)
+        elif kind == "b":
+            dtype, stored = "?", "bool"
+            made = ("bool", np.bool_)
         else:
-            dtype, stored = ("<u8", "u64") if kind == "u" else ("<i8", "i64")
+            dtype, stored = ("<u8", "u64") if kind == "u" else ("<i8", own.codec if is_time else "i64")
             large = kind == "u" and any(int(values[step].max()) >= 1 << 63 for step in steps)
             made = ("uint", np.uint64) if large else ("int", np.int64)
         self._hold(np.zeros(-self._size % 8, np.uint8))
@@ -83,7 +88,7 @@ class RowTable:
             self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
             self._room.append(f"missing {name}", missing)
             if width < 8:
-                self._room.append(f"values {name}", piece.astype(np.float64))
+                self._room.append(f"values {name}", piece.astype(made[1]))
             some = some or bool(missing.any())
         self._numbers[name] = _Numbers(start, rows, *made, width == 8, some)
         none = np.zeros(0, np.int64)

@@ -18,6 +18,7 @@ _KINDS: Mapping[str, Kind] = {
         ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"),
         "number",
     ),
+    **dict.fromkeys(("bool", "datetime64", "timedelta64"), "number"),
     "utf8": "text",
     "bytes": "bytes",
     "pickle": "bytes",  # which is never unpickled here

@@ -12,7 +12,7 @@ from tests.storage.objects.hub_server import Hub, hub_for
 
 import bushel
 from bushel._dataset.open.card_features import features_of_card, features_of_info
-from bushel.containers.parquet.features import Feature
+from bushel.containers.features import Feature
 from bushel.errors import FormatError
 
 URL = "hf://datasets/org/photos"

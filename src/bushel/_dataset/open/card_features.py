@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from bushel.containers.parquet.features import Feature, feature_of
+from bushel.containers.features import Feature, feature_of
 
 
 def features_of_info(info: Any) -> dict[str, Feature]:

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
     from bushel._dataset.read.selection import Remaining
     from bushel._dataset.views.stream import StreamDataset
     from bushel._index.shard_list import FolderState
-    from bushel.containers.parquet.features import Feature
+    from bushel.containers.features import Feature
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones

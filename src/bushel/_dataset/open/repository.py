@@ -21,8 +21,8 @@ from bushel._runtime.log import log_warning
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.containers import candidates, is_data_file, is_data_if_named
+from bushel.containers.features import Feature
 from bushel.containers.folder_metadata import METADATA
-from bushel.containers.parquet.features import Feature
 from bushel.errors import BushelError, FormatError, MissingPackageError, SpecError, UnsupportedError, needed_by
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk_names
 from bushel.storage.objects.hub import HubPath

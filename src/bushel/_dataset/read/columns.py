@@ -19,6 +19,7 @@ from bushel._index.columns import Part, Piece
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import did_you_mean
+from bushel.codecs.times import time_dtype
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY
 
@@ -161,7 +162,11 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
     column = index.fields.get(wanted.field.name)
     try:
         if (values := index.columns.get(wanted.name)) is not None:
-            return values.piece(rows)
+            piece = values.piece(rows)
+            dtype = None if wanted.part or column is None else time_dtype(column.field.codec)
+            if dtype is None:
+                return piece
+            return Piece(piece.values.astype(np.int64, copy=False).view(dtype), piece.missing)
         if column is None or (column.starts is None and column.lacks_all):  # the shard lacks all values
             count = len(range(index.samples)[rows]) if isinstance(rows, slice) else len(rows)
             return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from bushel._index.row_forms import RowForms
     from bushel.storage import File
 
-KNOWN_TYPES = (int, float, str)
+KNOWN_TYPES = (bool, int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
 
 

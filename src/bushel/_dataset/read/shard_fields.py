@@ -12,7 +12,7 @@ from bushel._index.class_names import Labels, can_be_named, check_labels, labels
 from bushel.spec import Field
 
 if TYPE_CHECKING:
-    from bushel.containers.parquet.features import Feature
+    from bushel.containers.features import Feature
 
 
 def only(shard: OpenShard, names: Collection[str]) -> OpenShard:

@@ -209,6 +209,9 @@ class _Evaluation:
         missing = _missing(no_a, no_b)
         if _lacks(a, no_a) or _lacks(b, no_b):
             return np.zeros(self._samples, np.bool_), missing
+        if _is_time(a) or _is_time(b):
+            a, b = _as_time(a, b), _as_time(b, a)
+            return _COMPARE[type(test)](a, b), missing
         if is_text(a) != is_text(b) and isinstance(test, ast.Eq | ast.NotEq):
             a, b = self._class(right, a), self._class(left, b)
         if is_text(a) != is_text(b):
@@ -238,6 +241,9 @@ class _Evaluation:
                 one, _ = self.value(each)
                 if np.ndim(one):
                     raise ValueError(f"{ast.unparse(right)!r} must hold constants only")
+                if _is_time(value):
+                    found = found | (value == _as_time(one, value))
+                    continue
                 if is_text(one) != is_text(value) and not _lacks(value, missing):
                     one = self._class(left, one)
                 if is_text(one) == is_text(value):
@@ -253,6 +259,32 @@ class _Evaluation:
                 "'\"dog\" in name' for a column of texts"
             )
         return np.fromiter((text in each for each in values), np.bool_, len(values)), missing
+
+
+def _is_time(value: Any) -> bool:
+    return isinstance(value, np.ndarray) and value.dtype.kind in "mM"
+
+
+def _as_time(value: Any, other: Any) -> Any:
+    """Return an operand that is compared with times: a text of ISO 8601 as a time, a number as a count of the unit.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    if _is_time(value):
+        if _is_time(other) and value.dtype.kind != other.dtype.kind:
+            raise ValueError("a time cannot be compared with a duration")
+        return value
+    dtype = other.dtype
+    if isinstance(value, str) and dtype.kind == "M":
+        try:
+            return np.datetime64(value)
+        except ValueError as error:
+            raise ValueError(f"{value!r} is not a time such as '2024-06-01' or '2024-06-01T12:30'") from error
+    if isinstance(value, int) and not isinstance(value, bool) and dtype.kind == "m":
+        return np.int64(value).view(dtype)
+    expected = "a text such as '2024-06-01'" if dtype.kind == "M" else f"a whole number of {np.datetime_data(dtype)[0]}"
+    raise ValueError(f"times of {dtype} are compared with {expected}, not with {value!r:.50}")
 
 
 def _lacks(value: Any, missing: Bools | None) -> bool:

@@ -13,8 +13,8 @@ from bushel._index.table import FileStamp, ShardIndex
 from bushel.containers.arrow.messages import batches_of, read_schema
 from bushel.containers.arrow.table import Table
 from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.features import features_in
 from bushel.containers.key_field import with_keys
-from bushel.containers.parquet.features import features_in
 from bushel.containers.references import with_references
 from bushel.errors import FormatError
 from bushel.filters import FilterError
@@ -71,7 +71,12 @@ class _Arrow:
                 ) from error
             if options.report is not None:
                 options.report(sum(length for _, length in batch.buffers))
-        made.finish()
+        try:
+            made.finish()
+        except (ValueError, RecursionError) as error:
+            if isinstance(error, FormatError):
+                raise
+            raise FormatError(str(error), file=file.path, hint="write the file again") from error
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
         table = ShardIndex(
             made.rows, (stamp,), made.fields, self.name, labels=made.labels, columns=made.columns, blocks=made.blocks()

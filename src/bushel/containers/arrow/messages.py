@@ -8,7 +8,7 @@ Bodies are not read here.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bushel.containers.arrow.flatbuffers import FlatTable, root_of
 from bushel.errors import FormatError
@@ -31,7 +31,7 @@ class Type:
 
     NULL, INT, FLOAT, BINARY, UTF8, BOOL = 1, 2, 3, 4, 5, 6
     LIST, STRUCT, UNION, FIXED_BINARY, FIXED_LIST, MAP = 12, 13, 14, 15, 16, 17
-    DATE, TIME, TIMESTAMP, DURATION = 8, 9, 10, 18
+    DATE, TIME, TIMESTAMP, INTERVAL, DURATION = 8, 9, 10, 11, 18
     LARGE_BINARY, LARGE_UTF8, LARGE_LIST, RUN_END = 19, 20, 21, 22
     BINARY_VIEW, UTF8_VIEW, LIST_VIEW, LARGE_LIST_VIEW = 23, 24, 25, 26
 
@@ -56,6 +56,8 @@ class Column:
     dictionary: int | None = None  # number of its dictionary, or None
     index: tuple[int, bool] = (32, True)  # bits and signedness of the numbers of values of a dictionary
     dense: bool = False  # whether a union has a buffer of offsets
+    unit: str = ""  # NumPy's unit of a date, time, timestamp, duration or interval of months; else empty
+    metadata: Mapping[str, str] = field(default_factory=dict)  # of its own, such as the name of an extension type
 
     @property
     def buffers(self) -> int | None:
@@ -137,6 +139,19 @@ def _schema_of_footer(file: File) -> Schema:
     return _schema(file, start, header, 0, batches)
 
 
+def columns_in(message: bytes) -> tuple[Column, ...]:
+    """Return the columns of a message with a schema, as Parquet's metadata have it.
+
+    Raises:
+        ValueError: It is damaged.
+    """
+    header = root_of(memoryview(message)[8:]).table(2)
+    if header is None:
+        raise ValueError("a message without a schema")
+    left = [_MOST_COLUMNS]
+    return tuple(_column(each, left, 0) for each in header.tables(1))
+
+
 def _schema(file: File, at: int, table: FlatTable, end: int, batches: tuple[tuple[int, int], ...] | None) -> Schema:
     try:
         if table.number(0, "<h"):
@@ -174,7 +189,21 @@ def _column(table: FlatTable, left: list[int], depth: int) -> Column:
         dictionary,
         index,
         kind == Type.UNION and own is not None and own.number(0, "<h") == 1,
+        _unit(kind, own),
+        _texts(table, 6),
     )
+
+
+def _unit(kind: int, own: FlatTable | None) -> str:
+    if own is None:
+        return ""
+    if kind == Type.DATE:
+        return "ms" if own.number(0, "<h", 1) else "D"
+    if kind == Type.INTERVAL:
+        return "" if own.number(0, "<h") else "M"
+    if kind in (Type.TIME, Type.TIMESTAMP, Type.DURATION):
+        return ("s", "ms", "us", "ns")[own.number(0, "<h", int(kind != Type.TIMESTAMP)) & 3]
+    return ""
 
 
 def _width(kind: int, own: FlatTable | None) -> int:
@@ -186,6 +215,8 @@ def _width(kind: int, own: FlatTable | None) -> int:
         return own.number(1, "<i", 32)
     if kind in (Type.TIMESTAMP, Type.DURATION):
         return 64
+    if kind == Type.INTERVAL:
+        return 0 if own.number(0, "<h") else 32
     if kind == Type.FLOAT:
         return own.number(0, "<h")
     return own.number(0, "<i") if kind in (Type.INT, Type.FIXED_BINARY, Type.FIXED_LIST) else 0

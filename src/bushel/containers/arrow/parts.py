@@ -17,7 +17,7 @@ from bushel.storage.block_list import BlockList
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
 _SHORT = 12  # bytes of the longest value that lies in its view
 _FLOATS = ("<f2", "<f4", "<f8")
-_WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.DURATION)
+_WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.INTERVAL, Type.DURATION)
 
 
 @dataclass(frozen=True, slots=True)

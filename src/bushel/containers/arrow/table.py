@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import ranges
+from bushel.containers.arrow.logical import holds_json, tensor_of, time_codec
 from bushel.containers.arrow.messages import Batch, Column, Schema, Type
 from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, lists_of, numbers_of, parts_of
 from bushel.containers.by_pyarrow import as_json
+from bushel.containers.features import Feature
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.parquet.features import Feature
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
@@ -192,8 +193,8 @@ class Table(RowTable):
             if growing.json:
                 self.put_values(name, _decoded(self._file, name))
             elif own["numbers"] is not None and own["absent"] is not None:
-                kind = {"u": "uint", "f": "float"}.get(own["numbers"].dtype.kind, "int")
-                self.put_numbers(Field(name, kind), own["numbers"], own["absent"])
+                kind = {"u": "uint", "f": "float", "b": "bool"}.get(own["numbers"].dtype.kind, "int")
+                self.put_numbers(Field(name, time_codec(growing.column) or kind), own["numbers"], own["absent"])
             else:
                 self._put_bytes(growing, own, feature)
 
@@ -210,20 +211,31 @@ class Table(RowTable):
         dtype = dtype_of(leaf) if column.type in _LISTS else None
         if dtype is not None:
             shape = ",".join(map(str, (column.width if column.type == Type.FIXED_LIST else -1, *sizes)))
-            self.put(Field(column.name, "array"), f"array({dtype.name},{shape})", number, offset, length)
+            codec, stored = "array", f"array({time_codec(leaf) or dtype.name},{shape})"
+            if (tensor := tensor_of(column)) is not None:
+                codec, stored = tensor.codecs(dtype.name)
+            self.put(Field(column.name, codec), stored, number, offset, length)
             return
         starts = absent = None
         if column.type in _LISTS:
             starts, absent = own["starts"], own["absent"]
         text = leaf.type in _TEXTS
-        codec = "utf8" if text else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
+        text_codec = "json" if holds_json(leaf) else "utf8"
+        codec = text_codec if text else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
         self.put(Field(column.name, codec, starts is not None), codec, number, offset, length, starts, absent)
+
+
+def _is_short_time(column: Column) -> bool:
+    """Return whether a column has times of 32 bits, which NumPy's arrays lack."""
+    return bool(column.unit) and column.width < 64
 
 
 def _take_no_rows(growing: _Growing) -> None:
     """Give a column the arrays of its type, so that a file without rows has the types of its schema."""
     column, none = growing.column, np.zeros(0, np.int64)
+    leaf, _ = _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
     if column.type in _LISTS:
+        growing.json = _is_short_time(leaf) or not (_holds_bytes(leaf) or dtype_of(leaf) is not None)
         growing.take(starts=np.zeros(1, np.int64), offset=none, length=none, absent=np.zeros(0, np.bool_))
     elif _holds_bytes(replace(column, dictionary=None)):
         growing.take(offset=none, length=none)
@@ -273,7 +285,7 @@ def _take_list(growing: _Growing, part: Part) -> bool:
         if sizes > 1 << 32:
             raise ValueError(f"a list of fixed size has {sizes} elements")
     dtype = dtype_of(inner.column)
-    if dtype is None or inner.nulls or not _plain(inner.column):
+    if dtype is None or inner.nulls or not _plain(inner.column) or _is_short_time(inner.column):
         return False
     base, size = inner.place(1, growing.made)
     width = dtype.itemsize * sizes

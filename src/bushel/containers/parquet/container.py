@@ -16,14 +16,15 @@ from dataclasses import replace
 from bushel._index.table import FileStamp, ShardIndex
 from bushel._runtime.log import log_warning
 from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.features import Feature
 from bushel.containers.key_field import with_keys
-from bushel.containers.parquet.features import Feature, features_of
+from bushel.containers.parquet.features import features_of
 from bushel.containers.parquet.footer import TAIL, Footer, read_footer
 from bushel.containers.parquet.groups import Groups, narrowed, sections_of
 from bushel.containers.parquet.page_index import index_faults
 from bushel.containers.parquet.schema import Node
 from bushel.containers.parquet.table import Table, check_pyarrow
-from bushel.containers.parquet.types import field_of
+from bushel.containers.parquet.types import field_of, is_decoded
 from bushel.containers.references import with_references
 from bushel.containers.sections import Outline, Section
 from bushel.errors import FormatError
@@ -128,7 +129,8 @@ def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
     """Return the table of some row groups, which `made` gets column by column."""
     file, footer = made.file, made.footer
     _check_density(footer, file)
-    if (nested := next((field.name for field in fields if field.codec == "json"), None)) is not None:
+    pairs = zip(footer.fields, fields, strict=True)
+    if (nested := next((field.name for node, field in pairs if is_decoded(node, field)), None)) is not None:
         check_pyarrow(file, nested)  # before the columns that do not need it are read
     for node, field in zip(footer.fields, fields, strict=True):
         with _naming(node, file, footer):

@@ -1,61 +1,36 @@
-"""The metadata of columns in a Parquet file beyond the schema: Hugging Face's features."""
+"""The metadata of columns in the footer of a Parquet file."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+import base64
+from dataclasses import replace
 
-import msgspec
-
+from bushel.containers.features import Feature, features_in
 from bushel.containers.parquet.footer import Footer
 from bushel.errors import FormatError
 
-_CODECS = {"Image": "image"}
-
-
-@dataclass(frozen=True, slots=True)
-class Feature:
-    """Hugging Face's metadata of a column."""
-
-    codec: str | None = None  # codec of its values, or of the elements of a list; None if it follows from the values
-    names: tuple[str, ...] = ()  # names of its classes, or of its elements, in the order of their numbers
-    sound: bool = False  # whether the values are sounds, whose first bytes show the codec
+_ARROW = "ARROW:schema"
 
 
 def features_of(footer: Footer, path: str) -> dict[str, Feature]:
-    """Return the features of the columns that have some.
+    """Return the features of the columns that have some, in the metadata of Hugging Face and of Arrow.
 
     Raises:
-        FormatError: The metadata is not as Hugging Face writes it.
+        FormatError: The metadata is malformed.
     """
-    return features_in(footer.metadata.get("huggingface"), path)
+    found = features_in(footer.metadata.get("huggingface"), path)
+    if (encoded := footer.metadata.get(_ARROW)) is None:
+        return found
+    from bushel.containers.arrow.logical import tensor_of, time_codec
+    from bushel.containers.arrow.messages import Type, columns_in
 
-
-def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
-    """Return the features in the metadata `huggingface`, which a file may lack (None).
-
-    Raises:
-        FormatError: The metadata is not as Hugging Face writes it.
-    """
-    if text is None:
-        return {}
     try:
-        described = msgspec.json.decode(text)["info"]["features"]
-        return {str(name): feature_of(each) for name, each in described.items()}
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"the metadata 'huggingface' is malformed: {error!r}", file=path) from error
-
-
-def feature_of(described: Any) -> Feature:
-    """Return one feature, as the JSON of Hugging Face has it; an empty one if it has nothing that is used."""
-    if isinstance(described, list):  # an older form of a list
-        return feature_of(described[0]) if described else Feature()
-    if not isinstance(described, Mapping):
-        return Feature()
-    kind = described.get("_type")
-    if kind == "ClassLabel" and isinstance(described.get("names"), list):
-        return Feature(names=tuple(map(str, described["names"])))
-    if kind in ("List", "Sequence", "LargeList"):
-        return feature_of(described.get("feature"))
-    return Feature(_CODECS.get(str(kind)), sound=kind == "Audio")
+        columns = columns_in(base64.b64decode(encoded))
+        for column in columns:
+            time = time_codec(column) if column.type == Type.DURATION else None
+            tensor = tensor_of(column)
+            if time is not None or tensor is not None:
+                found[column.name] = replace(found.get(column.name, Feature()), time=time, tensor=tensor)
+    except ValueError as error:
+        raise FormatError(f"the metadata {_ARROW!r} is malformed: {error}", file=path) from error
+    return found

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from bushel.containers.parquet.features import Feature
+from bushel.containers.features import Feature
 from bushel.containers.parquet.footer import Chunk, Footer, RowGroup
 from bushel.containers.parquet.page_index import PageStarts, cut, has_index, read_starts
 from bushel.containers.parquet.schema import BYTE_ARRAYS, dtype_of, element_of
+from bushel.containers.parquet.types import is_decoded
 from bushel.containers.sections import Section
 from bushel.spec import Field
 from bushel.storage import File
@@ -104,7 +105,7 @@ def _cuttable(
     found: list[PageStarts | None] = list(pages)
     for node, field in zip(footer.fields, fields, strict=True):
         leaf, above = element_of(node)
-        if leaf is None or field.codec == "json":
+        if leaf is None or is_decoded(node, field):
             for each in node.leaves():
                 found[each.leaf] = None
         elif above is not None and (leaf.physical not in BYTE_ARRAYS or dtype_of(leaf) is not None):

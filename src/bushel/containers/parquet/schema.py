@@ -14,8 +14,17 @@ BYTE_ARRAYS = (BYTE_ARRAY, FIXED)
 UNSIGNED = (11, 12, 13, 14)
 """Converted types UINT_8 to UINT_64."""
 _DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}  # of the physical types INT32, INT64, FLOAT and DOUBLE
+_WHOLE = (1, 2)  # the physical types INT32 and INT64
 _LIST_TYPE = 3  # the converted type and the logical one
-_FLOAT16 = 15  # the logical type
+_FLOAT16, _INTEGER = 15, 10  # logical types
+_JSON = {"converted": 19, "logical": 12}
+_DATE, _TIME, _TIMESTAMP = 6, 7, 8
+"""The logical types of dates and times; DATE is the converted type, too."""
+_CONVERTED_TIMES = {6: "datetime64(D)", 7: "timedelta64(ms)", 8: "timedelta64(us)"} | {
+    9: "datetime64(ms)",
+    10: "datetime64(us)",
+}
+_TIME_UNITS = {1: "ms", 2: "us", 3: "ns"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +44,7 @@ class Node:
     leaf: int  # number of the leaf among all leaves; -1 for a group
     definition: int  # definition level of a value that is there
     repeats: int  # number of repeated elements from the root to this one
+    time: str | None = None  # codec of its values if they are dates or times, such as `datetime64(us)`
 
     def leaves(self) -> Iterator[Node]:
         """Yield the leaves below this element, or the element itself if it is one."""
@@ -81,13 +91,34 @@ def _node(
         physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
         if physical > 7 or (physical == 7 and not width):
             raise ValueError(f"element {name!r} of the schema has physical type {physical} of {width} bytes")
-        node = Node(name, path, repetition, physical, width, converted, logical, (), leaf, definition, repeats)
+        time = _time_codec(converted, union) if physical in _WHOLE else None
+        if converted is None and isinstance(union, dict) and union.get(_INTEGER, {}).get(2) is False:
+            converted = UNSIGNED[0]
+        node = Node(name, path, repetition, physical, width, converted, logical, (), leaf, definition, repeats, time)
         return node, at, leaf + 1
     for _ in range(count):
         child, at, leaf = _node(elements, at, path, leaf, definition, repeats)
         children.append(child)
     node = Node(name, path, repetition, None, 0, converted, logical, tuple(children), -1, definition, repeats)
     return node, at, leaf
+
+
+def _time_codec(converted: int | None, union: object) -> str | None:
+    """Return the codec of dates and times, by the converted type and the union of the logical one; None for others."""
+    logical = union if isinstance(union, dict) else {}
+    if _DATE in logical:
+        return "datetime64(D)"
+    for kind, base in ((_TIME, "timedelta64"), (_TIMESTAMP, "datetime64")):
+        described = logical.get(kind)
+        unit = described.get(2) if isinstance(described, dict) else None
+        if isinstance(unit, dict) and unit:
+            return f"{base}({_TIME_UNITS.get(min(unit), 'us')})"
+    return _CONVERTED_TIMES.get(-1 if converted is None else converted)
+
+
+def holds_json(leaf: Node) -> bool:
+    """Return whether the texts of a leaf are JSON."""
+    return _JSON["converted"] == leaf.converted or _JSON["logical"] == leaf.logical
 
 
 def count_in(parsed: Struct, number: int) -> int:

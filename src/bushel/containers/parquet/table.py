@@ -9,13 +9,14 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.containers.by_pyarrow import as_json
+from bushel.containers.features import Feature
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.parquet.byte_arrays import scan_places
-from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Footer
 from bushel.containers.parquet.numbers import scalars_of, scan_lists
 from bushel.containers.parquet.pages import OtherEncoding
 from bushel.containers.parquet.schema import BYTE_ARRAYS, UNSIGNED, Node, dtype_of, element_of
+from bushel.containers.parquet.types import is_decoded
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field
@@ -43,7 +44,7 @@ class Table(RowTable):
         if feature.names:
             self.labels = {**self.labels, node.name: feature.names}
         leaf, group = element_of(node)
-        if leaf is None or own.codec == "json":
+        if leaf is None or is_decoded(node, own):
             self._add_values(node.name)
             return
         try:
@@ -76,9 +77,11 @@ class Table(RowTable):
     def _add_lists(self, own: Field, leaf: Node, group: Node) -> None:
         found = scan_lists(self.file, self.footer, leaf, group, self._arrays, own.name)
         dtype = np.dtype(dtype_of(leaf))
-        name = f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name
+        name = leaf.time or (f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name)
+        tensor = self.features.get(own.name, Feature()).tensor
+        stored = f"array({name},-1)" if tensor is None else tensor.codecs(name)[1]
         number = self.add_blocks(found.blocks)
-        self._scanned.append(lambda arrays: self.put(own, f"array({name},-1)", number, *found.within(arrays)))
+        self._scanned.append(lambda arrays: self.put(own, stored, number, *found.within(arrays)))
 
     def _add_scalars(self, own: Field, leaf: Node) -> None:
         values, null = scalars_of(self.file, self.footer, leaf)

@@ -4,16 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from bushel.containers.features import Feature
 from bushel.containers.first_bytes import codec_by_magic
-from bushel.containers.parquet.features import Feature
 from bushel.containers.parquet.footer import Footer
-from bushel.containers.parquet.schema import BOOLEAN, BYTE_ARRAY, BYTE_ARRAYS, UNSIGNED, Node, dtype_of, element_of
+from bushel.containers.parquet.schema import (
+    BOOLEAN,
+    BYTE_ARRAY,
+    BYTE_ARRAYS,
+    UNSIGNED,
+    Node,
+    dtype_of,
+    element_of,
+    holds_json,
+)
 from bushel.filters.parquet_encodings import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
 from bushel.kernels import decode_deltas
 from bushel.spec import Field
 from bushel.storage import File
 
+_INT32 = 1  # a physical type
 _STRINGS = (0, 4)  # converted types UTF8 and ENUM
 _STRING_TYPE, _ENUM_TYPE = 1, 4
 _DECIMAL = 5
@@ -33,24 +45,36 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
         FilterError, ThriftError, ValueError: The first page is damaged.
     """
     leaf, group = element_of(node)
+    feature = features.get(node.name, Feature())
     if leaf is None or not _has_extents(leaf, group, footer):
         return Field(node.name, "json")
     dtype = dtype_of(leaf)
     if leaf.physical in BYTE_ARRAYS and dtype is None:
         text = leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE)
-        feature = features.get(node.name, Feature())
-        known = "utf8" if text else feature.codec
+        known = "json" if holds_json(leaf) else "utf8" if text else feature.codec
         codec = known or codec_by_magic(_first_value(file, footer, leaf), feature.sound)
         return Field(node.name, codec, group is not None)
     if group is not None:
-        return Field(node.name, "array")
+        return Field(node.name, "array" if feature.tensor is None else feature.tensor.codecs(np.dtype(dtype).name)[0])
+    if leaf.physical == BOOLEAN:
+        return Field(node.name, "bool")
+    if (time := leaf.time or feature.time) is not None:
+        return Field(node.name, time)
     if leaf.converted in UNSIGNED:
         return Field(node.name, "uint")
     return Field(node.name, "float" if "f" in (dtype or "") else "int")
 
 
+def is_decoded(node: Node, field: Field) -> bool:
+    """Return whether pyarrow decodes a column: its values have no extents."""
+    leaf, _ = element_of(node)
+    return leaf is None or (field.codec == "json" and not (holds_json(leaf) and leaf.physical in BYTE_ARRAYS))
+
+
 def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
     if _DECIMAL in (leaf.converted, leaf.logical):  # their bytes alone mean nothing
+        return False
+    if group is not None and leaf.time is not None and leaf.physical == _INT32:  # NumPy has times of 64 bits only
         return False
     if leaf.physical not in BYTE_ARRAYS and dtype_of(leaf) is None and (group is not None or leaf.physical != BOOLEAN):
         return False

@@ -244,6 +244,9 @@ def _stack(values: list[Any], *, must: bool) -> Any:
         sequences = [_stack(value, must=True) if value else value for value in values]
         if all(isinstance(sequence, np.ndarray) for sequence in sequences):
             return _stack(sequences, must=True)
+    elif isinstance(first, np.datetime64 | np.timedelta64):
+        if all(type(value) is type(first) for value in values):
+            return np.array(values)  # in the finest of their units
     elif isinstance(first, bool | int | float | complex | np.generic):
         kinds = bool | int | float | complex | np.number | np.bool_
         if all(isinstance(value, kinds) for value in values) and (array := _exact(values)) is not None:

@@ -1,0 +1,73 @@
+"""Metadata of columns of Parquet and Arrow beyond their types: the features of Hugging Face, tensors, durations."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import msgspec
+
+from bushel.errors import FormatError
+
+_CODECS = {"Image": "image"}
+
+
+class Tensor(NamedTuple):
+    """The shape of arrays that are stored as lists of a fixed size.
+
+    Attributes:
+        stored: The shape in which the numbers are stored.
+        axes: The order of these axes in the value.
+    """
+
+    stored: tuple[int, ...]
+    axes: tuple[int, ...]
+
+    def codecs(self, dtype: str) -> tuple[str, str]:
+        """Return the codec of the value, and the codec of its stored bytes."""
+        shape = ",".join(str(self.stored[axis]) for axis in self.axes)
+        stored = f"array({dtype},{','.join(map(str, self.stored))})"
+        if self.axes == tuple(range(len(self.axes))):
+            return stored, stored
+        return f"array({dtype},{shape})", f"transposed({'-'.join(map(str, self.axes))},{stored})"
+
+
+@dataclass(frozen=True, slots=True)
+class Feature:
+    """The metadata of a column."""
+
+    codec: str | None = None  # codec of its values, or of the elements of a list; None if it follows from the values
+    names: tuple[str, ...] = ()  # names of its classes, or of its elements, in the order of their numbers
+    sound: bool = False  # whether the values are sounds, whose first bytes show the codec
+    time: str | None = None  # codec of durations, which are numbers in Parquet
+    tensor: Tensor | None = None  # the shape of tensors, which are lists in Parquet
+
+
+def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
+    """Return the features in the metadata `huggingface`, which a file may lack (None).
+
+    Raises:
+        FormatError: The metadata is not as Hugging Face writes it.
+    """
+    if text is None:
+        return {}
+    try:
+        described = msgspec.json.decode(text)["info"]["features"]
+        return {str(name): feature_of(each) for name, each in described.items()}
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise FormatError(f"the metadata 'huggingface' is malformed: {error!r}", file=path) from error
+
+
+def feature_of(described: Any) -> Feature:
+    """Return one feature, as the JSON of Hugging Face has it; an empty one if it has nothing that is used."""
+    if isinstance(described, list):  # an older form of a list
+        return feature_of(described[0]) if described else Feature()
+    if not isinstance(described, Mapping):
+        return Feature()
+    kind = described.get("_type")
+    if kind == "ClassLabel" and isinstance(described.get("names"), list):
+        return Feature(names=tuple(map(str, described["names"])))
+    if kind in ("List", "Sequence", "LargeList"):
+        return feature_of(described.get("feature"))
+    return Feature(_CODECS.get(str(kind)), sound=kind == "Audio")

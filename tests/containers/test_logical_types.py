@@ -1,0 +1,188 @@
+"""Logical types of Parquet and Arrow, compared with pyarrow's own values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bushel
+from bushel.errors import FormatError
+
+pa = pytest.importorskip("pyarrow")
+pq = pytest.importorskip("pyarrow.parquet")
+
+ROWS = [0, 1, None, 86_400_000 * 20_000]
+TIMES = {
+    "date32": (pa.date32(), [0, 1, None, 20_000]),
+    "date64": (pa.date64(), ROWS),
+    **{f"timestamp {unit}": (pa.timestamp(unit), ROWS) for unit in ("s", "ms", "us", "ns")},
+    "timestamp with a zone": (pa.timestamp("us", "Europe/Paris"), ROWS),
+    "timestamp of a far year": (pa.timestamp("us"), [1 << 60, -(1 << 60), None, 5]),
+    "time32": (pa.time32("ms"), [0, 1, None, 86_399_999]),
+    "time64": (pa.time64("us"), [0, 1, None, 86_399_999_999]),
+    **{f"duration {unit}": (pa.duration(unit), ROWS) for unit in ("s", "ms", "us", "ns")},
+}
+
+
+def _parquet(path: Path, table: Any) -> Path:
+    pq.write_table(table, path / "x.parquet")
+    return path / "x.parquet"
+
+
+def _arrow(path: Path, table: Any) -> Path:
+    with pa.ipc.new_file(path / "x.arrow", table.schema) as writer:
+        writer.write_table(table)
+    return path / "x.arrow"
+
+
+def _stream(path: Path, table: Any) -> Path:
+    with pa.ipc.new_stream(path / "x.arrow", table.schema) as writer:
+        writer.write_table(table)
+    return path / "x.arrow"
+
+
+Write = Callable[[Path, Any], Path]
+FORMATS = pytest.mark.parametrize("write", [_parquet, _arrow, _stream])
+
+
+@FORMATS
+@pytest.mark.parametrize("name", TIMES)
+def test_times(tmp_path: Path, write: Write, name: str) -> None:
+    kind, rows = TIMES[name]
+    path = write(tmp_path, pa.table({"when": pa.array(rows, kind), "n": list(range(len(rows)))}))
+    dataset = bushel.open(path, index="memory")
+    stored = (pq.read_table(path) if path.suffix == ".parquet" else _table_of(path)).column("when").to_numpy()
+    there = np.array([row is not None for row in rows])
+    values = [sample["when"] for sample in dataset if "when" in sample]
+    assert np.array_equal(np.array(values), stored[there]) or "time" in name.partition(" ")[0]
+    counts = [int(value.astype(np.int64)) for value in values]
+    unit = np.datetime_data(values[0].dtype)[0]
+    if unit == str(getattr(kind, "unit", unit)):
+        assert counts == [row for row in rows if row is not None] or name == "date64"
+    column = dataset.column("when")
+    assert column.dtype == values[0].dtype
+    assert np.array_equal(np.ma.compressed(column), np.array(values))
+    batch = next(iter(bushel.Loader(dataset[there], 3, fields=["when"])))["when"]
+    assert batch.dtype == values[0].dtype
+    assert np.array_equal(batch, np.array(values))
+
+
+def _table_of(path: Path) -> Any:
+    opened = pa.ipc.open_file(path) if path.read_bytes()[:6] == b"ARROW1" else pa.ipc.open_stream(path.read_bytes())
+    return opened.read_all()
+
+
+@FORMATS
+def test_conditions_on_times(tmp_path: Path, write: Write) -> None:
+    table = pa.table(
+        {
+            "when": pa.array([0, 1_717_200_000, None, 1_800_000_000], pa.timestamp("s")),
+            "took": pa.array([5, None, 70, 6], pa.duration("s")),
+            "right": [True, False, None, True],
+        }
+    )
+    dataset = bushel.open(write(tmp_path, table), index="memory")
+    for condition, keys in {
+        "when > '2024-06-01'": ["3"],
+        "when >= '2024-06-01'": ["1", "3"],
+        "when == '2024-06-01T00:00:00'": ["1"],
+        "'1970-01-01' <= when < '2024-06-02'": ["0", "1"],
+        "when in ('1970-01-01', '2027-01-15T08:00')": ["0", "3"],
+        "when is None": ["2"],
+        "took > 5": ["2", "3"],
+        "right == True": ["0", "3"],
+        "right and took == 6": ["3"],
+    }.items():
+        assert list(dataset.where(condition).keys) == keys, condition
+    for condition, reason in {
+        "when > 'soon'": "is not a time",
+        "when > 5": "compared with a text",
+        "took > 'x'": "whole number of s",
+        "when > took": "cannot be compared with a duration",
+    }.items():
+        with pytest.raises(ValueError, match=reason):
+            dataset.where(condition)
+
+
+@FORMATS
+@pytest.mark.parametrize("permutation", [None, [1, 0]])
+def test_tensors(tmp_path: Path, write: Write, permutation: list[int] | None) -> None:
+    storage = pa.array([list(range(6)), list(range(6, 12))], pa.list_(pa.float32(), 6))
+    kind = pa.fixed_shape_tensor(pa.float32(), (2, 3), permutation=permutation)
+    column = pa.ExtensionArray.from_storage(kind, storage)
+    dataset = bushel.open(write(tmp_path, pa.table({"t": column})), index="memory")
+    expected = column.to_numpy_ndarray()
+    shape = ",".join(map(str, expected.shape[1:]))
+    assert dataset.spec == {"t": f"array(float32,{shape})"}
+    assert np.array_equal([sample["t"] for sample in dataset], expected)
+    assert np.array_equal(next(iter(bushel.Loader(dataset, 2)))["t"], expected)
+
+
+@FORMATS
+def test_values_that_are_kept_as_json(tmp_path: Path, write: Write) -> None:
+    far = pa.array([{"t": 1 << 60}, {"t": None}, None], pa.struct([("t", pa.timestamp("us"))]))
+    lists = pa.array([[1 << 45, 0], None, []], pa.list_(pa.timestamp("s", "UTC")))
+    dates = pa.array([[0, 1], [None], None], pa.list_(pa.date32()))
+    decimals = pa.array([100, None, -5], pa.decimal128(10, 2))
+    table = pa.table({"far": far, "lists": lists, "dates": dates, "money": decimals})
+    rows = list(bushel.open(write(tmp_path, table), index="memory"))
+    assert rows[0]["far"] == {"t": "38504-08-17T21:30:06.846976"}
+    assert rows[1]["far"] == {"t": None}
+    assert np.array_equal(rows[0]["lists"], np.array([1 << 45, 0], "M8[s]").astype(rows[0]["lists"].dtype))
+    assert [row.get("dates") for row in rows] == [["1970-01-01", "1970-01-02"], [None], None]
+    assert [row.get("money") for row in rows] == ["100.00", None, "-5.00"]
+
+
+@FORMATS
+def test_truth_values_and_json(tmp_path: Path, write: Write) -> None:
+    texts = pa.ExtensionArray.from_storage(pa.json_(), pa.array(['{"a": 1}', None, "[1]"]))
+    dataset = bushel.open(write(tmp_path, pa.table({"b": [True, None, False], "j": texts})), index="memory")
+    assert dataset.spec == {"b": "bool", "j": "json"}
+    assert [sample.get("b") for sample in dataset] == [True, None, False]
+    assert [sample.get("j") for sample in dataset] == [{"a": 1}, None, [1]]
+    batch = next(iter(bushel.Loader(dataset[[0, 2]], 2, fields=["b"])))["b"]
+    assert batch.dtype == np.bool_
+    assert batch.tolist() == [True, False]
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "recordio", "ffrecord"])
+def test_they_are_written_again(tmp_path: Path, container: str) -> None:
+    table = pa.table(
+        {
+            "b": [True, False],
+            "when": pa.array([1 << 50, 5], pa.timestamp("us")),
+            "took": pa.array([5, 6], pa.duration("ms")),
+            "times": pa.array([[1], [2, 3]], pa.list_(pa.timestamp("ns"))),
+        }
+    )
+    source = bushel.open(_parquet(tmp_path, table), index="memory")
+    bushel.convert(source, tmp_path / "out", container=container)
+    made = bushel.open(tmp_path / "out")
+    assert made.spec == source.spec
+    for one, two in zip(source, made, strict=True):
+        assert all(np.array_equal(one[name], two[name]) and type(one[name]) is type(two[name]) for name in source.spec)
+    if container == "tar":  # other readers see texts
+        assert made.read([0], decode=False)[0]["when"] == str(source[0]["when"]).encode()
+
+
+def test_files_with_other_units_are_one_dataset(tmp_path: Path) -> None:
+    for number, unit in enumerate(("s", "us")):
+        pq.write_table(pa.table({"when": pa.array([5, 6], pa.timestamp(unit))}), tmp_path / f"{number}.parquet")
+    column = bushel.open(tmp_path, index="memory").column("when")
+    assert column.dtype == "M8[us]"
+    assert column.astype(np.int64).tolist() == [5_000_000, 6_000_000, 5, 6]
+
+
+def test_hostile_shapes_of_tensors(tmp_path: Path) -> None:
+    storage = pa.array([list(range(6))], pa.list_(pa.float32(), 6))
+    column = pa.ExtensionArray.from_storage(pa.fixed_shape_tensor(pa.float32(), (2, 3)), storage)
+    path = _arrow(tmp_path, pa.table({"t": column}))
+    data = path.read_bytes()
+    for shape in ("[2,9]", "[-2,]", '{"":1}', "[[2,"):
+        path.write_bytes(data.replace(b'{"shape":[2,3]', b'{"shape":' + shape[:5].encode().ljust(5)))
+        with pytest.raises(FormatError, match=r"x\.arrow"):
+            bushel.open(path, index="memory")
