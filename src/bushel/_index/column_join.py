@@ -94,14 +94,15 @@ def _times(pieces: Sequence[Piece], types: Sequence[int]) -> list[Array]:
     if len({dtype.kind for dtype in dtypes}) > 1:
         raise ValueError("it has times in some files, and durations in others")
     dtype = np.result_type(*dtypes)
-    found = [
-        piece.values.astype(dtype) if own else np.zeros(len(piece.values), dtype)
-        for piece, own in zip(pieces, types, strict=True)
-    ]
-    for piece, own, array in zip(pieces, types, found, strict=True):
-        if own and (array.astype(piece.values.dtype) != piece.values).any():
-            raise ValueError(f"some of its times are outside the range of {dtype}")
-    return found
+    arrays = []
+    for piece, types_of_piece in zip(pieces, types, strict=True):
+        array = np.zeros(len(piece.values), dtype)
+        if types_of_piece:
+            array = piece.values.astype(dtype)
+            if (array.astype(piece.values.dtype) != piece.values).any():
+                raise ValueError(f"some of its times are outside the range of {dtype}")
+        arrays.append(array)
+    return arrays
 
 
 def _numbers(pieces: Sequence[Piece], types: Sequence[int], every: int) -> list[Array]:

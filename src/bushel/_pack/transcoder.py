@@ -104,8 +104,10 @@ class Transcoder(Struct, frozen=True):
             if name not in stored:
                 continue
             value, numbers = stored[name], changes.get(name)
-            if plan.copied and (decode := _decoder_of(plan.codec)) is not None:
-                _decoded(decode, key, name, value)  # a value that the target cannot read is not copied
+            if plan.copied and is_light(plan.codec):
+                _decoded(
+                    get_codec(plan.codec).decode, key, name, value
+                )  # a value that the target cannot read is not copied
             if plan.copied and numbers is None and not plan.source.sequence and not self.changed:
                 values[plan.target.name] = [value] if plan.target.sequence else value
                 continue
@@ -144,11 +146,6 @@ class Transcoder(Struct, frozen=True):
         if plan.known_as is None and self.dataset is not None:
             return self.dataset.decode_sample({KEY: key, name: stored}, position)[name]
         return _decoded(get_codec(plan.known_as or plan.source.codec).decode, key, name, stored)
-
-
-def _decoder_of(codec: str) -> Callable[[Buffer], Any] | None:
-    """Return what decodes values that are copied, to check them; None if that would take much time, as for images."""
-    return get_codec(codec).decode if is_light(codec) else None
 
 
 def _decoded(decode: Callable[[Buffer], Any], key: str, name: str, stored: Any) -> Any:

@@ -24,6 +24,7 @@ _JSON = ("json", "litdata-json", "json-array")
 _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor", "varints")
 _NUMBER_TEXTS = {**dict.fromkeys(WHOLE, "cls"), **dict.fromkeys(REAL, "float-text")}
 """The codecs that read numbers from text."""
+_FLOATS = {"float": "f8", "float-text": "f8", "f32": "f4"}
 _EXACT_BITS = {"f2": 11, "f4": 24, "f8": 53}
 """Bits of the whole numbers that floats hold exactly."""
 
@@ -97,7 +98,9 @@ def converted(numbers: npt.NDArray[Any], target: str) -> npt.NDArray[Any] | None
     if base in REAL:
         return numbers.astype(np.float64)
     if base in WHOLE or time_dtype(target) is not None:
-        return numbers if numbers.dtype.kind in "iu" else numbers.astype(np.int64)
+        if numbers.dtype.kind != "u":
+            return numbers.astype(np.int64, copy=False)
+        return numbers
     return None
 
 
@@ -119,7 +122,9 @@ def _of_text(stored: Stored, declared: Field, reading: str) -> str:
         return f"as({target},float-text)"
     if wanted in _NUMBER_TEXTS:
         text = _NUMBER_TEXTS[wanted]
-        return f"as({target},{text})" if target in ("uint", "u64", "f32") else text
+        if target in ("uint", "u64", "f32"):
+            return f"as({target},{text})"
+        return text
     if wanted == "bool":
         return "as(bool,json)"
     if time_dtype(target) is not None:
@@ -193,8 +198,8 @@ def _of_number(stored: Stored, declared: Field) -> str:
 
 def _first_inexact(numbers: npt.NDArray[Any], target: str) -> int | None:
     """Return the place of the first number that another type changes; None if it keeps all of them."""
-    changed = np.flatnonzero(~_kept(numbers, target))
-    return int(changed[0]) if len(changed) else None
+    changed = np.flatnonzero(~_kept(numbers, target)).tolist()
+    return next(iter(changed), None)
 
 
 def _kept(numbers: npt.NDArray[Any], target: str) -> Bools:
@@ -206,7 +211,7 @@ def _kept(numbers: npt.NDArray[Any], target: str) -> Bools:
     elif base in REAL and not is_real:
         whole = numbers.astype(np.int64)  # of uint64, the bits
         lowest_bit = np.maximum(np.abs((whole & -whole).astype(np.float64)), 1)
-        kept = np.abs(numbers.astype(np.float64)) < np.ldexp(lowest_bit, 24 if base == "f32" else 53)
+        kept = np.abs(numbers.astype(np.float64)) < np.ldexp(lowest_bit, _EXACT_BITS[_FLOATS[base]])
     elif base == "f32":
         with np.errstate(over="ignore"):
             narrow = numbers.astype(np.float32)
@@ -219,9 +224,9 @@ def _kept(numbers: npt.NDArray[Any], target: str) -> Bools:
 
 
 def _refused(stored: Stored, declared: Field, reason: str = "") -> SpecError:
-    why = f": {reason}" if reason else ""
     if not reason and stored.numbers is not None and len(stored.numbers):
-        why = f": its first value is {stored.numbers[0]}"
+        reason = f"its first value is {stored.numbers[0]}"
+    why = f": {reason}".removesuffix(": ")
     return SpecError(
         f"field {declared.name!r} of {stored.file} is stored as {stored.field.type}, and cannot be read as "
         f"{declared.type} without a change{why}. Leave it out of spec=, and convert its values by ds.map or a transform"

@@ -39,7 +39,9 @@ def exact(codec: str, value: Any) -> Any:
     if time_dtype(codec) is not None:
         return exact_time(codec, value)
     if isinstance(value, np.datetime64 | np.timedelta64):
-        value = int(value.astype(np.int64)) if base in WHOLE else str(value)
+        if base in WHOLE:
+            return _whole(codec, int(value.astype(np.int64)))
+        value = str(value)
     if base in WHOLE:
         return _whole(codec, value)
     if base in REAL:
@@ -77,7 +79,9 @@ def _plain(value: Any) -> Any:
     """Return a value with the types of JSON: arrays become lists, and times text of ISO 8601."""
     if not isinstance(value, np.ndarray):
         return value
-    return value.astype(str).tolist() if value.dtype.kind in "mM" else value.tolist()
+    if value.dtype.kind in "mM":
+        value = value.astype(str)
+    return value.tolist()
 
 
 def _array(codec: str, value: Any, dtype: str) -> npt.NDArray[Any]:
@@ -125,8 +129,8 @@ def _encode_transposed(axes: tuple[int, ...], stored: Codec, value: Any) -> Buff
 
 def transposed(name: str, axes: str, stored: Codec) -> Codec:
     """Return codec `transposed(1-0,array(float32,2,3))`: arrays that are stored with another order of their axes."""
-    order = tuple(map(int, axes.split("-"))) if re.fullmatch("[0-9]+(-[0-9]+)*", axes) else ()
-    if sorted(order) != list(range(len(order))) or not order:
+    order = tuple(int(axis) for axis in re.findall("[0-9]+", axes))
+    if sorted(order) != list(range(len(order))) or "-".join(map(str, order)) != axes:
         raise SpecError(f"codec {name!r}: expected the order of axes, as in 'transposed(1-0,array(float32,2,3))'")
     back = tuple(np.argsort(order).tolist())
     return Codec(name, partial(_encode_transposed, back, stored), partial(_transpose, order, stored))

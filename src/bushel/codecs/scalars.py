@@ -151,7 +151,7 @@ def _int(name: str, arguments: str) -> Codec:
 def _encode_bool(value: Any) -> bytes:
     if not isinstance(value, bool | np.bool_):
         raise codec_error("bool", "a truth value", describe(value))
-    return b"\1" if value else b"\0"
+    return bytes([bool(value)])
 
 
 def _encode_bools(array: npt.NDArray[Any]) -> Encoded | None:

@@ -20,6 +20,11 @@ from bushel.errors import SpecError
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+_SCALARS: Mapping[str, type[Any]] = {"M": np.datetime64, "m": np.timedelta64}
+_VALUES: Mapping[str, tuple[type, ...]] = {
+    "M": (np.datetime64, datetime, date, str),
+    "m": (np.timedelta64, timedelta),
+}
 _ISO = re.compile(r"[+-]?[0-9]{4,}-[0-9]{2}")
 _UNITS = ("Y", "M", "W", "D", "h", "m", "s", "ms", "us", "ns")
 
@@ -49,11 +54,11 @@ def exact_time(codec: str, value: Any) -> Any:
         value = value.astimezone(UTC).replace(tzinfo=None)
     if isinstance(value, int | np.integer) and not isinstance(value, bool):
         return np.int64(value).view(dtype)
-    usual = (np.datetime64, datetime, date, str) if dtype.kind == "M" else (np.timedelta64, timedelta)
+    usual = _VALUES[dtype.kind]
     if not isinstance(value, usual) or (isinstance(value, str) and not _ISO.match(value)):
         raise codec_error(codec, expected, describe(value))
     try:
-        exact = np.datetime64(value) if dtype.kind == "M" else np.timedelta64(value)  # type: ignore[arg-type]
+        exact = _SCALARS[dtype.kind](value)
         converted = exact.astype(dtype)
     except (ValueError, OverflowError) as error:
         raise codec_error(codec, expected, f"{describe(value)} ({error})") from error
@@ -63,7 +68,9 @@ def exact_time(codec: str, value: Any) -> Any:
 
 
 def _encode(codec: str, value: Any) -> bytes:
-    scalar = exact_time(codec, value[()] if isinstance(value, np.ndarray) and not value.ndim else value)
+    if isinstance(value, np.ndarray) and not value.ndim:
+        value = value[()]
+    scalar = exact_time(codec, value)
     return bytes(scalar.astype("<i8").tobytes())
 
 

@@ -70,8 +70,10 @@ def _of_scalar(scalar: Any) -> Any:
         return str(np.datetime64(scalar.value, scalar.type.unit))
     if isinstance(scalar, pa.DurationScalar):
         return f"{scalar.value} {scalar.type.unit}"
-    if isinstance(scalar, pa.Date32Scalar | pa.Date64Scalar):
-        return str(np.datetime64(scalar.value, "D" if isinstance(scalar, pa.Date32Scalar) else "ms"))
+    if isinstance(scalar, pa.Date32Scalar):
+        return str(np.datetime64(scalar.value, "D"))
+    if isinstance(scalar, pa.Date64Scalar):
+        return str(np.datetime64(scalar.value, "ms"))
     return scalar.as_py()
 
 

@@ -67,7 +67,6 @@ class RowTable:
             null: bool[rows], those that are missing and 0.
         """
         name, kind, rows = own.name, values.dtype.kind, len(values)
-        is_time = time_dtype(own.codec) is not None
         steps = [slice(first, first + _STEP) for first in range(0, rows, _STEP)]
         if kind == "f":
             dtype, stored = ("<f4", "f32") if values.dtype.itemsize <= 4 else ("<f8", "float")
@@ -76,7 +75,9 @@ class RowTable:
             dtype, stored = "?", "bool"
             made = ("bool", np.bool_)
         else:
-            dtype, stored = ("<u8", "u64") if kind == "u" else ("<i8", own.codec if is_time else "i64")
+            dtype, stored = ("<u8", "u64") if kind == "u" else ("<i8", "i64")
+            if time_dtype(own.codec) is not None:
+                stored = own.codec
             large = kind == "u" and any(int(values[step].max()) >= 1 << 63 for step in steps)
             made = ("uint", np.uint64) if large else ("int", np.int64)
         self._hold(np.zeros(-self._size % 8, np.uint8))

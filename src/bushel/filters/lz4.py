@@ -30,8 +30,9 @@ def _expand_block(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
 def _expand_hadoop(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     view = memoryview(stored).cast("B")
     if (blocks := _hadoop_blocks(view, len(out))) is None:
-        expand_whole = _expand_frame if view[:4] == _FRAME else _expand_block
-        return expand_whole(view, out, side)
+        if view[:4] == _FRAME:
+            return _expand_frame(view, out, side)
+        return _expand_block(view, out, side)
     start = 0
     for block, size in blocks:
         start += int(lz4.decompress_block_into(block, out[start : start + size], output_len=size))

@@ -96,8 +96,11 @@ def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:
     column = index.columns.get(extents.field.name)
     numbers = None
     if column is not None and column.values is not None and column.types is None:
-        numbers = column.values if column.missing is None else column.values[~column.missing]
-    return Stored(extents.field, extents.codec, index.files[0].name if index.files else "", numbers)
+        numbers = column.values
+        if column.missing is not None:
+            numbers = numbers[~column.missing]
+    file = next((stamp.name for stamp in index.files), "")
+    return Stored(extents.field, extents.codec, file, numbers)
 
 
 def _converted(column: Column | None, field: Field) -> Column | None:

@@ -188,7 +188,9 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
     if alone and isinstance(sidecar, Path) and not sidecar.with_name("manifest.json").exists():
         where = shard.path(0)
     declared = shard.asked.spec.get(wanted.field.name)
-    typed = "" if declared is None else f" --spec '{declared.name}={declared.type}'"
+    typed = ""
+    if declared is not None:
+        typed = f" --spec '{declared.name}={declared.type}'"
     raise KeyError(
         f"column {wanted.name!r} is not in the index of {shard.path(0)}; make it with: "
         f"bushel index {where} --columns {wanted.name}{typed}"

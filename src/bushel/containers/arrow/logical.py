@@ -16,8 +16,9 @@ def time_codec(column: Column) -> str | None:
     """Return the codec of a column of times, such as `datetime64(us)`; None for other columns."""
     if not column.unit:
         return None
-    base = "timedelta64" if column.type in _DURATIONS else "datetime64"
-    return f"{base}({column.unit})"
+    if column.type in _DURATIONS:
+        return f"timedelta64({column.unit})"
+    return f"datetime64({column.unit})"
 
 
 def holds_json(column: Column) -> bool:

@@ -36,6 +36,8 @@ class Type:
     BINARY_VIEW, UTF8_VIEW, LIST_VIEW, LARGE_LIST_VIEW = 23, 24, 25, 26
 
 
+_INTERVALS = {0: ("M", 32)}
+"""The unit and the bits of intervals of a kind; those of days and of nanoseconds have several numbers."""
 _TWO_BUFFERS = {*range(2, 4), *range(6, 13), Type.FIXED_BINARY, Type.MAP, Type.DURATION, Type.LARGE_LIST}
 _FEATHER_1 = b"FEA1"
 _REWRITE = "write it again: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), path)"
@@ -198,9 +200,9 @@ def _unit(kind: int, own: FlatTable | None) -> str:
     if own is None:
         return ""
     if kind == Type.DATE:
-        return "ms" if own.number(0, "<h", 1) else "D"
+        return ("D", "ms")[own.number(0, "<h", 1) & 1]
     if kind == Type.INTERVAL:
-        return "" if own.number(0, "<h") else "M"
+        return _INTERVALS.get(own.number(0, "<h"), ("", 0))[0]
     if kind in (Type.TIME, Type.TIMESTAMP, Type.DURATION):
         return ("s", "ms", "us", "ns")[own.number(0, "<h", int(kind != Type.TIMESTAMP)) & 3]
     return ""
@@ -216,7 +218,7 @@ def _width(kind: int, own: FlatTable | None) -> int:
     if kind in (Type.TIMESTAMP, Type.DURATION):
         return 64
     if kind == Type.INTERVAL:
-        return 0 if own.number(0, "<h") else 32
+        return _INTERVALS.get(own.number(0, "<h"), ("", 0))[1]
     if kind == Type.FLOAT:
         return own.number(0, "<h")
     return own.number(0, "<i") if kind in (Type.INT, Type.FIXED_BINARY, Type.FIXED_LIST) else 0

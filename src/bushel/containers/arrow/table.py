@@ -220,8 +220,11 @@ class Table(RowTable):
         if column.type in _LISTS:
             starts, absent = own["starts"], own["absent"]
         text = leaf.type in _TEXTS
-        text_codec = "json" if holds_json(leaf) else "utf8"
-        codec = text_codec if text else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
+        codec = (
+            ("utf8", "json")[holds_json(leaf)]
+            if text
+            else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
+        )
         self.put(Field(column.name, codec, starts is not None), codec, number, offset, length, starts, absent)
 
 

@@ -27,8 +27,9 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
     try:
         columns = columns_in(base64.b64decode(encoded))
         for column in columns:
-            time = time_codec(column) if column.type == Type.DURATION else None
-            tensor = tensor_of(column)
+            time, tensor = None, tensor_of(column)
+            if column.type == Type.DURATION:
+                time = time_codec(column)
             if time is not None or tensor is not None:
                 found[column.name] = replace(found.get(column.name, Feature()), time=time, tensor=tensor)
     except ValueError as error:

@@ -91,7 +91,9 @@ def _node(
         physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
         if physical > 7 or (physical == 7 and not width):
             raise ValueError(f"element {name!r} of the schema has physical type {physical} of {width} bytes")
-        time = _time_codec(converted, union) if physical in _WHOLE else None
+        time = None
+        if physical in _WHOLE:
+            time = _time_codec(converted, union)
         if converted is None and isinstance(union, dict) and union.get(_INTEGER, {}).get(2) is False:
             converted = UNSIGNED[0]
         node = Node(name, path, repetition, physical, width, converted, logical, (), leaf, definition, repeats, time)
@@ -113,7 +115,7 @@ def _time_codec(converted: int | None, union: object) -> str | None:
         unit = described.get(2) if isinstance(described, dict) else None
         if isinstance(unit, dict) and unit:
             return f"{base}({_TIME_UNITS.get(min(unit), 'us')})"
-    return _CONVERTED_TIMES.get(-1 if converted is None else converted)
+    return None if converted is None else _CONVERTED_TIMES.get(converted)
 
 
 def holds_json(leaf: Node) -> bool:
