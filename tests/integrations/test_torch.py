@@ -34,17 +34,23 @@ def test_a_data_loader_gives_the_same_batches(tmp_path: Path) -> None:
         assert all(batch["label"].dtype == torch.int64 for batch in batches)
 
 
-def test_workers_of_a_data_loader_share_an_epoch(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "how",
+    [{}, {"persistent_workers": True}, {"multiprocessing_context": "spawn"}],
+    ids=["forked", "persistent", "spawned"],
+)
+def test_workers_of_a_data_loader_share_every_epoch(tmp_path: Path, how: dict[str, Any]) -> None:
     from bushel.integrations.torch_data import BatchDataset
 
     ds = write(tmp_path / "train", 20)
     dataset = BatchDataset(**options(ds))
-    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2)
-    first = keys(loader)
+    loader = torch.utils.data.DataLoader(dataset, batch_size=None, num_workers=2, **how)
+    epochs = [keys(loader) for _ in range(3)]
+    assert all(sorted(epoch) == sorted(ds.keys) for epoch in epochs)
+    assert epochs[0] != epochs[1] != epochs[2] != epochs[0]
     dataset.set_epoch(1)
-    second = keys(loader)
-    assert sorted(first) == sorted(second) == sorted(ds.keys)
-    assert first != second
+    assert keys(loader) == epochs[1]
+    assert keys(loader) == epochs[2]
 
 
 def test_a_state_resumes_at_the_next_batch(tmp_path: Path) -> None:

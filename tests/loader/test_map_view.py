@@ -1,5 +1,8 @@
 """The map-style view: samples as a loader would make them, whole batches in one read."""
 
+import pickle
+from typing import Any
+
 import numpy as np
 import pytest
 from tests.loader.memory_dataset import MemoryDataset, jitter
@@ -45,3 +48,40 @@ def test_in_a_torch_dataloader(threads: int) -> None:
     loader = data.DataLoader(MapView(dataset), batch_size=4, num_workers=threads, collate_fn=collate, **context)
     assert [batch["number"].tolist() for batch in loader] == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
     assert dataset.reads == ([] if threads else [4, 4, 2])
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        {},
+        {"num_workers": 2},
+        {"num_workers": 2, "persistent_workers": True},
+        {"num_workers": 2, "multiprocessing_context": "spawn"},
+    ],
+    ids=["alone", "forked", "persistent", "spawned"],
+)
+def test_every_epoch_of_a_dataloader_has_the_augmentations_of_its_number(how: dict[str, Any]) -> None:
+    data = pytest.importorskip("torch.utils.data")
+    view = MapView(MemoryDataset(10), transforms={"vector": [jitter]}, seed=3)
+    loader = data.DataLoader(view, batch_size=4, shuffle=True, collate_fn=collate, **how)
+    expected = Loader(MemoryDataset(10), 10, transforms={"vector": [jitter]}, seed=3)
+
+    def vectors(batches: Any) -> dict[str, list[float]]:
+        return {
+            key: own.tolist() for batch in batches for key, own in zip(batch["__key__"], batch["vector"], strict=True)
+        }
+
+    epochs = [vectors(loader) for _ in range(3)]
+    assert epochs == [vectors(expected) for _ in range(3)]
+    view.epoch = 1
+    assert vectors(loader) == vectors(loader) == epochs[1]
+    assert view.epoch == 1
+
+
+def test_a_copy_counts_for_itself() -> None:
+    view = MapView(MemoryDataset(10), transforms={"vector": [jitter]}, seed=3)
+    first = view[0]["vector"].tolist()
+    assert pickle.loads(pickle.dumps(view))[0]["vector"].tolist() == first
+    assert view[0]["vector"].tolist() != first
+    view.epoch = 0
+    assert view[0]["vector"].tolist() == first

@@ -234,3 +234,36 @@ def test_the_repr_can_be_read(folder: Path) -> None:
     loader = StreamLoader(stream_of(folder), 10, buffer=7, threads=2, rank=0, world_size=1)
     assert repr(loader).startswith("<bushel.StreamLoader: batches of 10 from <bushel.StreamDataset")
     assert "shuffle buffer of 7, seed 0, rank 0 of 1, 2 threads; epoch 0, 0 samples consumed" in repr(loader)
+
+
+def test_with_steps_all_ranks_have_equally_many_full_batches_and_resume(folder: Path) -> None:
+    def loader(rank: int) -> StreamLoader:
+        return StreamLoader(stream_of(folder), 7, rank=rank, world_size=4, steps=5, threads=1)
+
+    for rank in range(4):  # two of them have one source of 20 samples
+        own = loader(rank)
+        assert len(own) == 5
+        first, second = numbers(own), numbers(own)
+        assert len(first) == len(second) == 35
+        assert first != second
+        own = loader(rank)
+        batches = iter(own)
+        seen = [next(batches) for _ in range(4)]
+        other = loader(rank)
+        other.load_state_dict(own.state_dict())
+        assert [n for batch in seen for n in batch["n"].tolist()] + numbers(other) == first
+
+
+def test_steps_are_refused_where_they_cannot_be_promised(folder: Path) -> None:
+    with pytest.raises(ValueError, match="steps= promises full ones"):
+        StreamLoader(stream_of(folder), 7, steps=5, on_error="skip")
+    with pytest.raises(UnsupportedError, match="can be read only once, so no epoch"):
+        StreamLoader(bushel.open_stream("-"), 7, steps=5)
+    with pytest.raises(TypeError, match="has no length"):
+        len(StreamLoader(stream_of(folder), 7))
+    assert StreamLoader(stream_of(folder), 7)
+
+
+def test_ranks_of_a_stream_are_told_of_unequal_steps(folder: Path) -> None:
+    with pytest.warns(UserWarning, match="unequal steps, .* give steps="):
+        next(iter(StreamLoader(stream_of(folder), 7, rank=0, world_size=4)))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -20,6 +20,15 @@ if TYPE_CHECKING:
     U64 = npt.NDArray[np.uint64]
 else:  # numpy.typing takes longer to import than most modules of Bushel
     Bools = F32 = F64 = I32 = I64 = U8 = U32 = U64 = np.ndarray
+
+
+def python_numbers(value: Any) -> Any:
+    """Return a number or bool of NumPy, also among keys and values of a dict, as Python's; others as they are."""
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, dict) and any(isinstance(part, np.generic) for pair in value.items() for part in pair):
+        return {python_numbers(name): python_numbers(number) for name, number in value.items()}
+    return value
 
 
 def offsets_of(lengths: Iterable[int] | npt.NDArray[np.generic]) -> I64:

@@ -8,9 +8,11 @@ never change under a version number: a change needs another `ORDER_VERSION`.
 from __future__ import annotations
 
 from bisect import bisect_left
+from typing import Any
 
 import numpy as np
 from msgspec import field
+from msgspec.structs import force_setattr
 
 from bushel import kernels
 from bushel._runtime.arrays import F64, I64, U32, offsets_of
@@ -28,7 +30,12 @@ BUCKETS, TOGETHER, PACKS, WINDOWS = 7, 8, 9, 10
 random windows."""
 
 
-def check_order(samples: int, seed: int) -> None:
+def check_order(order: Any) -> None:
+    """Check samples and seed of an order. Numbers of NumPy become Python's."""
+    for name in ("samples", "seed", "size", "window"):
+        if isinstance(number := getattr(order, name, None), np.integer):
+            force_setattr(order, name, int(number))
+    samples, seed = order.samples, order.seed
     if not 0 <= samples <= LIMIT:
         raise ValueError(f"an order has {samples} samples; expected 0 to 2**48")
     if not 0 <= seed < 1 << 64:
@@ -51,7 +58,7 @@ class _OncePerEpoch(Struct, frozen=True):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
+        check_order(self)
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
@@ -246,7 +253,7 @@ class Mixed(Struct, frozen=True):
     seed: int = 0
 
     def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
+        check_order(self)
         if not self.sizes or len(self.sizes) != len(self.shares) or min(self.sizes) < 1 or min(self.shares) < 1:
             raise ValueError(f"sizes {self.sizes}, shares {self.shares}: expected one of each per set, 1 or more")
 
@@ -306,7 +313,7 @@ class Weighted(Struct, frozen=True, eq=False):
     guides: list[I64] = field(default_factory=list)  # where to look for a number in the sums, when that was needed
 
     def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
+        check_order(self)
 
     @property
     def samples(self) -> int:
@@ -368,7 +375,7 @@ class Balanced(Struct, frozen=True, eq=False):
     seed: int = 0  # 0 to 2**64 - 1
 
     def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
+        check_order(self)
 
     @property
     def version(self) -> str:

@@ -151,7 +151,7 @@ class Scheduled:
     _segments: list[_Segment] = field(default_factory=list, init=False, repr=False)
 
     def __post_init__(self) -> None:
-        check_order(self.samples, self.seed)
+        check_order(self)
         if len(self.sources) > _MOST_SETS:
             raise ValueError(f"a mixture of {len(self.sources)} datasets: expected at most {_MOST_SETS}")
         before, due = np.zeros(len(self.sources), np.int64), (0,) * len(self.sources)

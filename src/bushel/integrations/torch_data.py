@@ -10,13 +10,17 @@ from typing import Any
 
 from bushel._dataset.views.dataset import Dataset
 from bushel.errors import StateError, needed_by
+from bushel.loader.checks import check_count
 from bushel.loader.loader import Loader
 from bushel.loader.ranks import detect_rank
+from bushel.loader.shared_counts import SharedCounts
 
 with needed_by("bushel.integrations.torch_data", "bushel[torch]"):
     import torch.utils.data
 
 __all__ = ["BatchDataset"]
+
+_MOST_WORKERS = 256
 
 
 class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc] # torch is an extra
@@ -24,10 +28,9 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
 
         DataLoader(BatchDataset(ds, 256, shuffle=True), batch_size=None, num_workers=0)
 
-    Every iteration is the next epoch. `bushel.Loader` reads ahead in threads, so a `DataLoader` needs no workers. With
-    `num_workers=n`, each worker loads every n-th part of this rank's samples, batches come from the workers by turns,
-    and `set_epoch` sets the epoch, as with a `DistributedSampler`. `StatefulDataLoader` of torchdata saves and
-    restores it without workers.
+    Every iteration is the next epoch, also with workers. `bushel.Loader` reads ahead in threads, so a `DataLoader`
+    needs none. With `num_workers=n`, each worker loads every n-th part of this rank's samples, and batches come from
+    the workers by turns. `StatefulDataLoader` of torchdata saves and restores it without workers.
 
     Args:
         dataset: The dataset.
@@ -44,34 +47,44 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
 
     def __init__(self, dataset: Dataset, batch_size: int, **options: Any) -> None:
         super().__init__()
-        rank, world_size = detect_rank(options.pop("rank", None), options.pop("world_size", None))
+        self._place = options.pop("rank", None), options.pop("world_size", None)
+        detect_rank(*self._place, may_change=True)
         self._dataset, self._batch_size, self._options = dataset, batch_size, {"to": "torch", **options}
-        self._place = rank, world_size
         self._loader: Loader | None = None
         self._epoch: int | None = None
+        self._resumes = False  # whether the next iteration continues from a state
+        self._next_epochs = SharedCounts("q", _MOST_WORKERS * (_MOST_WORKERS + 1) // 2)
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_loader": None}
+        # a worker that is spawned has no process group
+        return {**self.__dict__, "_loader": None, "_place": detect_rank(*self._place, may_change=True)}
 
     def _own(self) -> Loader:
         """Return the loader of this process, which is made when it is first needed."""
         if self._loader is None:
-            rank, world_size = self._place
+            place: tuple[int | None, int | None] = self._place
             if (worker := torch.utils.data.get_worker_info()) is not None:
-                rank, world_size = rank * worker.num_workers + worker.id, world_size * worker.num_workers
-            self._loader = Loader(self._dataset, self._batch_size, rank=rank, world_size=world_size, **self._options)
+                rank, world_size = detect_rank(*place)
+                place = rank * worker.num_workers + worker.id, world_size * worker.num_workers
+            self._loader = Loader(self._dataset, self._batch_size, rank=place[0], world_size=place[1], **self._options)
         return self._loader
 
     def __iter__(self) -> Iterator[Any]:
-        loader = self._own()
+        loader, worker = self._own(), torch.utils.data.get_worker_info()
+        if worker is not None:
+            # each worker counts its iterations; other numbers of workers divide the epochs in other ways
+            counts, place = self._next_epochs.numbers, worker.num_workers * (worker.num_workers - 1) // 2 + worker.id
+            self._epoch = None if self._resumes else int(counts[place])
+            counts[place] = (loader.epoch if self._epoch is None else self._epoch) + 1
         if self._epoch is not None:
-            loader.load_state_dict({**loader.state_dict(), "epoch": self._epoch, "samples": 0})
-            self._epoch = None
+            loader.epoch, self._epoch = self._epoch, None
+        self._resumes = False
         return iter(loader)
 
     def set_epoch(self, epoch: int) -> None:
-        """Let the next iteration be this epoch. A `DataLoader` that starts new workers for each epoch needs it."""
-        self._epoch = epoch
+        """Let the next iteration be this epoch, also in workers that run already."""
+        self._epoch = check_count("epoch", epoch)
+        self._next_epochs.numbers[:] = self._epoch
 
     def state_dict(self) -> dict[str, Any]:
         """Return the state of the loader."""
@@ -86,4 +99,4 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
         if not isinstance(state, Mapping) or "loader" not in state:
             raise StateError(f"expected the dict that state_dict() returned, not {state!r:.80}")
         self._own().load_state_dict(state["loader"])
-        self._epoch = None
+        self._epoch, self._resumes = None, True

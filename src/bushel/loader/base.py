@@ -10,8 +10,9 @@ from dataclasses import fields
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, Generic
 
+from bushel._runtime.arrays import python_numbers
 from bushel._runtime.threads import cpu_count
-from bushel.errors import TooManyErrors
+from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.loader.checks import check_count, check_shared
 from bushel.loader.in_notebook import shown
 from bushel.loader.options import BatchOptions
@@ -46,13 +47,15 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             samples: Number of samples; None if it is unknown.
             least_threads: Minimum number of worker threads.
         """
-        self._given = {field.name: getattr(self, field.name) for field in fields(self)}
+        self._given = {field.name: python_numbers(getattr(self, field.name)) for field in fields(self)}
+        self._set(self._given.items())
         check_shared(self)
         self._processes = self.processes
         self._threads = max(1, cpu_count() // max(1, self.processes)) if self.threads is None else self.threads
         if self._threads < least_threads:
             raise ValueError(f"threads={self._threads}: expected {least_threads} or more")
-        self._set(zip(("rank", "world_size"), detect_rank(self.rank, self.world_size), strict=True))
+        self._set(zip(("rank", "world_size"), detect_rank(self.rank, self.world_size, may_change=True), strict=True))
+        self._gave_batches = self._warned = False
         self._window = PrefetchWindow.of(self.prefetch, self.prefetch_bytes)
         self._pool = BufferPool(self._window.most_bytes)
         self._output = Output(self.to, self.pin_memory, self.device)
@@ -97,8 +100,45 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         The epoch starts with the first batch that is asked for. However early the loop is left, the next one is that
         of the next epoch; `peek` gives a batch that is not counted.
         """
+        self._follow_rank()
         self._progress, self._started = self._next(), True
+        self._warn_of_unequal_steps(self._progress)
+        self._gave_batches = True
         return (yield from self._iterate(self._progress))
+
+    def _follow_rank(self) -> None:
+        """Look up rank and world size again, unless they were given: a process group may have been started since.
+
+        Raises:
+            UnsupportedError: They are others than those of batches that the trainer was given.
+        """
+        if self._given["rank"] is not None:
+            return
+        place = detect_rank()
+        if place == (self.rank, self.world_size):
+            return
+        if self._gave_batches:
+            raise UnsupportedError(
+                f"this process was rank {self.rank} of {self.world_size} when it was given batches, and is rank "
+                f"{place[0]} of {place[1]} now: make another loader, and give it this one's state_dict()"
+            )
+        self._set(zip(("rank", "world_size"), place, strict=True))
+        self._use_rank()
+
+    def _use_rank(self) -> None:
+        """Check and follow another rank and world size."""
+
+    def _warn_of_unequal_steps(self, progress: Progress) -> None:
+        """Say once, on the first rank, that the ranks have unequal steps."""
+        if self.world_size == 1 or self.rank or self._warned:
+            return
+        if (reason := self._unequal_steps(progress)) is not None:
+            self._warned = True
+            warnings.warn(reason, stacklevel=3)  # of the trainer's loop
+
+    def _unequal_steps(self, progress: Progress) -> str | None:
+        """Return why the ranks may have unequal steps in an epoch, and what to do; None if they are equal."""
+        return None
 
     def _next(self) -> Progress:
         """Return the progress at which the next `for` starts."""
@@ -164,6 +204,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             >>> loader.peek()["image"].shape, loader.state_dict()["samples"]
             ((4, 48, 64, 3), 0)
         """
+        self._follow_rank()
         progress = self._next()
         finished = self._run(progress, ErrorReport(self._report.max_errors), Clock(), ahead=False)
         try:

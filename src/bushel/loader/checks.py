@@ -7,6 +7,8 @@ import os
 from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING, Any, get_args
 
+import numpy as np
+
 from bushel._dataset.views.stream import StreamDataset
 from bushel._runtime.public import check_flags, did_you_mean
 from bushel.errors import SpecError, UnsupportedError
@@ -28,10 +30,9 @@ def check_count(name: str, value: Any, *, least: int = 0, most: int | None = Non
         ValueError: It is out of its range.
     """
     expected = f"a whole number from {least}{'' if most is None else f' to {most}'}{instead}"
-    try:
-        number = int(operator.index(value))  # of True, too
-    except TypeError:
-        raise TypeError(f"{name}={value!r}: expected {expected}") from None
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}={value!r}: expected {expected}")
+    number = operator.index(value)
     if number < least or (most is not None and number > most):
         raise ValueError(f"{name}={value!r}: expected {expected}")
     return number

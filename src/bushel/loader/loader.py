@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 import os
 from collections.abc import Generator, Iterator, Mapping
 from dataclasses import replace
@@ -11,12 +10,14 @@ from typing import Any
 
 from bushel._runtime.public import public
 from bushel.loader.base import Item, LoaderBase
-from bushel.loader.checks import check_dataset, check_rules
+from bushel.loader.checks import check_count, check_dataset, check_rules, check_whole_batches
 from bushel.loader.in_notebook import shown
 from bushel.loader.options import LoaderOptions
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.future import accept_future
+from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of
+from bushel.loader.plan.steps import steps_after, unequal_steps, without_batches
 from bushel.loader.plan.who import batch_of, keys_of, shares_of, steps_with
 from bushel.loader.read.expansion import blocks_of_state, warn_if_costly
 from bushel.loader.read.loadable import Loadable
@@ -156,8 +157,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     world_size: int
 
     def __post_init__(self) -> None:
-        check_dataset(self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset)
         source: Loadable = self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset
+        check_dataset(source)
         if not isinstance(self.decode, bool) or self.decoder is not None or self.share != 1:
             from bushel.loader.device.device_options import check_decode
 
@@ -174,7 +175,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
     def __len__(self) -> int:
         """Number of batches of this rank in a whole epoch, also after a part of one was resumed (see `steps_left`)."""
-        return self._plan.at(self._place().epoch).steps()
+        self._follow_rank()
+        return self._steps(Progress.at(self._place().epoch))
 
     @property
     def steps_left(self) -> int:
@@ -186,8 +188,20 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> len(loader), loader.steps_left
             (3, 1)
         """
-        place = self._place()
-        return self._plan.at(place.epoch).steps(place.samples)
+        self._follow_rank()
+        return self._steps(self._place())
+
+    def _use_rank(self) -> None:
+        leaves_out = "exclude=" if self._pipeline.excluded else None
+        check_whole_batches(self, leaves_out="on_error='skip'" if self.on_error == "skip" else leaves_out)
+        self._plan = replace(self._plan, rank=self.rank, world_size=self.world_size)
+
+    def _unequal_steps(self, progress: Progress) -> str | None:
+        return unequal_steps(self._plan, progress.samples)
+
+    def _steps(self, place: Progress) -> int:
+        left_out = frozenset[int]() if self.on_error == "replace" else self._pipeline.excluded
+        return steps_after(self._plan, place.epoch, place.samples, left_out)
 
     def __repr__(self) -> str:
         plan = self._plan
@@ -208,19 +222,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return loader_html(self, sizes, order.version, samples)
 
     def _without_batches(self) -> str | None:
-        if not len(self.dataset):
-            return None
-        if self.chunk_by is not None:
-            return (
-                f"all documents together have fewer than the chunk_tokens={self.chunk_tokens} tokens of one row for "
-                "each rank. Give a smaller chunk_tokens"
-            )
-        if not self.drop_last:
-            return None
-        return (
-            "drop_last=True leaves out all samples, because they do not fill one batch on every rank. Give a smaller "
-            "batch_size, or leave drop_last out"
-        )
+        return without_batches(self) if len(self.dataset) else None
 
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         steps, before = self._plan.at(progress.epoch), progress.samples
@@ -337,8 +339,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> loader.who(step=2) == list(loader)[2]["__key__"]
             True
         """
-        batch = batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
-        return keys_of(batch, self.dataset.keys)
+        return keys_of(self._batch_of(step, rank, epoch), self.dataset.keys)
 
     def shares(self, step: int, rank: int | None = None, epoch: int | None = None) -> dict[str, int]:
         """Return how many samples of a step come from each dataset of a mixture, without reading data.
@@ -356,8 +357,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> bushel.Loader(mixture, batch_size=8).shares(step=0)
             {'cats': 2, 'dogs': 6}
         """
-        batch = batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
-        return shares_of(batch, self._pipeline.sources)
+        return shares_of(self._batch_of(step, rank, epoch), self._pipeline.sources)
 
     def when(self, key: str, epoch: int | None = None) -> list[tuple[int, int, int]]:
         """Return when a sample comes, without reading data: the epoch, step and rank of each batch that has it.
@@ -378,6 +378,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> "dog/2" in loader.who(step, rank)
             True
         """
+        self._follow_rank()
         own = self.epoch if epoch is None else epoch
         return [(own, *place) for place in steps_with(self._plan, own, self.dataset.position(key))]
 
@@ -399,14 +400,18 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """
         if step is None and rank is None and epoch is None:
             return super().peek()
-        own = self.epoch if epoch is None else epoch
-        planned = batch_of(self._plan, own, step or 0, self.rank if rank is None else rank)
+        planned = self._batch_of(step or 0, rank, epoch)
         iteration = Iteration(self._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output)
         finished = run_one(iteration, planned, self._window, self._pool)
-        found: list[Item] = [shown(each) for _, each, _ in self._parts(Progress.at(own), finished) if each is not None]
+        parts = self._parts(Progress.at(planned.epoch), finished)
+        found: list[Item] = [shown(each) for _, each, _ in parts if each is not None]
         if not found:
             raise IndexError(f"step={step or 0}: all samples of this step are left out")
         return found[0]
+
+    def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
+        self._follow_rank()
+        return batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.
@@ -419,9 +424,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> len(list(loader))
             1
         """
-        steps = operator.index(steps)
-        if steps < 0:
-            raise ValueError(f"skip({steps}): a loader only goes forward")
+        steps = check_count("steps", steps)
+        self._follow_rank()
         place = self._place()
         left, whole = self._plan.at(place.epoch).all_steps(place.samples), self._plan.at(0).all_steps()
         if steps and not whole:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import Sequential
 from bushel.codecs.image import ImageReading
 from bushel.loader.checks import check_count, check_dataset, check_fields
@@ -15,8 +16,11 @@ from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.read.window_fields import random_windows
 from bushel.loader.run.pipeline import Clock, Pipeline, raise_first
+from bushel.loader.shared_counts import SharedCounts
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Sample
+
+_MOST_EPOCHS = (1 << 63) - 2
 
 
 class MapView(MapOptions):
@@ -31,14 +35,15 @@ class MapView(MapOptions):
         transforms: As for `Loader`.
         sample_transform: As for `Loader`.
         fields: As for `Loader`.
-        seed: Seed of random transforms.
+        seed: Seed of random transforms and windows. Their numbers depend on (seed, epoch, sample), as a `Loader`'s do.
         reducing_gap: As for `Loader`.
         exif_rotate: As for `Loader`.
         allow_truncated: As for `Loader`.
 
     Attributes:
-        epoch: Number of the epoch, for random transforms: set it before every epoch. DataLoader workers that live for
-            several epochs (`persistent_workers`) do not see the change.
+        epoch: Number of the epoch, for random transforms. None (at first) counts, for each sample, how often it was
+            read by this process and the DataLoader workers that it started, so that every epoch of a DataLoader has
+            other augmentations. A number holds for all reads from then on, also in workers that run already.
 
     Examples:
         >>> from bushel.loader import MapView
@@ -59,7 +64,19 @@ class MapView(MapOptions):
         fields, windows = random_windows(self.fields, self.dataset, seed)
         order = Sequential(len(self.dataset), seed)
         self._pipeline = Pipeline(source_of(self.dataset), order, fields, transforms=planned, windows=windows)
-        self.epoch = 0
+        self._random = planned.random or windows is not None
+        self._epoch = SharedCounts("q", 1)
+        self._reads = SharedCounts("H", len(self.dataset) if self._random else 0)
+
+    @property
+    def epoch(self) -> int | None:
+        """Number of the epoch, for random transforms; None to count how often each sample is read."""
+        epoch = int(self._epoch.numbers[0])
+        return epoch - 1 if epoch else None
+
+    @epoch.setter
+    def epoch(self, epoch: int | None) -> None:
+        self._epoch.numbers[0] = 0 if epoch is None else check_count("epoch", epoch, most=_MOST_EPOCHS) + 1
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -82,7 +99,25 @@ class MapView(MapOptions):
             first, last = numbers.min(), numbers.max()
             raise IndexError(f"positions {first} to {last} are out of range for a dataset of {size} samples")
         numbers = np.where(numbers < 0, numbers + size, numbers)
-        plan, clock = BatchPlan(self.epoch, numbers, numbers, 0), Clock()
+        epochs = self._epochs_of(numbers)
+        samples: dict[int, Sample] = {}
+        for epoch in np.unique(epochs).tolist():
+            places = np.flatnonzero(epochs == epoch)
+            samples |= zip(places.tolist(), self._samples(epoch, numbers[places]), strict=True)
+        return [samples[place] for place in range(len(numbers))]
+
+    def _epochs_of(self, numbers: I64) -> I64:
+        """Return the epoch of each sample, and count the reads."""
+        epoch = self.epoch
+        if epoch is not None or not self._random:
+            return np.full(len(numbers), epoch or 0, np.int64)
+        reads = self._reads.numbers
+        epochs = reads[numbers].astype(np.int64)
+        np.add.at(reads, numbers, 1)
+        return epochs
+
+    def _samples(self, epoch: int, numbers: I64) -> list[Sample]:
+        plan, clock = BatchPlan(epoch, numbers, numbers, 0), Clock()
         decoded = self._pipeline.decode_and_transform(plan, self._pipeline.fetch(plan, clock), clock)
         raise_first(decoded)
         return [sample for sample in decoded if not isinstance(sample, Failure)]

@@ -136,6 +136,7 @@ class StreamOptions(BatchOptions):
     batch_size: int
     _: KW_ONLY
     buffer: int = 1000
+    steps: int | None = None
 
 
 @dataclass(frozen=True, eq=False, repr=False)

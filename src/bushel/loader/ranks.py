@@ -5,23 +5,31 @@ from __future__ import annotations
 import os
 import sys
 
+from bushel.loader.checks import check_count
 
-def detect_rank(rank: int | None = None, world_size: int | None = None) -> tuple[int, int]:
+
+def detect_rank(rank: int | None = None, world_size: int | None = None, *, may_change: bool = False) -> tuple[int, int]:
     """Return the rank of this process and the number of training processes.
 
     They come from the arguments; else from torch.distributed or a JAX cluster, if the program has initialised one; else
     from the environment variables `RANK` and `WORLD_SIZE`; else they are 0 and 1.
 
+    Args:
+        rank: The rank, if it is given.
+        world_size: The number of processes, if it is given.
+        may_change: Whether they will be looked up again. Then `WORLD_SIZE` alone, which Lightning sets in the processes
+            that it starts, is no error yet.
+
     Raises:
+        TypeError: One is not a whole number.
         ValueError: Only one of the two is given, or `rank` is not between 0 and `world_size` - 1.
     """
     if (rank is None) != (world_size is None):
         raise ValueError(f"rank={rank}, world_size={world_size}: give both or neither")
     if rank is None or world_size is None:
-        rank, world_size = _from_torch() or _from_jax() or _from_environment() or (0, 1)
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank {rank} of world_size={world_size}: expected 0 to {world_size - 1}")
-    return int(rank), int(world_size)
+        rank, world_size = _from_torch() or _from_jax() or _from_environment(may_change=may_change) or (0, 1)
+    size = check_count("world_size", world_size, least=1)
+    return check_count("rank", rank, most=size - 1, instead=f" in world_size={size}"), size
 
 
 def _from_torch() -> tuple[int, int] | None:
@@ -39,14 +47,14 @@ def _from_jax() -> tuple[int, int] | None:
     return jax.process_index(), jax.process_count()
 
 
-def _from_environment() -> tuple[int, int] | None:
-    given = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
-    if given == (None, None):
+def _from_environment(*, may_change: bool) -> tuple[int, int] | None:
+    rank, world_size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None and (world_size is None or may_change):
         return None
     try:
-        return int(given[0] or ""), int(given[1] or "")
+        return int(rank or ""), int(world_size or "")
     except ValueError:
         raise ValueError(
-            f"the environment has RANK={given[0]!r} and WORLD_SIZE={given[1]!r}: set both to numbers, unset both, or "
+            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: set both to numbers, unset both, or "
             f"give Loader(rank=, world_size=)"
         ) from None

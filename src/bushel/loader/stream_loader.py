@@ -6,6 +6,7 @@ import hashlib
 import json
 from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from itertools import count, islice
 from typing import TYPE_CHECKING, Any
 
@@ -55,6 +56,8 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         stream: The source of samples, as `bushel.open_stream` returns it.
         batch_size: Number of samples in a batch of this rank. The last batch of an epoch may be shorter.
         buffer: Number of samples in the shuffle buffer, as stored bytes; 0 to shuffle neither samples nor sources.
+        steps: Number of batches in an epoch, all of them full, on every rank. A rank whose sources end before reads
+            them again. None for the end of the sources, which is another step on every rank.
 
     All other options work as in `Loader`. The differences: `transforms` names its fields, `rng` is keyed by (seed,
     rank, epoch, number of the sample), one more thread than `threads` reads, `processes` must be 0, `on_error` cannot
@@ -91,19 +94,48 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             raise ValueError("on_error='replace' needs random access: with a stream, give 'raise' or 'skip'")
         check_count("batch_size", self.batch_size, least=1)
         check_count("buffer", self.buffer)
+        if self.steps is not None:
+            check_count("steps", self.steps, least=1)
+            check_again(self.stream, "no epoch of a number of steps= can be made of it")
+            if self.on_error == "skip":
+                raise ValueError("on_error='skip' makes batches smaller, but steps= promises full ones: leave one out")
         self._prepare(None, least_threads=1)
         check_rules(self.collate, None)
-        if self.world_size > (count := len(self.stream.sources)):
-            raise ValueError(
-                f"{count} sources cannot be shared among {self.world_size} ranks: store the samples in at least "
-                f"{self.world_size} archives"
-            )
+        self._use_rank()
         self._planned = SampleTransforms.of(
             self.transforms,
             self.stream.spec,
             complete=False,
             reducing_gap=self.reducing_gap,
             sample=self.sample_transform,
+        )
+
+    def __len__(self) -> int:
+        """Number of batches in an epoch, if `steps=` gives it.
+
+        Raises:
+            TypeError: Only the end of the sources tells it.
+        """
+        if self.steps is None:
+            raise TypeError("a StreamLoader without steps= has no length: only the end of its sources tells it")
+        return self.steps
+
+    def __bool__(self) -> bool:
+        return True
+
+    def _use_rank(self) -> None:
+        if self.world_size > (count := len(self.stream.sources)):
+            raise ValueError(
+                f"{count} sources cannot be shared among {self.world_size} ranks: store the samples in at least "
+                f"{self.world_size} archives"
+            )
+
+    def _unequal_steps(self, progress: Progress) -> str | None:
+        if self.steps is not None:
+            return None
+        return (
+            f"the {self.world_size} ranks of a stream have unequal steps, and may wait for each other for ever: give "
+            "steps=, the batches of an epoch on every rank, or run `bushel convert` and use a Loader with drop_last="
         )
 
     def __repr__(self) -> str:
@@ -115,7 +147,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
 
     def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
         if not ahead:
-            check_again(self.stream)
+            check_again(self.stream, "no batch of it can be read without counting it")
         stored = self._stored(progress.epoch)
         pipeline = _StreamPipeline(
             source_of(_StreamReader(self.stream, stored, progress.samples)),
@@ -125,7 +157,10 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             batch_transform=None if self.batch_transform is None else Call.of(self.batch_transform),
             on_error=self.on_error,
         )
-        plans, factory = _plans(progress.epoch, progress.samples, self.batch_size), pipeline.factory(self._pool)
+        plans = _plans(progress.epoch, progress.samples, self.batch_size)
+        if self.steps is not None:
+            plans = islice(plans, max(0, self.steps - progress.samples // self.batch_size))
+        factory = pipeline.factory(self._pool)
         iteration = Iteration(pipeline, report, clock, self._output)
         if ahead:
             finished = run_threads(iteration, plans, factory, threads=self._threads, window=self._window, fetchers=1)
@@ -143,10 +178,15 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         sources = np.arange(len(self.stream.sources), dtype=np.int64)
         if self.buffer:
             sources = Exact(len(sources), self.seed).take(epoch, sources)
-        mine = self.stream.part(sources[self.rank :: self.world_size].tolist()).stored()
-        rng = generator(self._rank_key, epoch, LIMIT)  # no sample has this number
-        draw = shuffle_buffer(mine, self.buffer, lambda size: int(rng.integers(size))) if self.buffer else mine
-        return (sample for sample in draw)
+        part = self.stream.part(sources[self.rank :: self.world_size].tolist())
+        for round_of_sources in count() if self.steps else range(1):
+            mine, samples = part.stored(), 0
+            rng = generator(self._rank_key, epoch, LIMIT + round_of_sources)  # no sample has such a number
+            for sample in shuffle_buffer(mine, self.buffer, partial(_draw, rng)) if self.buffer else mine:
+                yield sample
+                samples += 1
+            if not samples:
+                return
 
     @property
     def _rank_key(self) -> int:
@@ -193,6 +233,10 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         loaded.check_samples(LIMIT)
         self._set({"seed": loaded.seed}.items())
         self._go_to(Progress.at(loaded.epoch, loaded.samples))
+
+
+def _draw(rng: np.random.Generator, size: int) -> int:
+    return int(rng.integers(size))
 
 
 def _plans(epoch: int, start: int, size: int) -> Iterator[BatchPlan]:

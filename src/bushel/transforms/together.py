@@ -109,7 +109,12 @@ class Boxes:
         Raises:
             ValueError: The boxes are not numbers (boxes, 4), or a field of `rows` has not one entry for each.
         """
-        boxes: npt.NDArray[Any] = _numbers(sample[self.field], self.field, 4)
+        boxes = np.asarray(sample[self.field])
+        if not boxes.size:
+            boxes = np.zeros((0, 4), np.float32)
+        if boxes.ndim != 2 or boxes.shape[1] != 4 or boxes.dtype.kind not in "iuf":
+            raise _not_numbers(boxes, self.field, "(rows, 4)")
+        boxes = boxes.astype(np.float32)
         for name in self.rows:
             if len(sample[name]) != len(boxes):
                 raise ValueError(f"the field {name!r} has {len(sample[name])} rows for {len(boxes)} boxes")
@@ -145,9 +150,12 @@ class Points:
     one pixel farther to the left, or up.
 
     Attributes:
-        field: The field: numbers (points, 2 or more), x and y first; further numbers, such as visibility, stay. It
-            becomes a float32 array.
+        field: The field: numbers (points, 2 or more), or (objects, points, 2 or more), x and y first; further numbers,
+            such as visibility, stay. It becomes a float32 array. `Boxes("boxes", rows=("keypoints",))` in the same
+            tuple drops the points of boxes that are dropped.
         relative: Whether x and y are fractions of the image's width and height. If not, they are pixels.
+        columns: What follows the number of points in the shape of an empty list, such as 3, or (17, 3) for 17 points
+            per object. An empty array keeps its own.
 
     Examples:
         >>> from bushel.transforms import CenterCrop, Points
@@ -159,17 +167,25 @@ class Points:
 
     field: str
     relative: bool = False
+    columns: int | tuple[int, ...] = 2
 
     def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
         """Return the fields of a sample after a geometry; see `Mask.follow`.
 
         Raises:
-            ValueError: The points are not numbers (points, 2 or more).
+            ValueError: The points are not numbers (points, 2 or more) or (objects, points, 2 or more).
         """
-        points = _numbers(sample[self.field], self.field, None).copy()
-        points[:, :2] = _moved(points[:, :2], geometry, size if self.relative else None)
+        points = np.array(sample[self.field])
+        if points.ndim < 2 and not points.size:
+            points = np.zeros((0, *np.atleast_1d(self.columns)), np.float32)
+        if points.ndim not in (2, 3) or points.shape[-1] < 2 or points.dtype.kind not in "iuf":
+            raise _not_numbers(points, self.field, "(points, 2 or more) or (objects, points, 2 or more)")
+        points = points.astype(np.float32)
+        places = points[..., :2].reshape(-1, 2)
+        moved = _moved(places, geometry, size if self.relative else None)
         if self.relative:
-            points[:, :2] /= np.array(geometry.size, np.float32)
+            moved /= np.array(geometry.size, np.float32)
+        points[..., :2] = moved.reshape(*points.shape[:-1], 2)
         return {self.field: points}
 
 
@@ -202,16 +218,8 @@ def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F3
     return moved.astype(np.float32)
 
 
-def _numbers(value: Any, field: str, columns: int | None) -> F32:
-    """Return numbers (rows, columns) as float32."""
-    found = np.asarray(value)
-    if found.size == 0:
-        return np.zeros((0, columns or 2), np.float32)
-    wanted = found.ndim == 2 and (found.shape[1] == columns if columns else found.shape[1] >= 2)
-    if not wanted or found.dtype.kind not in "iuf":
-        expected = f"(rows, {columns or '2 or more'})"
-        raise ValueError(f"the field {field!r} is {found.dtype} of shape {found.shape}: expected numbers {expected}")
-    return found.astype(np.float32)
+def _not_numbers(array: npt.NDArray[Any], field: str, expected: str) -> ValueError:
+    return ValueError(f"the field {field!r} is {array.dtype} of shape {array.shape}: expected numbers {expected}")
 
 
 def _kept(rows: Any, kept: npt.NDArray[np.bool_]) -> Any:
@@ -221,8 +229,10 @@ def _kept(rows: Any, kept: npt.NDArray[np.bool_]) -> Any:
 
 
 def names_of(key: Sequence[str | Follower]) -> tuple[str, ...]:
-    """Return the fields that a tuple of `transforms=` names."""
+    """Return the fields that a tuple of `transforms=` names. Points that are rows of boxes are named once."""
+    points = {one.field for one in key if isinstance(one, Points)}
     names: list[str] = []
     for one in key:
-        names += [one] if isinstance(one, str) else [one.field, *(one.rows if isinstance(one, Boxes) else ())]
+        rows = one.rows if isinstance(one, Boxes) else ()
+        names += [one if isinstance(one, str) else one.field, *(name for name in rows if name not in points)]
     return tuple(names)

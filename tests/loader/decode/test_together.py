@@ -14,6 +14,8 @@ from tests.loader.memory_dataset import MemoryDataset
 import bushel
 from bushel.errors import SpecError
 from bushel.loader import Loader, MapView
+from bushel.loader.decode.moving import draw_together
+from bushel.loader.decode.sample_transforms import SampleTransforms
 from bushel.transforms import (
     Boxes,
     CenterCrop,
@@ -392,3 +394,42 @@ def test_the_random_numbers_of_a_batch_depend_on_its_first_position(ds: bushel.D
     resumed = Loader(ds, 4, shuffle=True, seed=7, fields=fields, batch_transform=shifted)
     resumed.skip(3)
     assert [int(batch["shift"]) for batch in resumed] == expected[3:]
+
+
+def test_key_points_leave_with_their_boxes_in_either_order() -> None:
+    boxes = np.array([[0, 0, 4, 4], [20, 20, 30, 30], [40, 30, 60, 44]], np.float32)
+    points = np.arange(3 * 2 * 3, dtype=np.float32).reshape(3, 2, 3)
+    points[1, :, :2] += 16
+    sample = {"__key__": "a", "image": np.zeros((48, 64, 3), np.uint8), "boxes": boxes, "points": points}
+    for key in (
+        ("image", Points("points"), Boxes("boxes", rows=("points",))),
+        ("image", Boxes("boxes", rows=("points",)), Points("points")),
+    ):
+        [step] = SampleTransforms.of({key: [CenterCrop(32)]}, {}, complete=False).fields
+        drawn = draw_together(step, step.plan, sample, None)  # type: ignore[arg-type]
+        assert drawn is not None
+        assert len(drawn.fields["boxes"]) == len(drawn.fields["points"]) == 2
+        assert np.array_equal(drawn.fields["points"][..., :2], points[1:, :, :2] - (16, 8))
+        assert np.array_equal(drawn.fields["points"][..., 2], points[1:, :, 2])
+
+
+@pytest.mark.parametrize(
+    ("value", "columns", "shape"),
+    [
+        (np.zeros((0, 3)), 2, (0, 3)),
+        (np.zeros((0, 17, 3)), 2, (0, 17, 3)),
+        ([], 2, (0, 2)),
+        ([], 3, (0, 3)),
+        ([], (17, 3), (0, 17, 3)),
+    ],
+)
+def test_empty_points_keep_their_columns(value: Any, columns: Any, shape: tuple[int, ...]) -> None:
+    geometry = plan_decode([CenterCrop(32)]).geometry(64, 48)
+    moved = Points("points", columns=columns).follow({"points": value}, geometry, (64, 48))["points"]
+    assert moved.shape == shape
+    assert moved.dtype == np.float32
+
+
+def test_a_mask_that_travels_as_an_image_is_said() -> None:
+    with pytest.warns(UserWarning, match=r"write Mask\('mask'\)"):
+        SampleTransforms.of({("image", "mask"): [CenterCrop(32)]}, {"image": "jpg", "mask": "png"})

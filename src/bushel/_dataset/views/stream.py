@@ -321,15 +321,19 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
             yield path
 
 
-def check_again(stream: StreamDataset) -> None:
+def check_again(stream: StreamDataset, so: str) -> None:
     """Check that all sources can be read more than once.
+
+    Args:
+        stream: The stream.
+        so: What cannot be done otherwise.
 
     Raises:
         UnsupportedError: One is standard input or an open file.
     """
     for source in stream._sources:
         if isinstance(source, _Handle) or source == _STDIN:
-            raise UnsupportedError(f"{source} can be read only once, so no batch of it can be read without counting it")
+            raise UnsupportedError(f"{source} can be read only once, so {so}")
 
 
 def _removed_of(source: _Source) -> frozenset[int]:

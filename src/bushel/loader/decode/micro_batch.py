@@ -27,9 +27,8 @@ from bushel.loader.read.batch_arrays import BatchArrays, is_large
 from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.applied import apply_calls, checked
 from bushel.loader.values.bad_samples import Failure, named, note_once
-from bushel.loader.values.collate import Sample
+from bushel.loader.values.collate import Sample, as_array
 from bushel.loader.values.generator import SampleDraws
-from bushel.loader.values.tensors import as_array
 from bushel.spec import KEY
 from bushel.transforms import EachFrame
 from bushel.transforms.fused import (

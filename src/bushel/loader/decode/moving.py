@@ -78,7 +78,7 @@ def draw_together(
             last = drawn[-1][-1].size
     moved: dict[str, Any] = {}
     for one in [one for one in step.followers if one.field in sample]:
-        own, before = sample, size
+        own, before = sample | moved, size  # boxes drop rows of points that moved before, and the other way round
         if is_image(value := sample[one.field]):
             pixels, before = _decoded_mask(bytes_of(value), reading, geometry.box[3], size)
             own = {**sample, one.field: pixels}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Container, Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
@@ -21,6 +22,7 @@ from bushel.transforms.values import Call, Normalize, ToCHW, Transform
 from bushel.transforms.warp import Warping
 
 _AS_STORED = ImageReading()
+_MASKS = ("mask", "segm", "label", "annot")
 
 
 class FieldTransforms(Struct, frozen=True):
@@ -168,6 +170,7 @@ class SampleTransforms(Struct, frozen=True):
                 raise ValueError("fields can only move together if they are decoded: leave out decode=False")
             if complete:
                 _check_known(names_of(key), spec)
+            _warn_of_masks(key)
             fields.append(FieldTransforms.together(key, functions, images.get(str(key[0]), reading)))
         last = None if sample is None else Call.of(sample)
         random = any(one.random for one in fields) or (last is not None and last.random)
@@ -181,6 +184,17 @@ class SampleTransforms(Struct, frozen=True):
         moving = {name for one in fields if one.images for name in one.fields[1:]}  # decoded when they are moved
         read = [replace(one, reading=images.get(name)) for name, one in planned.items() if name not in moving]
         return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap, last)
+
+
+def _warn_of_masks(key: Together) -> None:
+    """Say that a further image field, whose name is that of a mask, is interpolated as images are."""
+    for name in [one for one in key[1:] if isinstance(one, str)]:
+        if any(word in name.lower() for word in _MASKS):
+            warnings.warn(
+                f"transforms= names {name!r} as an image, so its values are interpolated and it has three channels: "
+                f"write Mask({name!r}) if they are classes",
+                stacklevel=6,
+            )
 
 
 def _check_known(names: Iterable[str], spec: Mapping[str, str]) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import operator
 from collections.abc import Mapping, Sequence
 from typing import Any, Literal, TypeAlias
 
@@ -10,6 +9,7 @@ import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
+from bushel._runtime.arrays import python_numbers
 from bushel._runtime.order import Mixed
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
@@ -124,10 +124,9 @@ def mix(
         >>> loader.peek()["__source__"]
         ['cats', 'cats', 'dogs', 'cats']
     """
+    seed, until = python_numbers(seed), python_numbers(until)
     if not isinstance(datasets, Mapping):
         raise TypeError(f"mix takes a mapping of names to datasets, not {type(datasets).__name__}: give them names")
-    seed = operator.index(seed)
-    until = int(until) if isinstance(until, np.integer) else until
     if any(isinstance(one, Dataset | Mapped) for one in datasets):
         if weights is not None or schedule is not None or transforms is not None:
             raise TypeError(
@@ -161,8 +160,7 @@ def _points(
     if not given or given[0][0] != 0:
         raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
     found: list[Point] = []
-    for at, own in given:
-        at = int(at) if isinstance(at, np.integer) else at
+    for at, own in ((python_numbers(at), own) for at, own in given):
         if isinstance(at, bool) or not isinstance(at, int) or (found and at <= found[-1][0]) or at >= 1 << 48:
             raise ValueError(f"schedule=: expected ascending numbers of samples below 2**48, not {at!r}")
         if not isinstance(own, Mapping):

@@ -9,9 +9,17 @@ import numpy as np
 
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
-from bushel.loader.values.collate import Batch, FieldCollate, Padded, Sample, common_type, is_masked
+from bushel.loader.values.collate import (
+    NO_TENSORS,
+    Batch,
+    FieldCollate,
+    Padded,
+    Sample,
+    as_array,
+    common_type,
+    is_masked,
+)
 from bushel.loader.values.rows import Rows, RowShape
-from bushel.loader.values.tensors import NO_TENSORS, as_array
 from bushel.spec import KEY
 
 NAMES = ("positions", "documents", "cu_seqlens")
