@@ -33,7 +33,7 @@ EXCEPTIONS = {
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
         _dataset/open/missing_path.py:_parts_of_file _dataset/open/completeness.py:marker_path
-        _dataset/open/completeness.py:incomplete_at _dataset/open/completeness.py:is_staged
+        _dataset/open/completeness.py:is_staged
         _dataset/open/completeness.py:interrupted_write
         _dataset/open/folders.py:_overwrite_folder _pack/reshape.py:split _pack/run_folder.py:part_path
         _pack/side_files.py:_beside _pack/side_files.py:PackState.__init__ sources/fetching.py:caller_path

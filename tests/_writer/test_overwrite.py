@@ -217,7 +217,7 @@ def test_a_recordio_that_is_half_replaced_says_so(tmp_path: Path, monkeypatch: p
         patch.setattr("bushel.storage.publish._swap", die)
         with pytest.raises(KeyboardInterrupt):
             write(path, "recordio", make_samples("recordio", 4, seed=2), mode="overwrite")
-    with pytest.warns(bushel.IncompleteWarning, match="continue the run that wrote it with mode='resume'"):
+    with pytest.warns(bushel.IncompleteWarning, match="or the writer with mode='overwrite'"):
         bushel.open(path)
     bushel.Writer(path, SPECS["recordio"], mode="resume").close()
     assert (len(bushel.open(path)), bushel.verify(path).verdict) == (4, "ok")

@@ -25,6 +25,14 @@ def test_some_stops(tmp_path: Path, name: str, container: str) -> None:
         stops.check(number)
 
 
+@pytest.mark.parametrize("container", CONTAINERS)
+def test_every_stop_of_an_erase_in_a_folder(tmp_path: Path, container: str) -> None:
+    options = {"container": container, "sharded": False, "single": False}
+    stops = Stops(JOBS["erase"], options, tmp_path)
+    for number in range(1, stops.count + 1):
+        stops.check(number)
+
+
 @pytest.mark.nightly
 @pytest.mark.parametrize(("name", "options"), FORMS)
 def test_every_stop(tmp_path: Path, name: str, options: dict[str, Any]) -> None:

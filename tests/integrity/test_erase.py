@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
+import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +21,7 @@ from tests.integrity.removed import COUNT, GONE, KEPT, keys
 
 import bushel
 from bushel._dataset.views.inside import reader_of
+from bushel.storage import publish
 
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
 SECRET = "secret of sample"
@@ -261,6 +265,56 @@ def test_a_killed_process_is_finished(container: str, at: int, tmp_path: Path) -
     assert f"{SECRET} 00".encode() not in everything(path)
     assert bushel.verify(path, decode=True).problems == ()
     assert not [each for each in path.rglob("*") if each.name in ("overwrite", "staging")]
+
+
+def _append(path: Path) -> None:
+    with bushel.Writer(path, mode="append") as writer:
+        writer.append({"label": 8, "image": np.zeros((8, 8, 3), np.uint8)}, key="8")
+
+
+_WRITERS: dict[str, Callable[[Path], object]] = {
+    "append": _append,
+    "erase": bushel.erase,
+    "index": bushel.index,
+    "remove": lambda path: bushel.remove(path, keys=["5"], reason="spam"),
+}
+
+
+@pytest.mark.parametrize("moves", [0, 1, 2])
+@pytest.mark.parametrize("container", ["tar", "gulp", "recordio"])
+@pytest.mark.parametrize("name", _WRITERS)
+def test_who_writes_next_completes_it(
+    name: str, container: str, moves: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Until then, readers say that it was interrupted, or have the samples: never others."""
+    path = tmp_path / "train"
+    with bushel.Writer(path, {"label": "int", "image": "jpg"}, container=container) as writer:
+        for number in range(8):
+            writer.append({"label": number, "image": np.zeros((8, 8, 3), np.uint8)}, key=str(number))
+    bushel.remove(path, keys=["1", "3"], reason="opt-out")
+    swap, count = publish._swap, itertools.count()
+
+    def swap_some(*given: Path) -> None:
+        if next(count) == moves:
+            raise KeyboardInterrupt
+        swap(*given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(publish, "_swap", swap_some)
+        with pytest.raises(KeyboardInterrupt):
+            bushel.erase(path)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", bushel.IncompleteWarning)
+        if container == "gulp" and moves < 2:
+            with pytest.raises(bushel.FormatError, match="run the interrupted command again"):
+                bushel.open(path)
+        else:
+            assert [sample["label"] for sample in bushel.open(path)] == [0, 2, 4, 5, 6, 7]
+    _WRITERS[name](path)
+    assert not (path / ".bushel/overwrite").exists()
+    expected = {"append": [0, 2, 4, 5, 6, 7, 8], "remove": [0, 2, 4, 6, 7]}.get(name, [0, 2, 4, 5, 6, 7])
+    assert [sample["label"] for sample in bushel.open(path)] == expected
+    assert bushel.verify(path).verdict == "ok"
 
 
 def test_only_a_call_and_only_one_writer(tmp_path: Path) -> None:

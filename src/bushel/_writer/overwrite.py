@@ -10,7 +10,7 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
-from bushel._dataset.open.folders import is_part, overwrite_folder
+from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files
 from bushel._dataset.open.locking import lock_of, lock_target
 from bushel._dataset.open.removal_lists import keep_lists, own_list
 from bushel._index.sidecar import FOLDER
@@ -42,8 +42,11 @@ def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
     while True:
         lock = lock_target(path, single=single, follow=options.mode == "overwrite", sync=options.sync)
         try:
-            folder = overwrite_folder(path) if isinstance(path, Path) else None
-            if folder is None or not recover(folder.parents[2], folder, undo=undo):
+            if not isinstance(path, Path):
+                return lock
+            recover_files(path)
+            folder = overwrite_folder(path)
+            if not recover(folder.parents[2], folder, undo=undo):
                 return lock
         except BaseException:
             lock.release()

@@ -78,7 +78,9 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
 
 
 def _is_half_placed(path: AnyPath) -> bool:
-    """Return whether a dataset is one plain folder whose files were getting their names when its writer was killed."""
+    """Return whether files of one folder were getting their names when their writer was killed."""
+    if isinstance(path, Path) and is_half_replaced(path):
+        return True
     return any(bool(unplaced_files(folder)) for folder in unfinished_shards(path) if folder.name == "dataset")
 
 
@@ -97,11 +99,10 @@ def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard
 
 
 def _is_half_replaced(shard: Shard) -> bool:
-    return (
-        isinstance(shard.root, Path)
-        and bool(shard.name)
-        and is_half_replaced(below(shard.root, shard.name, any_text=True))
-    )
+    if not isinstance(shard.root, Path) or not shard.name:
+        return False
+    file = below(shard.root, shard.name, any_text=True)
+    return is_half_replaced(file.parent, file.name)
 
 
 def _readable_shards(paths: Sequence[AnyPath], container: str | None, found: Findings) -> list[Place]:

@@ -96,8 +96,8 @@ class ShardRewrite:
             else:
                 sidecar = f"{shard.sidecars}/{shard.sidecar.name}"
                 files = [target.name, *(name for name in written.shard.files if name != target.name)]
-                old_keys = [name for name in files if name.endswith(".idx")]  # not to be read with a new `.rec`
-                publication.commit([*files, sidecar, *self._stage_manifests(publication, written)], clear=old_keys)
+                # the old `.idx` or `.gmeta` must not be read with the new data
+                publication.commit([*files, sidecar, *self._stage_manifests(publication, written)], clear=files[1:])
         if self._opened.shard.index is not None:  # whose folder has the table
             save_index(written.index, self._opened.shard.sidecar)
             remove(replace(self._opened.shard, index=None).sidecar)

@@ -195,18 +195,38 @@ def recover(root: Path, folder: Path, *, undo: Callable[[], object] = lambda: No
     if not folder.is_dir():
         return False
     refuse_link(folder)
-    try:
-        content = msgspec.convert(json.loads(read_whole(folder / COMMIT_LIST)), _Moves)
-    except FileNotFoundError:
+    content = _load_moves(folder)
+    if content is None:
         undo()
-    except (ValueError, RecursionError) as error:
-        hint = f"delete the folder {folder}"
-        file = str(folder / COMMIT_LIST)
-        raise FormatError(f"not a list of moves: {error}", file=file, hint=hint) from error
     else:
         _repeat(root, folder, content, sync=True)
     _remove_staged(root, folder, sync=True)
     return True
+
+
+def is_half_made(root: Path, folder: Path) -> bool:
+    """Return whether some of the moves that a killed process has staged are made, or begun, and others are not.
+
+    Raises:
+        FormatError: The list of moves is damaged or forged.
+    """
+    content = _load_moves(folder) if folder.is_dir() else None
+    if content is None:
+        return False
+    made = [move.is_made(root) for move in content.moves]
+    return not all(made) and (any(made) or bool(content.clear))
+
+
+def _load_moves(folder: Path) -> _Moves | None:
+    """Return the list of moves in a staging folder, None without one."""
+    try:
+        return msgspec.convert(json.loads(read_whole(folder / COMMIT_LIST)), _Moves)
+    except FileNotFoundError:
+        return None
+    except (ValueError, RecursionError) as error:
+        hint = f"delete the folder {folder}"
+        file = str(folder / COMMIT_LIST)
+        raise FormatError(f"not a list of moves: {error}", file=file, hint=hint) from error
 
 
 def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:

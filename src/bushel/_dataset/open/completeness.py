@@ -17,6 +17,10 @@ from bushel.storage import AnyPath, below
 HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
 """Advice about an incomplete dataset."""
 
+_REPLACE_AGAIN = (
+    "run the interrupted command again: `bushel remove {path} --erase`, or the writer with mode='overwrite'"
+)
+
 _FINISH = "run the same call again, which writes the missing parts, or, if none is missing, `bushel finish {path}`"
 
 _MANY = 1000  # if there are at least this many files, only the manifest of their folder is read
@@ -112,8 +116,18 @@ def incomplete_at(path: AnyPath, *, folder: bool, load: LoadManifest = find_mani
     state = load(marker_path(root, name))
     if state is not None and not state.complete:
         return Incomplete(str(path), state.expected)
-    unfinished = isinstance(root, Path) and (is_staged(root, name) or (bool(name) and is_half_replaced(root / name)))
-    return Incomplete(str(path)) if unfinished else None
+    advice = unfinished_at(path, folder=folder)
+    return None if advice is None else Incomplete(str(path), advice=advice)
+
+
+def unfinished_at(path: AnyPath, *, folder: bool) -> str | None:
+    """Return how to complete what a killed writer has left unfinished at a path, None without that."""
+    if not isinstance(path, Path):
+        return None
+    root, name = (path, "") if folder else (path.parent, path.name)
+    if is_half_replaced(root, name):
+        return _REPLACE_AGAIN.format(path=path)
+    return HOW_TO_COMPLETE if is_staged(root, name) else None
 
 
 def is_staged(folder: Path, name: str) -> bool:
@@ -129,6 +143,8 @@ def interrupted_write(path: AnyPath) -> str | None:
     folder, name = (path, "") if path.is_dir() else (path.parent, path.name)
     run = run_folder(path, single=bool(name))
     in_parts = run.exists() and not (run / "result.json").exists()
+    if is_half_replaced(folder, name):
+        return f"replacing its files was interrupted: {_REPLACE_AGAIN.format(path=path)}"
     if is_staged(folder, name) or in_parts or (folder / FOLDER / f"{name or 'dataset'}.pack.json").exists():
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None

@@ -15,10 +15,10 @@ from bushel._dataset.open.completeness import (
     LoadManifest,
     are_parts,
     find_incomplete,
-    is_staged,
     lists_all,
     manifest_of,
     marker_path,
+    unfinished_at,
 )
 from bushel._dataset.open.folders import datasets_in, few, is_part, nested_datasets, of_several_kinds, shard_of_entry
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
@@ -186,7 +186,7 @@ def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifes
             and list(map(_NAME, manifest.shards)) == list(map(_NAME, shards))
             and first.sidecars == FOLDER
             and isinstance(path, Path)
-            and not os.path.isdir(path / FOLDER / "staging")
+            and not (os.path.isdir(path / FOLDER / "staging") or os.path.isdir(path / FOLDER / "overwrite"))
         ):
             return replace(found, manifest=manifest)  # the usual case
         if manifest is None and local:
@@ -244,8 +244,8 @@ def _as_listed(
         manifest = None
     if incomplete is None and state is not None and not state.complete:
         incomplete = Incomplete(str(path), state.expected)
-    elif incomplete is None and isinstance(path, Path) and is_staged(path, ""):
-        incomplete = Incomplete(str(path))
+    elif incomplete is None and (advice := unfinished_at(path, folder=True)) is not None:
+        incomplete = Incomplete(str(path), advice=advice)
     return Found(found.container, shards, incomplete, unlisted, manifest, found.listed)
 
 

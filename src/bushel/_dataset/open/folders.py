@@ -19,7 +19,7 @@ from bushel.containers import nested_candidates
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
-from bushel.storage.names import COMMIT_LIST
+from bushel.storage.publish import is_half_made, recover
 
 _SHOWN = 3
 _LOOKED_INTO = 8  # entries of a folder: if it has sub-folders that form a dataset, few of them are files
@@ -60,15 +60,33 @@ def _overwrite_folder(target: str) -> str:
     return os.path.join(folder, FOLDER, "overwrite", name)
 
 
-def is_half_replaced(file: Path) -> bool:
-    """Return whether the replacement of a file has begun, and files that belong to it have not followed yet.
+def is_half_replaced(folder: Path, name: str = "") -> bool:
+    """Return whether files that belong together were getting their names when their writer was killed.
 
-    That is the `.idx` of a recordio.
+    Args:
+        folder: The folder in which the files lie.
+        name: Name of the file that was replaced; empty for any in the folder.
     """
-    staged = _overwrite_folder(os.fspath(file))
-    if not os.path.exists(os.path.join(staged, COMMIT_LIST)):
-        return False
-    return any(each.startswith(f"{file.stem}.") and each != file.name for each in os.listdir(staged))
+    return any(is_half_made(folder, staged) for staged in _replacements(folder, name))
+
+
+def recover_files(folder: Path, name: str = "") -> None:
+    """Complete or undo interrupted replacements of files in a folder. The caller has its lock.
+
+    A folder that is replaced has a lock of its own.
+    """
+    root = Path(os.path.realpath(folder))
+    for staged in _replacements(root, name):
+        if not (staged / staged.name).is_dir() and not (root / staged.name).is_dir():
+            recover(root, staged)
+
+
+def _replacements(folder: Path, name: str) -> list[Path]:
+    """Return the staging folders of files and folders in a folder that are replaced."""
+    above = os.path.join(folder, FOLDER, "overwrite")
+    if name:
+        return [Path(above, name)]
+    return [Path(above, each) for each in sorted(os.listdir(above))] if os.path.isdir(above) else []
 
 
 @contextmanager

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from bushel._dataset.open.folders import is_part, run_folder
+from bushel._dataset.open.folders import is_part, recover_files, run_folder
 from bushel._index.sidecar import FOLDER
 from bushel.storage import AnyPath, below, is_object
 from bushel.storage.lock import Lock
@@ -51,6 +51,8 @@ def lock_target(path: AnyPath, *, single: bool, follow: bool = False, sync: bool
 def locked_sources(paths: Sequence[AnyPath]) -> Iterator[None]:
     """Lock datasets whose files another tool may have written, for as long as their index is written.
 
+    Interrupted replacements of their files are completed or undone first.
+
     `paths` are files, and folders that contain the files of a dataset.
 
     Raises:
@@ -70,10 +72,14 @@ def locked_sources(paths: Sequence[AnyPath]) -> Iterator[None]:
         for root, names in sorted(files.items()):
             if len(names) == 1 and root not in folders:
                 stack.enter_context(lock_target(names[0], single=True))
+                if isinstance(names[0], Path):
+                    recover_files(names[0].parent, names[0].name)
             else:
                 folders[root] = names[0].parent
         for _, folder in sorted(folders.items()):
             stack.enter_context(lock_target(folder, single=False))
+            if isinstance(folder, Path):
+                recover_files(folder)
         yield
 
 
