@@ -41,6 +41,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "view.md": "Look at a dataset",
         "integrity.md": "Find and repair damage",
         "removal.md": "Remove samples",
+        "growth.md": "Data that grow",
         "publishing.md": "Publish a dataset",
         "cards.md": "Describe a dataset for others",
         "cloud.md": "Use object stores and the Hub",

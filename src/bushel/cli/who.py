@@ -133,13 +133,14 @@ class _OfState:
 
     @classmethod
     def of(cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int) -> _OfState:
+        from bushel._dataset.views.before_append import before_append
         from bushel._dataset.views.before_removal import before_removal
         from bushel.loader.plan.order_of_state import plan_of_state
         from bushel.loader.state import LoaderState
 
         loaded = LoaderState.from_dict(saved)
         if loaded.fingerprint != dataset.fingerprint:
-            earlier = before_removal(dataset, loaded.fingerprint)
+            earlier = before_removal(dataset, loaded.fingerprint) or before_append(dataset, loaded.fingerprint)
             dataset = dataset if earlier is None else earlier.dataset
         return cls(dataset, plan_of_state(loaded, dataset, batch_size, world_size, **options), loaded.epoch)
 

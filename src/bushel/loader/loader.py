@@ -14,13 +14,13 @@ from bushel.loader.checks import check_count, check_dataset, check_rules, check_
 from bushel.loader.in_notebook import shown
 from bushel.loader.options import LoaderOptions
 from bushel.loader.order.mixture import Mixture
-from bushel.loader.plan.future import accept_future
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of
 from bushel.loader.plan.steps import steps_after, unequal_steps, without_batches
 from bushel.loader.plan.who import batch_of, keys_of, shares_of, steps_with
-from bushel.loader.read.expansion import blocks_of_state, warn_if_costly
+from bushel.loader.read.expansion import warn_if_costly
 from bushel.loader.read.loadable import Loadable
+from bushel.loader.resume import place_after, restored, resume
 from bushel.loader.run.make_pipeline import pipeline_of
 from bushel.loader.run.pipeline import Clock, Finished
 from bushel.loader.run.processes import run_processes
@@ -164,6 +164,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
             check_decode(self)
         self._prepare(len(source), least_threads=1 if self.processes else 0)
+        self._before: Loader[Any] | None = None
         self._is_single = self.batch_size is None and self.bucket_by is None
         self._plan = plan_of(self, source)
         if self._is_single and any((self.collate, self.batch_transform, self.drop_last, self.pad)):
@@ -172,6 +173,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         self._pipeline = pipeline_of(self, source, self._plan.order)
         warn_if_costly(self._plan.order, source, self.fields)
         self._set({"dataset": source, "seed": self._plan.order.seed}.items())
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return restored, (type(self), self._given, self.state_dict())
 
     def __len__(self) -> int:
         """Number of batches of this rank in a whole epoch, also after a part of one was resumed (see `steps_left`)."""
@@ -194,14 +198,17 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def _use_rank(self) -> None:
         leaves_out = "exclude=" if self._pipeline.excluded else None
         check_whole_batches(self, leaves_out="on_error='skip'" if self.on_error == "skip" else leaves_out)
-        self._plan = replace(self._plan, rank=self.rank, world_size=self.world_size)
+        for loader in (self, self._before):
+            if loader is not None:
+                loader._plan = replace(loader._plan, rank=self.rank, world_size=self.world_size)
 
     def _unequal_steps(self, progress: Progress) -> str | None:
-        return unequal_steps(self._plan, progress.samples)
+        return unequal_steps(self._of(progress.epoch)._plan, progress.samples)
 
     def _steps(self, place: Progress) -> int:
-        left_out = frozenset[int]() if self.on_error == "replace" else self._pipeline.excluded
-        return steps_after(self._plan, place.epoch, place.samples, left_out)
+        own = self._of(place.epoch)
+        left_out = frozenset[int]() if self.on_error == "replace" else own._pipeline.excluded
+        return steps_after(own._plan, place.epoch, place.samples, left_out)
 
     def __repr__(self) -> str:
         plan = self._plan
@@ -225,19 +232,20 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return without_batches(self) if len(self.dataset) else None
 
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        steps, before = self._plan.at(progress.epoch), progress.samples
+        steps, before = self._of(progress.epoch)._plan.at(progress.epoch), progress.samples
         for number, sample in enumerate(step.batch, 1):
             yield steps.consumed(before, number), sample, sample is not None
 
     def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
-        iteration, at = Iteration(self._pipeline, report, clock, self._output), (progress.epoch, progress.samples)
+        own = self._of(progress.epoch)
+        iteration, at = Iteration(own._pipeline, report, clock, self._output), (progress.epoch, progress.samples)
         if self._processes and ahead:
             return run_processes(
-                iteration, self._plan, *at, processes=self._processes, threads=self._threads, window=self._window
+                iteration, own._plan, *at, processes=self._processes, threads=self._threads, window=self._window
             )
         return run_batches(
             iteration,
-            self._plan.batches(*at),
+            own._plan.batches(*at),
             threads=self._threads if ahead else 0,
             window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
             pool=self._pool,
@@ -267,24 +275,31 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> state["epoch"], state["samples"]
             (0, 4)
         """
-        place, order = self._place(), self._plan.order
-        return LoaderState(order.version, self._fingerprint, order.seed, place.epoch, place.samples).to_dict()
+        place = self._place()
+        own = self._of(place.epoch)
+        order = own._plan.order
+        return LoaderState(order.version, own._fingerprint, order.seed, place.epoch, place.samples).to_dict()
 
-    def load_state_dict(self, state: Mapping[str, object], *, allow_removed: bool = False) -> None:
+    def load_state_dict(
+        self, state: Mapping[str, object], *, allow_appended: bool = False, allow_removed: bool = False
+    ) -> None:
         """Continue from a state: the next `for` yields the rest of its epoch.
 
         The number of ranks, processes and threads and the batch size may differ from the loader that saved the state.
-        The seed is taken from the state, and with `shuffle="blocks"` size and window.
+        The seed is taken from the state, and with `shuffle="blocks"` size and window. A state that is refused changes
+        nothing.
 
         Args:
             state: The state.
+            allow_appended: Whether to go on if shards were appended to the dataset since (docs/growth.md). The epoch
+                of the state ends with the samples that it began with; the next one has all of them.
             allow_removed: Whether to go on in the order of the state if samples were removed from the dataset since
                 (docs/removal.md). They are left out like the samples of `exclude=`; with `on_error="replace"` others
                 take their places.
 
         Raises:
             StateError: The state belongs to another dataset or another order, or is not a state; or samples were
-                removed since.
+                appended or removed since.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
@@ -295,28 +310,12 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> sum(len(batch["__key__"]) for batch in resumed)
             8
         """
-        loaded = LoaderState.from_dict(state)
-        if loaded.fingerprint != self._fingerprint:
-            from bushel.loader.plan.removed_since import with_removed_samples
+        resume(self, state, allow_appended=allow_appended, allow_removed=allow_removed)
 
-            given = with_removed_samples(self._given, self.dataset, loaded.fingerprint, allowed=allow_removed)
-            if given is not None:  # become the loader of the dataset before samples were removed, without these
-                self._set(given.items())
-                self.__dict__.pop("_fingerprint", None)
-                self.__post_init__()
-        own = self._plan.order
-        if self.shuffle == "blocks":
-            own = blocks_of_state(loaded.version, own)
-        if loaded.fingerprint == self._fingerprint:
-            loaded = accept_future(loaded, own)
-        loaded.check(version=own.version, fingerprint=self._fingerprint)
-        order: Any = own.reseeded(loaded.seed) if hasattr(own, "reseeded") else replace(own, seed=loaded.seed)
-        plan = replace(self._plan, order=order)
-        loaded.check_samples(plan.at(loaded.epoch).order.samples)
-        windows = self._pipeline.windows and replace(self._pipeline.windows, seed=loaded.seed)
-        self._plan, self._pipeline = plan, replace(self._pipeline, order=order, windows=windows)
-        self._set({"seed": loaded.seed}.items())
-        self._go_to(Progress.at(loaded.epoch, loaded.samples))
+    def _of(self, epoch: int) -> Loader[Any]:
+        """Return the loader of the samples of an epoch: of fewer ones if it began before some were appended."""
+        before = self._before
+        return before if before is not None and before.epoch == epoch else self
 
     def who(self, step: int, rank: int | None = None, epoch: int | None = None) -> list[str] | list[list[str]]:
         """Return the keys of the samples of a step, without reading data.
@@ -339,7 +338,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             >>> loader.who(step=2) == list(loader)[2]["__key__"]
             True
         """
-        return keys_of(self._batch_of(step, rank, epoch), self.dataset.keys)
+        batch = self._batch_of(step, rank, epoch)
+        return keys_of(batch, self._of(batch.epoch).dataset.keys)
 
     def shares(self, step: int, rank: int | None = None, epoch: int | None = None) -> dict[str, int]:
         """Return how many samples of a step come from each dataset of a mixture, without reading data.
@@ -379,8 +379,13 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             True
         """
         self._follow_rank()
-        own = self.epoch if epoch is None else epoch
-        return [(own, *place) for place in steps_with(self._plan, own, self.dataset.position(key))]
+        epoch = self.epoch if epoch is None else epoch
+        own, position = self._of(epoch), self.dataset.position(key)
+        if own is not self:
+            if key not in own.dataset.keys:
+                return []
+            position = own.dataset.position(key)
+        return [(epoch, *place) for place in steps_with(own._plan, epoch, position)]
 
     def peek(self, step: int | None = None, rank: int | None = None, epoch: int | None = None) -> Item:
         """Return a batch without counting it: the batch of a step, or the first one of the next `for`.
@@ -401,17 +406,19 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         if step is None and rank is None and epoch is None:
             return super().peek()
         planned = self._batch_of(step or 0, rank, epoch)
-        iteration = Iteration(self._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output)
+        own = self._of(planned.epoch)
+        iteration = Iteration(own._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output)
         finished = run_one(iteration, planned, self._window, self._pool)
         parts = self._parts(Progress.at(planned.epoch), finished)
-        found: list[Item] = [shown(each) for _, each, _ in parts if each is not None]
+        found: list[Item] = [shown(batch) for _, batch, _ in parts if batch is not None]
         if not found:
             raise IndexError(f"step={step or 0}: all samples of this step are left out")
         return found[0]
 
     def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
         self._follow_rank()
-        return batch_of(self._plan, self.epoch if epoch is None else epoch, step, self.rank if rank is None else rank)
+        epoch = self.epoch if epoch is None else epoch
+        return batch_of(self._of(epoch)._plan, epoch, step, self.rank if rank is None else rank)
 
     def skip(self, steps: int) -> None:
         """Skip `steps` batches of every rank without reading them, into the following epochs if needed.
@@ -426,17 +433,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """
         steps = check_count("steps", steps)
         self._follow_rank()
-        place = self._place()
-        left, whole = self._plan.at(place.epoch).all_steps(place.samples), self._plan.at(0).all_steps()
-        if steps and not whole:
-            raise ValueError(f"skip({steps}): the epochs of this loader have no batches")
-        if steps >= left:
-            steps, place = steps - left, Progress.at(place.epoch + 1)
-            while whole and steps >= (whole := self._plan.at(place.epoch).all_steps()):
-                epochs = steps // whole if self._plan.is_even else 1
-                steps, place = steps - epochs * whole, Progress.at(place.epoch + epochs)
-        consumed = self._plan.at(place.epoch).consumed(place.samples, steps)
-        self._go_to(Progress.at(place.epoch, consumed))
+        self._go_to(place_after(self, steps))
 
     @cached_property
     def _fingerprint(self) -> str:
@@ -445,5 +442,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def _place(self) -> Progress:
         """Return the progress; the end of an epoch counts as the start of the next one."""
         progress = self._progress
-        is_over = self._started and progress.samples and self._plan.at(progress.epoch).is_over(progress.samples)
+        plan = self._of(progress.epoch)._plan
+        is_over = self._started and progress.samples and plan.at(progress.epoch).is_over(progress.samples)
         return Progress.at(progress.epoch + 1) if is_over else progress

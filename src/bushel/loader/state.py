@@ -84,7 +84,8 @@ class LoaderState(Struct, frozen=True):
         if self.fingerprint != fingerprint:
             raise StateError(
                 f"the state belongs to another dataset (fingerprint {self.fingerprint} instead of {fingerprint}). "
-                f"Open the same dataset, or start without the state"
+                f"Open the same dataset, or start without the state (one file is another dataset after an append: "
+                f"write a folder if it will grow)"
             )
         if self.version != version:
             raise StateError(

@@ -57,7 +57,7 @@ def fingerprints_of_prefixes(
     """Yield the fingerprints that a dataset had when it had fewer shards, the largest one first.
 
     Args:
-        reader: The reader of a dataset without joins, windows or sections.
+        reader: The reader of a dataset without joins and windows.
         fields: The names and types of its fields.
         remaining: The positions without removed samples.
 
@@ -66,6 +66,8 @@ def fingerprints_of_prefixes(
     """
     facts = msgspec.json.encode([fields, _revisions(reader.shards)])
     chain = list(_chain(_digests(reader.shards)))
+    if len(chain) != len(reader.starts):  # shards that are opened by sections
+        return
     for shards in range(len(chain) - 2, 0, -1):
         samples = int(reader.starts[shards])
         shown = _bytes_of(first_of(remaining, samples))

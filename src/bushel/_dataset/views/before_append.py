@@ -1,0 +1,54 @@
+"""The dataset as it was before shards were appended, for states of loaders that are older."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+from bushel._dataset.read.identity import fingerprints_of_prefixes, first_of
+from bushel._dataset.read.selection import Positions, Remaining
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.mapped import Mapped
+
+
+@dataclass(frozen=True, slots=True)
+class BeforeAppend:
+    """A dataset as it was before shards were appended."""
+
+    dataset: Any  # a view of the samples that were there, without those that were removed since
+    appended: int  # the number of samples that were appended, removed ones included
+
+
+def before_append(dataset: Any, fingerprint: str) -> BeforeAppend | None:
+    """Return a dataset as it was when it had this fingerprint; None if none of its first shards had it.
+
+    A view of samples, of windows or of joined datasets has no earlier form.
+    """
+    if isinstance(dataset, Mapped):
+        earlier = before_append(dataset.dataset, fingerprint)
+        if earlier is None:
+            return None
+        return replace(earlier, dataset=replace(dataset, dataset=earlier.dataset))
+    if not isinstance(dataset, Dataset) or not _is_whole(dataset):
+        return None
+    reader, positions = dataset._reader, dataset._selection.positions
+    for remaining in _at_each_call(positions):
+        for samples, known in fingerprints_of_prefixes(reader, dataset.spec, remaining):
+            if known == fingerprint:
+                earlier_view = dataset._view(first_of(positions, samples))
+                return BeforeAppend(earlier_view, int(reader.starts[-1]) - samples)
+    return None
+
+
+def _is_whole(dataset: Dataset) -> bool:
+    reader, positions = dataset._reader, dataset._selection.positions
+    if reader.sides or reader.windows is not None:
+        return False
+    return positions is reader.remaining or positions == range(int(reader.starts[-1]))
+
+
+def _at_each_call(positions: Positions) -> list[Positions]:
+    """Return the positions that remain now, and those that remained before each call that removed some."""
+    if not isinstance(positions, Remaining):
+        return [positions]
+    return [positions, *(positions.before_call(number) for number in range(len(positions.by)))]
