@@ -68,6 +68,10 @@ def test_removal() -> None:
     assert run_session(sessions[1]) == 2
 
 
+def test_growth() -> None:
+    assert run_whole("docs/growth.md") == 5
+
+
 def test_cards() -> None:
     assert run_whole("docs/cards.md") == 1
 
