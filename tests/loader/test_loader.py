@@ -377,7 +377,7 @@ def test_skip_in_mid_iteration_applies_to_the_next_for() -> None:
         loader.skip(1)
         break
     assert numbers(loader) == [[10, 11, 12, 13, 14], [15, 16, 17, 18, 19]]
-    with pytest.raises(ValueError, match="forward"):
+    with pytest.raises(ValueError, match="expected a whole number from 0"):
         loader.skip(-1)
 
 
@@ -459,7 +459,7 @@ def test_every_python_shows_all_options(loader: type) -> None:
         if loader is not MapView:
             assert set(BatchOptions.__dataclass_fields__) < set(shown)
     assert "__signature__" not in vars(loader)
-    with pytest.raises(TypeError, match=rf"{loader.__name__}\(\) got an unexpected .*'seeds': did you mean 'seed'\?"):
+    with pytest.raises(TypeError, match=rf"{loader.__name__}\(\) got an unexpected .*'seeds': did you mean 'seed'"):
         loader(MemoryDataset(1), seeds=3)
 
 
