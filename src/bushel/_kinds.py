@@ -78,7 +78,7 @@ def kind_of(data: bytes | bytearray | memoryview, *, sound: bool = False) -> str
     known = next((kind for magic, kind in _BY_BYTE.get(head[:1], ()) if head.startswith(magic)), None)
     if known is not None and not (sound and known in IMAGES):
         return known
-    # two bytes: numbers may begin so, too
+    # numbers may begin with these two bytes, too
     return "mp3" if sound and len(head) >= 2 and head[0] == 0xFF and head[1] >= 0xE0 else None
 
 

@@ -91,7 +91,7 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
 
 
 def converted(numbers: npt.NDArray[Any], target: str) -> npt.NDArray[Any] | None:
-    """Return the numbers of a column as those of another type; None if the type has no column of numbers."""
+    """Return the numbers of a column in another type; None if the type has no column of numbers."""
     base = _base(target)
     if base == "bool":
         return numbers.astype(np.bool_)

@@ -96,7 +96,7 @@ class LineField:
 
     @property
     def occurs(self) -> bool:
-        """Whether any line has the name, be it with null; columns of CSV are in every line."""
+        """Whether any line has the name, with a value or null; columns of CSV are in every line."""
         return self._cells or self._bits > 1 << Kind.NONE
 
     @property

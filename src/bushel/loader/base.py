@@ -110,7 +110,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         """Look up rank and world size again, unless they were given: a process group may have been started since.
 
         Raises:
-            UnsupportedError: They are others than those of batches that the trainer was given.
+            UnsupportedError: They have changed since the trainer was given batches.
         """
         if self._given["rank"] is not None:
             return

@@ -18,7 +18,7 @@ def detect_rank(rank: int | None = None, world_size: int | None = None, *, may_c
         rank: The rank, if it is given.
         world_size: The number of processes, if it is given.
         may_change: Whether they will be looked up again. Then `WORLD_SIZE` alone, which Lightning sets in the processes
-            that it starts, is no error yet.
+            that it starts, is not an error yet.
 
     Raises:
         TypeError: One is not a whole number.

@@ -76,7 +76,7 @@ def restored(kind: type[Loader[Any]], options: Mapping[str, Any], state: Mapping
 
 
 def place_after(loader: Loader[Any], steps: int) -> Progress:
-    """Return the place after so many more steps of every rank, in a later epoch if needed.
+    """Return the place after some more steps of every rank, in a later epoch if needed.
 
     Raises:
         ValueError: The epochs have no batches.

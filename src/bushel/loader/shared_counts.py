@@ -1,4 +1,4 @@
-"""Counters in memory that a process shares with the workers that it starts, such as those of a torch DataLoader."""
+"""Counters in memory that a process shares with the workers that it starts, such as workers of a torch DataLoader."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 
 class SharedCounts:
-    """Counters from 0. Processes that are started with them share them; copies and other pickles start anew.
+    """Counters from 0. Processes that are started with them share them; copies and other pickles start from 0 again.
 
     Args:
         code: The type of the counters, as `array` writes it, such as `"H"` for uint16.

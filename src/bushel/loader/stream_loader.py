@@ -114,10 +114,10 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         """Number of batches in an epoch, if `steps=` gives it.
 
         Raises:
-            TypeError: Only the end of the sources tells it.
+            TypeError: It is known only at the end of the sources.
         """
         if self.steps is None:
-            raise TypeError("a StreamLoader without steps= has no length: only the end of its sources tells it")
+            raise TypeError("a StreamLoader without steps= has no length: it is known only at the end of its sources")
         return self.steps
 
     def __bool__(self) -> bool:

@@ -11,8 +11,8 @@ from tests.called_files import CalledFiles
 
 import bushel
 
-MOST_FILES = {"tar": 12, "ffrecord": 12, "bag": 13, "gulp": 15, "recordio": 13}
-MOST_SWITCHES = {"tar": 25, "ffrecord": 25, "bag": 33, "gulp": 36, "recordio": 28}
+MOST_FILES = {"tar": 14, "ffrecord": 14, "bag": 15, "gulp": 17, "recordio": 15}
+MOST_SWITCHES = {"tar": 34, "ffrecord": 34, "bag": 42, "gulp": 45, "recordio": 37}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

@@ -90,7 +90,7 @@ class CallerFields(Struct, frozen=True):
 
 
 def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:
-    """Return what the files of a table store of a field."""
+    """Return the stored form of a field in the files of a table."""
     from bushel._recognise.types import Stored
 
     column = index.columns.get(extents.field.name)

@@ -13,7 +13,7 @@ from bushel._recognise.junk import junk_kind
 from bushel._recognise.layout import media_of, suffix_of
 from bushel._recognise.splits import split_in, split_named, splits_in
 from bushel._runtime.public import did_you_mean
-from bushel.containers import candidates, container_by_suffix, is_data_file, is_data_if_named
+from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.folder_metadata import METADATA
 from bushel.errors import SpecError
 
@@ -31,7 +31,8 @@ def splits_at(source: object) -> dict[str, list[str]]:
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return {}
     root = os.fspath(source)
-    listed = os.path.exists(os.path.join(root, FOLDER, "manifest.json"))
+    if os.path.exists(os.path.join(root, FOLDER, "manifest.json")):  # it was written as one dataset
+        return {}
     folders, files = list[str](), list[str]()
     with os.scandir(root) as entries:
         for entry in entries:
@@ -39,8 +40,6 @@ def splits_at(source: object) -> dict[str, list[str]]:
             if name.startswith(".") or junk_kind(f"{name}/x") or junk_kind(name):
                 continue
             folder = entry.is_dir()
-            if listed and not folder and container_by_suffix(name) is not None:  # it was written as one dataset
-                return {}
             if not folder and not _is_data(name):
                 continue
             if split_in(name, folder=folder) is None and name != "data":

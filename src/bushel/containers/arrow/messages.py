@@ -37,7 +37,7 @@ class Type:
 
 
 _INTERVALS = {0: ("M", 32)}
-"""The unit and the bits of intervals of a kind; those of days and of nanoseconds have several numbers."""
+"""The unit and the bits of intervals of a kind; intervals of days and of nanoseconds have several numbers."""
 _TWO_BUFFERS = {*range(2, 4), *range(6, 13), Type.FIXED_BINARY, Type.MAP, Type.DURATION, Type.LARGE_LIST}
 _FEATHER_1 = b"FEA1"
 _REWRITE = "write it again: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), path)"

@@ -22,7 +22,7 @@ def loader_before_append(
     """Return a loader of the samples that a dataset had when a state was saved, at the place of the state.
 
     Returns:
-        The loader; None if no first shards of the dataset are those of the state.
+        The loader; None if the dataset did not begin with the samples of the state.
 
     Raises:
         StateError: They are, but that is not allowed; or the loader refuses the state for another reason.

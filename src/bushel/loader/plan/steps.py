@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 def steps_after(plan: AnyPlan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
-    """Return the number of batches of a rank after `consumed` positions, without those of excluded samples only."""
+    """Return the number of batches of a rank after `consumed` positions, without batches of excluded samples only."""
     if not excluded:
         return plan.at(epoch).steps(consumed)
     if isinstance(plan, Plan):
