@@ -277,7 +277,8 @@ class StateError(BushelError):
         Traceback (most recent call last):
             ...
         bushel.errors.StateError: the state belongs to another dataset (fingerprint ... instead of ...). Open
-            the same dataset, or start without the state
+            the same dataset, or start without the state (one file is another dataset after an append: write a
+            folder if it will grow)
     """
 
 

@@ -76,7 +76,7 @@ def test_lines(
         try:
             found = dataset[position]["x"]
         except CodecError:
-            assert isinstance(value, int)
+            assert isinstance(value, int) or (declared, value) == ("f32", 1e300)  # f32 holds no such number
             continue
         assert found == value if isinstance(found, int | float) else json.loads(found) == value
     try:

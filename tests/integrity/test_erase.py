@@ -217,7 +217,7 @@ def test_the_space_is_checked_first(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         f_bavail = f_frsize = 1
 
     monkeypatch.setattr(os, "statvfs", lambda _: Full)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(OSError, match="does not fit on the disk"):
         bushel.erase(path)
     assert everything(path) == before
 

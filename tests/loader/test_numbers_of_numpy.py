@@ -26,7 +26,6 @@ def ds(tmp_path: Path) -> bushel.Dataset:
     ("options", "plain"),
     [
         ({"shuffle": True, "seed": np.uint64(7)}, {"shuffle": True, "seed": 7}),
-        ({"seed": True}, {"seed": 1}),
         (
             {"shuffle": True, "rank": I64(1), "world_size": I64(2)},
             {"shuffle": True, "rank": 1, "world_size": 2},

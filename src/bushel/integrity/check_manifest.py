@@ -81,6 +81,7 @@ def _entry_differences(listed: ManifestShard, made: ManifestShard) -> Iterator[s
         "stamps": (listed.stamps, made.stamps),
         "checksums": (listed.checksums, made.checksums),
         "keyed": (listed.keyed, made.keyed),
+        "digest": (listed.digest, made.digest),
     }
     for name, (was, is_now) in facts.items():
         if was != is_now:

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bushel.loader.plan.appended import loader_before_append
 from bushel.loader.plan.future import accept_future
 from bushel.loader.read.expansion import blocks_of_state
 from bushel.loader.state import LoaderState, Progress
 
-if TYPE_CHECKING:
-    from bushel.loader.loader import Loader
 
-
-def resume(loader: Loader[Any], state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool) -> None:
+def resume(loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool) -> None:
     """Let a loader continue from a state: see `Loader.load_state_dict`. A state that is refused changes nothing.
 
     Raises:
@@ -39,7 +36,7 @@ def resume(loader: Loader[Any], state: Mapping[str, object], *, allow_appended: 
     _continue(loader, loaded)
 
 
-def _continue(loader: Loader[Any], loaded: LoaderState) -> None:
+def _continue(loader: Any, loaded: LoaderState) -> None:
     """Go to the place of a state of the same data."""
     order: Any = loader._plan.order
     if loader.shuffle == "blocks":
@@ -58,7 +55,7 @@ def _continue(loader: Loader[Any], loaded: LoaderState) -> None:
     loader._go_to(Progress.at(loaded.epoch, loaded.samples))
 
 
-def _end_epoch_of(before: Loader[Any], loader: Loader[Any]) -> None:
+def _end_epoch_of(before: Any, loader: Any) -> None:
     """Continue in the middle of the epoch of a loader of fewer samples, and with all samples after it."""
     progress = before._progress
     start = LoaderState(loader._plan.order.version, loader._fingerprint, before.seed, progress.epoch, 0)
@@ -68,14 +65,14 @@ def _end_epoch_of(before: Loader[Any], loader: Loader[Any]) -> None:
         loader._go_to(Progress.at(progress.epoch, progress.samples))
 
 
-def restored(kind: type[Loader[Any]], options: Mapping[str, Any], state: Mapping[str, object]) -> Loader[Any]:
+def restored(kind: type[Any], options: Mapping[str, Any], state: Mapping[str, object]) -> Any:
     """Return a loader that was pickled or copied."""
     loader = kind(**options)
     loader.load_state_dict(state, allow_appended=True)
     return loader
 
 
-def place_after(loader: Loader[Any], steps: int) -> Progress:
+def place_after(loader: Any, steps: int) -> Progress:
     """Return the place after some more steps of every rank, in a later epoch if needed.
 
     Raises:

@@ -67,7 +67,7 @@ def test_the_first_sample_imports_what_it_uses(tmp_path: Path, container: str) -
     found = {name.split(".")[2] for name in imported if name.startswith("bushel.containers.") and name.count(".") == 2}
     assert not found & ({"bag", "tar", "ffrecord", "gulp", "recordio"} - {container})
     assert (
-        len([name for name in imported if name.startswith("bushel")]) <= 70
+        len([name for name in imported if name.startswith("bushel")]) <= 71
     )  # four of them packages, which have only a docstring
 
 

@@ -162,12 +162,10 @@ def _uses_beside(source: str) -> list[Callable[[], object]]:
         lambda: [repr(each) for each in bushel.list_views(source)],
         lambda: opened()[:1].save_view("mine", overwrite=True),
         lambda: opened()[:1].save_view("other"),
-        lambda: bushel.check_digest(source),
         lambda: bushel.remove(source, positions=[0], reason="again"),
         lambda: bushel.erase(source),
         lambda: bushel.removals(source),
         lambda: [bushel.restore(source, done.call) for done in bushel.removals(source)],
-        lambda: bushel.sign(source),
         lambda: bushel.card(source),
     ]
 

@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.data_files import front_matter
 from bushel._index.table import FOLDER
 from bushel._recognise.junk import junk_kind
 from bushel._recognise.layout import media_of, suffix_of
@@ -55,6 +54,8 @@ def splits_at(source: object) -> dict[str, list[str]]:
 
 def _has_configurations(root: str) -> bool:
     """Return whether README.md says which files belong to which split, as on the Hugging Face Hub."""
+    from bushel._dataset.open.data_files import front_matter
+
     try:
         with open(os.path.join(root, "README.md"), encoding="utf-8", errors="replace") as file:
             text = front_matter(file.read(_CARD))

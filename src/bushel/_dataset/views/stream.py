@@ -342,8 +342,9 @@ def _removed_of(source: _Source) -> frozenset[int]:
         return frozenset()
     from bushel._dataset.read.remaining import remaining_in
 
-    table = table_to_read("tar", shard, ReadOptions(), None, "memory", False)
-    remaining = remaining_in([OpenShard.of("tar", shard, table.index, stored=table.stored)])
+    container = "tar"  # the only one that is read as a stream
+    table = table_to_read(container, shard, ReadOptions(), None, "memory", False)
+    remaining = remaining_in([OpenShard.of(container, shard, table.index, stored=table.stored)])
     return frozenset() if remaining is None else frozenset(remaining.removed.tolist())
 
 

@@ -49,7 +49,8 @@ class ForeignPath:
 
     @property
     def parent(self) -> ForeignPath:
-        return ForeignPath(self._path.parent)
+        # elements' paths have one of their own; other paths are texts between slashes
+        return ForeignPath(self._path.parent if hasattr(self._path, "parent") else self._path / "..")
 
     def is_dir(self) -> bool:
         """Return whether it is a folder; if the other library has no folders, whether it contains anything."""

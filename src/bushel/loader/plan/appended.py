@@ -3,22 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bushel._dataset.views.before_append import BeforeAppend, before_append
 from bushel.errors import StateError
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.state import LoaderState
 
-if TYPE_CHECKING:
-    from bushel.loader.loader import Loader
-
 __all__ = ["loader_before_append"]
 
 
-def loader_before_append(
-    loader: Loader[Any], state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool
-) -> Loader[Any] | None:
+def loader_before_append(loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool) -> Any:
     """Return a loader of the samples that a dataset had when a state was saved, at the place of the state.
 
     Returns:

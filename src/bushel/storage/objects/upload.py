@@ -128,7 +128,7 @@ def put_if(target: ObjectPath, data: bytes, version: UpdateVersion | None) -> Up
             return _version_in(obstore.put(store, target.key, data, mode=mode))
         except (AlreadyExistsError, PreconditionError, FileNotFoundError):
             return None
-        except NotSupportedError:
+        except (NotSupportedError, NotImplementedError):
             if read_version(target).version != version:
                 return None
             obstore.put(store, target.key, data, use_multipart=False)
