@@ -119,9 +119,8 @@ def test_splits(title: str, tmp_path: Path) -> None:
     ],
 )
 def test_sounds_and_clips(builder: str, media: str, suffixes: tuple[str, ...], tmp_path: Path) -> None:
-    if media == "audio":
-        if find_spec("torchcodec") is None:
-            pytest.skip("torchcodec is not installed")
+    if media == "audio" and find_spec("torchcodec") is None:
+        pytest.skip("torchcodec is not installed")
     names = [f"{name}/{number}.{suffix}" for name in ("bell", "drum") for number, suffix in enumerate(suffixes)]
     root = folder(tmp_path / "in", {name: f"the bytes of {name}" for name in names})
     assert ours(bushel.open(root), media) == theirs(root, builder, tmp_path / "cache", "train")

@@ -85,7 +85,8 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
         return _of_array(stored, declared)
     if _is_number(base):
         return _of_number(stored, declared)
-    if reading.startswith(f"{base}-"):  # the same bytes as another type, by a codec of the container's own
+    # the same bytes as another type, by a codec of the container's own
+    if reading == codec or reading.startswith(f"{base}-") or base.startswith(f"{_base(reading)}-"):
         return reading
     if _is_number(wanted) or wanted in _ARRAYS:
         raise _refused(stored, declared)

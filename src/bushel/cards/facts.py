@@ -19,7 +19,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.saved_views import SavedView, saved_views
 from bushel._index.column_summary import ColumnSummary, summary
 from bushel.cards.about import About, usual_column
-from bushel.errors import FormatError, UnsupportedError
+from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.integrity.removing import Removal, removals
 
 _NAMED = 30  # licences and sources that are named; the others are counted
@@ -69,7 +69,7 @@ def open_splits(source: Any, index: Any = "auto") -> list[Split]:
     """
     try:
         return [Split("", source, open_dataset(source, index=index))]
-    except FormatError:
+    except (FormatError, SpecError):  # of a folder of splits, which asks for one
         parts = _parts(source)
         if not parts:
             raise

@@ -288,7 +288,6 @@ def _forge_beside(data: Path, rng: random.Random, hostile: Callable[[], str], vi
     with bushel.open(data) as dataset:
         dataset[:2].save_view("mine")
     bushel.remove(data, positions=[1], reason="no consent")
-    bushel.sign(data)
     names = ("mine.safetensors", "removed.safetensors", "digest.txt")
     path = rng.choice(sorted(path for path in data.rglob("*") if path.name in names))
     if rng.random() < 0.25:
