@@ -239,7 +239,9 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
         text, arrays = parse(memoryview(data), _ARRAYS)
         header = _HEADER.decode(text)
         keys = Strings(arrays["keys.text"], arrays["keys.offsets"])
-        whole = header.crc32 == body_crc32(arrays) and keys.are_valid
+        samples = len(arrays["positions"])
+        fit = len(arrays["digests"]) == samples and len(keys) in (0, samples)
+        whole = header.crc32 == body_crc32(arrays) and keys.are_valid and fit
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"not a view: {error}", file=str(path), hint="delete it, and save it again") from error
     if header.version != _VERSION or not whole:
