@@ -88,6 +88,8 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
     # the same bytes as another type, by a codec of the container's own
     if reading == codec or reading.startswith(f"{base}-") or base.startswith(f"{_base(reading)}-"):
         return reading
+    if numbers is not None and _is_number(wanted):  # all of them are exact
+        return f"as({target},{codec})"
     if _is_number(wanted) or wanted in _ARRAYS:
         raise _refused(stored, declared)
     return reading
