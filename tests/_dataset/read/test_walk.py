@@ -12,7 +12,7 @@ from tests.called_files import CalledFiles
 import bushel
 
 MOST_FILES = {"tar": 14, "ffrecord": 14, "bag": 15, "gulp": 17, "recordio": 15}
-MOST_SWITCHES = {"tar": 34, "ffrecord": 34, "bag": 42, "gulp": 45, "recordio": 37}
+MOST_SWITCHES = {"tar": 38, "ffrecord": 38, "bag": 44, "gulp": 49, "recordio": 41}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

@@ -448,6 +448,8 @@ def test_numbers_of_each_dataset_are_gathered(tmp_path: Path) -> None:
         assert batch["ids1"].shape == (len(rows), max(rows))
         assert np.diff(batch["ids2"]["offsets"]).tolist() == rows
     assert sorted(found) == list(range(30))
+    bushel.index(folders[1], columns=["ids1.length"])  # the lengths of .npy files follow from no size
+    both = bushel.join(*map(bushel.open, folders))
     packed = bushel.Loader(both, 2, pack_by="ids1.length", pack_tokens=64, fields=["ids1", "ids2", "label0"])
     assert sum(len(keys) for batch in packed for keys in batch["__key__"]) == 30
     few = bushel.join(bushel.open(folders[0]), bushel.open(folders[1])[:20], how="left")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +73,14 @@ def test_gathered_rows_are_those_of_samples(
                 assert [np.asarray(row).tolist() for row in value] == [np.asarray(row).tolist() for row in other[name]]
 
 
-def test_a_damaged_length_is_an_error_that_names_the_sample(tmp_path: Path) -> None:
-    with bushel.Writer(tmp_path / "a", {"tokens": "array(int32,-1)"}, container="bag", columns=()) as writer:
+def test_a_damaged_value_is_an_error_that_names_the_sample(tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "a.tar", {"tokens": "array(int32,-1)"}, container="tar") as writer:
         for length in (5, 3, 8, 2):
-            writer.append({"tokens": np.arange(length, dtype=np.int32)})
-    ds = bushel.open(tmp_path / "a", spec={"tokens": "array(int64,-1)"})  # 20 bytes are no array of int64
+            writer.append({"tokens": np.arange(length, dtype=np.int32)}, key=str(length))
+    status, data = (tmp_path / "a.tar").stat(), (tmp_path / "a.tar").read_bytes()
+    (tmp_path / "a.tar").write_bytes(data.replace(b"\x93NUMPY", b"\x93NUMPI", 1))
+    os.utime(tmp_path / "a.tar", ns=(status.st_atime_ns, status.st_mtime_ns))
+    ds = bushel.open(tmp_path / "a.tar")
     lengths: dict[str, Any] = {"pack_by": "tokens.length", "pack_tokens": 8}
-    with pytest.raises(bushel.CodecError, match="array"):
+    with pytest.raises(bushel.CodecError, match="sample '5'"):
         list(bushel.Loader(ds, 4, **lengths))

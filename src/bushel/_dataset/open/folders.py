@@ -19,7 +19,6 @@ from bushel.containers import nested_candidates
 from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
-from bushel.storage.publish import is_half_made, recover
 
 _SHOWN = 3
 _LOOKED_INTO = 8  # entries of a folder: if it has sub-folders that form a dataset, few of them are files
@@ -67,7 +66,12 @@ def is_half_replaced(folder: Path, name: str = "") -> bool:
         folder: The folder in which the files lie.
         name: Name of the file that was replaced; empty for any in the folder.
     """
-    return any(is_half_made(folder, staged) for staged in _replacements(folder, name))
+    replacements = _replacements(folder, name)
+    if not replacements:
+        return False
+    from bushel.storage.publish import is_half_made
+
+    return any(is_half_made(folder, staged) for staged in replacements)
 
 
 def recover_files(folder: Path, name: str = "") -> None:
@@ -75,6 +79,8 @@ def recover_files(folder: Path, name: str = "") -> None:
 
     A folder that is replaced has a lock of its own.
     """
+    from bushel.storage.publish import recover
+
     root = Path(os.path.realpath(folder))
     for staged in _replacements(root, name):
         if not (staged / staged.name).is_dir() and not (root / staged.name).is_dir():
@@ -84,9 +90,11 @@ def recover_files(folder: Path, name: str = "") -> None:
 def _replacements(folder: Path, name: str) -> list[Path]:
     """Return the staging folders of files and folders in a folder that are replaced."""
     above = os.path.join(folder, FOLDER, "overwrite")
-    if name:
-        return [Path(above, name)]
-    return [Path(above, each) for each in sorted(os.listdir(above))] if os.path.isdir(above) else []
+    if not os.path.isdir(above):
+        return []
+    if not name:
+        return [Path(above, staged) for staged in sorted(os.listdir(above))]
+    return [Path(above, name)] if os.path.isdir(os.path.join(above, name)) else []
 
 
 @contextmanager

@@ -8,12 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from bushel._index.table import FOLDER
-from bushel._recognise.junk import junk_kind
-from bushel._recognise.layout import media_of, suffix_of
 from bushel._recognise.splits import split_in, split_named, splits_in
 from bushel._runtime.public import did_you_mean
 from bushel.containers import candidates, is_data_file, is_data_if_named
-from bushel.containers.folder_metadata import METADATA
 from bushel.errors import SpecError
 
 _CARD = 1 << 20  # bytes of README.md that are read
@@ -30,13 +27,13 @@ def splits_at(source: object) -> dict[str, list[str]]:
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return {}
     root = os.fspath(source)
-    if os.path.exists(os.path.join(root, FOLDER, "manifest.json")):  # it was written as one dataset
+    if os.path.exists(os.path.join(root, FOLDER, "manifest.json")) and _is_written(root):
         return {}
     folders, files = list[str](), list[str]()
     with os.scandir(root) as entries:
         for entry in entries:
             name = entry.name
-            if name.startswith(".") or junk_kind(f"{name}/x") or junk_kind(name):
+            if name.startswith(".") or _is_junk(name):
                 continue
             folder = entry.is_dir()
             if not folder and not _is_data(name):
@@ -64,7 +61,21 @@ def _has_configurations(root: str) -> bool:
     return text is not None and "configs" in text
 
 
+def _is_written(root: str) -> bool:
+    """Return whether a folder with a manifest has shards, and not files as they were found."""
+    return any(name.isdecimal() or is_data_file(name) for name in os.listdir(root))
+
+
+def _is_junk(name: str) -> bool:
+    from bushel._recognise.junk import junk_kind
+
+    return bool(junk_kind(f"{name}/x") or junk_kind(name))
+
+
 def _is_data(name: str) -> bool:
+    from bushel._recognise.layout import media_of, suffix_of
+    from bushel.containers.folder_metadata import METADATA
+
     if name in METADATA:
         return False
     if is_data_file(name) or media_of(suffix_of(name)) is not None:

@@ -66,10 +66,13 @@ class GulpDirectory:
         self.jpeg_decoder = decoder_of(jpeg_decoder, colorspace)
         self._files = FilePool()
         self.chunk_objs_lookup: OrderedDict[int, GulpChunk] = OrderedDict()
+        numbers: dict[int, tuple[str, str]] = {}
         for number, data, meta in chunk_files(self.output_dir):
-            if number in self.chunk_objs_lookup:
+            if number in numbers:
                 raise UnpairedChunkError(f"another chunk has the number {number} too", file=data)
-            self.chunk_objs_lookup[number] = self._chunk(data, meta)
+            numbers[number] = data, meta
+        for number, files in numbers.items():
+            self.chunk_objs_lookup[number] = self._chunk(*files)
         self.all_meta_dicts = [chunk.meta_dict for chunk in self.chunk_objs_lookup.values()]
         self.num_chunks = len(self.chunk_objs_lookup)
         self.chunk_lookup: dict[str, int] = {}
