@@ -244,3 +244,17 @@ def test_declared_types_keep_the_checksums(tmp_path: Path) -> None:
     assert reading(tmp_path / "x.tar", spec={"txt": "bytes", "cls": "int"}).info.checksums
     assert bushel.index(tmp_path / "x.tar", spec={"txt": "bytes", "cls": "int"}).info.checksums
     assert reading(tmp_path / "x.tar")[0]["txt"] == b"a"
+
+
+@pytest.mark.parametrize("suffix", ["csv", "jsonl"])
+def test_an_edit_in_the_middle_of_a_large_file_of_lines_is_found(tmp_path: Path, suffix: str) -> None:
+    path = tmp_path / f"x.{suffix}"
+    rows = [f"{number:07}" for number in range(300_000)]
+    lines = ["n", *rows] if suffix == "csv" else [f'{{"n": "{row}"}}' for row in rows]
+    path.write_text("\n".join(lines))
+    assert bushel.open(path)[150_001]["n"] in (150_001, "0150001")
+    data = path.read_bytes()
+    os.utime(path, ns=(1, 1))
+    assert bushel.open(path).shards[0].stored  # it was touched only: the index is used as before
+    path.write_bytes(data.replace(b"0150001", b"0999999"))
+    assert bushel.open(path)[150_001]["n"] in (999_999, "0999999")

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from contextlib import suppress
+from functools import lru_cache
 from itertools import islice
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -25,8 +26,8 @@ from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.structs import Struct
-from bushel.containers import get_container
-from bushel.containers.abilities import HasOwnIndex, IndexesPart
+from bushel.containers import candidates, get_container
+from bushel.containers.abilities import HasOwnIndex, IndexesPart, StoresText
 from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError, UnsupportedError
 from bushel.kernels import ExtentError, crc32
@@ -306,6 +307,7 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
 
 
 _BLOCK = 4096  # size of a block of a stamp in bytes
+_PIECE = 16 << 20  # bytes of a file of lines that are read together
 _LARGE, _BETWEEN = 1 << 20, 6
 """Files of at least this size have this many blocks of their stamp between the first and the last."""
 
@@ -314,7 +316,8 @@ def stamp_of(file: File) -> int:
     """Return the stamp of a file: the CRC-32 of its first and last 4 KiB, and of six blocks in between if it is large.
 
     A file of up to 8 KiB is read whole. The blocks of a file of 1 MiB or more start at `size * k // 7`, rounded down to
-    a multiple of 4096, for `k` from 1 to 6. So the positions depend on the size only.
+    a multiple of 4096, for `k` from 1 to 6. So the positions depend on the size only. People edit local files of lines,
+    anywhere in them: their stamp is the CRC-32 of all bytes.
 
     Raises:
         ExtentError: The file has shrunk.
@@ -323,11 +326,22 @@ def stamp_of(file: File) -> int:
     size = file.size
     if size <= 2 * _BLOCK:
         return crc32(file.read(0, size)) if size else 0
+    if "://" not in file.path and _is_edited("".join(PurePath(file.path).suffixes[-2:])):
+        stamp = 0
+        for first in range(0, size, _PIECE):
+            stamp = crc32(file.read(first, min(_PIECE, size - first)), stamp)
+        return stamp
     between = _BETWEEN if size >= _LARGE else 0
     inner = [size * number // (_BETWEEN + 1) // _BLOCK * _BLOCK for number in range(1, between + 1)]
     offset = np.array([0, *inner, size - _BLOCK], np.int64)
     blocks = read_many([file], Extents(0, offset, np.full(len(offset), _BLOCK, np.int64)))
     return crc32(b"".join(block for block in blocks if block is not None))
+
+
+@lru_cache(maxsize=64)
+def _is_edited(suffix: str) -> bool:
+    """Return whether files with such a suffix hold lines of text."""
+    return any(isinstance(container, StoresText) for container in candidates([f"x{suffix}"]))
 
 
 def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
