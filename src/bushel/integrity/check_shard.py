@@ -13,6 +13,7 @@ from bushel._dataset.open.tables import bind, staged_table, stamp_of, stamps_of
 from bushel._dataset.read.rebuild import again
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
+from bushel._index.identity import table_digest
 from bushel._index.matching import checked as checked_table
 from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
@@ -85,6 +86,9 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     recorded = known if kept is None else kept
     built = _table_from_files(container, shard, recorded, checks, found)
     damaged: _Damaged = set()
+    if kept is not None and kept.digest != table_digest(kept):
+        message = "its digest is not that of its contents: run `bushel index --force` on the dataset"
+        found.add_file(str(shard.sidecar), "index", message)
     if kept is not None and built is not None:
         _compare(container, shard, kept, differences(kept, built), damaged, found)
     elif known is not None and built is not None:
