@@ -35,7 +35,8 @@ EXCEPTIONS = {
         _dataset/open/missing_path.py:_parts_of_file _dataset/open/completeness.py:marker_path
         _dataset/open/completeness.py:is_staged
         _dataset/open/completeness.py:interrupted_write
-        _dataset/open/folders.py:_overwrite_folder _pack/reshape.py:split _pack/run_folder.py:part_path
+        _dataset/open/folders.py:_overwrite_folder _dataset/open/folders.py:_replacements
+        _pack/reshape.py:split _pack/run_folder.py:part_path
         _pack/side_files.py:_beside _pack/side_files.py:PackState.__init__ sources/fetching.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record

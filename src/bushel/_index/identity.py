@@ -13,6 +13,7 @@ from collections.abc import Callable
 import msgspec
 import numpy as np
 
+from bushel._index.file_spec import without_code
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, ranges
 
@@ -46,7 +47,8 @@ def table_digest(index: ShardIndex) -> str:
     checksums = all(extents.crc32 is not None for extents in index.fields.values())
     files = [] if checksums else [(stamp.size, stamp.crc32) for stamp in index.files]
     names = sorted(index.fields)
-    types = [(name, index.fields[name].field.type) for name in names]
+    # as a sidecar names them: a writer's table has a type that runs code by its own name
+    types = [(name, without_code(index.fields[name].field).type) for name in names]
     classes = sorted((name, list(labels)) for name, labels in index.labels.items())
     digest = hashlib.sha256(msgspec.json.encode([index.samples, types, classes, files]))
     if index.keys is not None:
