@@ -58,7 +58,7 @@ class Photo:
 class Result:
     """The measurements of one container."""
 
-    info: bushel.Info
+    info: bushel.datasets.Info
     packed: float
     read: float
     iterated: float

@@ -113,7 +113,10 @@ OUTSIDE = {
 }
 """Files outside docs/, or with a name that would be that of the home page, and their pages in the site."""
 
-MODULES = ("codecs", "loader", "sources", "transforms", "engines", "jpeg", "testing")
+MODULES = (
+    *("datasets", "runs", "integrity", "errors"),
+    *("codecs", "loader", "sources", "transforms", "engines", "jpeg", "testing"),
+)
 BRIDGES = ("huggingface", "arrow", "duckdb", "ray_data", "torch_data", "torchdata_nodes")
 
 _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")

@@ -29,6 +29,7 @@ FLOORS = (
     ("_pack",),
     ("integrity",),
     ("integrations", "cards"),
+    ("datasets", "runs"),
     (PUBLIC_NAMES,),
     ("compat", "testing", "viewer"),
     ("cli",),

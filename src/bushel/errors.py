@@ -65,7 +65,7 @@ class IncompleteWarning(UserWarning):
     Examples:
         >>> import warnings
         >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("ignore", bushel.IncompleteWarning)  # read while the writer still writes
+        ...     warnings.simplefilter("ignore", bushel.errors.IncompleteWarning)  # read while the writer still writes
         ...     ds = bushel.open("train/")
     """
 
@@ -76,7 +76,7 @@ class DamagedWarning(UserWarning):
     Examples:
         >>> import warnings
         >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("error", bushel.DamagedWarning)  # do not go on with a damaged dataset
+        ...     warnings.simplefilter("error", bushel.errors.DamagedWarning)  # do not go on with a damaged dataset
         ...     ds = bushel.open("train/")
     """
 
@@ -87,14 +87,22 @@ class UntrustedWarning(UserWarning):
     Examples:
         >>> import warnings
         >>> with warnings.catch_warnings():
-        ...     warnings.simplefilter("error", bushel.UntrustedWarning)  # do not go on with such a dataset
+        ...     warnings.simplefilter("error", bushel.errors.UntrustedWarning)  # do not go on with such a dataset
         ...     ds = bushel.open("train/")
     """
 
 
 @contextmanager
 def noted_in(error: BaseException) -> Iterator[None]:
-    """Add errors of the body, which cleans up after `error`, to `error` as notes instead of raising them."""
+    """Add errors of the body, which cleans up after `error`, to `error` as notes instead of raising them.
+
+    Examples:
+        >>> error = ValueError("no such part")
+        >>> with bushel.errors.noted_in(error):
+        ...     raise OSError("the folder is not empty")
+        >>> error.__notes__
+        ['and cleaning up after this failed too: OSError: the folder is not empty']
+    """
     try:
         yield
     except Exception as second:
@@ -113,13 +121,25 @@ def naming(file: object) -> Iterator[None]:
 
 
 def name_file(error: OSError, file: object) -> None:
-    """Add a file name to an error of the system that names no file."""
+    """Add a file name to an error of the system that names no file.
+
+    Examples:
+        >>> error = OSError(28, "No space left on device")
+        >>> bushel.errors.name_file(error, "train.tar")
+        >>> print(error)
+        [Errno 28] No space left on device: 'train.tar'
+    """
     if error.filename is None and error.errno is not None:
         error.filename = str(file)
 
 
 def is_out_of_room(error: BaseException) -> bool:
-    """Return whether an error reports a full disk, a reached quota or a size limit."""
+    """Return whether an error reports a full disk, a reached quota or a size limit.
+
+    Examples:
+        >>> bushel.errors.is_out_of_room(OSError(28, "No space left on device"))
+        True
+    """
     return isinstance(error, OSError) and error.errno in _NO_ROOM
 
 
@@ -172,7 +192,7 @@ class CorruptError(FormatError):
         >>> os.utime(shard, ns=(before.st_atime_ns, before.st_mtime_ns))
         >>> try:
         ...     bushel.open("train/", verify=True)[0]
-        ... except bushel.CorruptError as error:
+        ... except bushel.errors.CorruptError as error:
         ...     print(error.key, error.field)
         cat/0 image
     """
@@ -256,6 +276,12 @@ def needed_by(what: str, install: str) -> Iterator[None]:
 
     Raises:
         MissingPackageError: A package is not installed.
+
+    Examples:
+        >>> with bushel.errors.needed_by("draw()", "bushel[draw]"):
+        ...     import no_such_package
+        Traceback (most recent call last):
+        bushel.errors.MissingPackageError: draw() needs no_such_package, which is not ...
     """
     try:
         yield
@@ -292,7 +318,7 @@ class InUseError(BushelError, FileExistsError):
         >>> first = bushel.Writer("numbers/", {"y": "int"}, container="tar")
         >>> try:
         ...     bushel.Writer("numbers/", {"y": "int"}, container="tar")
-        ... except bushel.InUseError as error:
+        ... except bushel.errors.InUseError as error:
         ...     print("is in use by this process" in str(error))
         True
         >>> first.close()

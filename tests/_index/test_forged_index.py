@@ -20,6 +20,7 @@ from tests._dataset.views.models import CONTAINERS, SPECS, make_samples, opened,
 from tests._index.forging import Header, exercise, forge, modest, parsed, tried
 
 import bushel
+from bushel._index.sidecar import load_index
 from bushel.errors import BushelError, FormatError
 
 EXTREMES = [-1, -2, 7, 2**31, 2**62, 2**63 - 1, -(2**63)]
@@ -209,7 +210,7 @@ def test_headers_that_are_none(text: bytes, folders: dict[str, Path]) -> None:
     with as_it_was(folder):
         first.write_bytes(len(text).to_bytes(8, "little") + text)
         with pytest.raises(FormatError, match="index"):
-            bushel._index.sidecar.load_index(first)
+            load_index(first)
         exercise(folder, verify=True)
 
 
@@ -237,7 +238,7 @@ def test_arrays_that_are_none(entry: Any, tmp_path: Path, folders: dict[str, Pat
         text = json.dumps({**header, name: entry}).encode()
         (tmp_path / "x").write_bytes(len(text).to_bytes(8, "little") + text + data[8 + size :])
         with modest(), pytest.raises(FormatError) as caught:
-            bushel._index.sidecar.load_index(tmp_path / "x")
+            load_index(tmp_path / "x")
         assert caught.value.file == str(tmp_path / "x")
 
 
@@ -277,7 +278,7 @@ def test_forged_manifests(container: str, name: str, folders: dict[str, Path], m
         with modest():
             try:
                 with warnings.catch_warnings():
-                    warnings.simplefilter("ignore", bushel.IncompleteWarning)
+                    warnings.simplefilter("ignore", bushel.errors.IncompleteWarning)
                     dataset = bushel.open(folder)
                 positions = sorted({0, 1, len(dataset) // 2, len(dataset) - 1} & set(range(min(len(dataset), 9))))
                 for position in positions:

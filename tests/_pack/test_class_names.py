@@ -65,7 +65,9 @@ class TestEveryContainer:
         ) as writer:
             writer.append(sample(container, 2), key="last")
         assert bushel.open(path).labels == {"label": ("cat", "dog", "eel")}
-        with pytest.raises(bushel.StateError, match="class 0 is 'cat' in .*, and|class 0 is 'cat' in .* and 'dog'"):
+        with pytest.raises(
+            bushel.errors.StateError, match="class 0 is 'cat' in .*, and|class 0 is 'cat' in .* and 'dog'"
+        ):
             bushel.Writer(path, mode="append", container=container, labels={"label": ["dog", "cat"]})
 
     def test_one_shard_alone_and_a_dataset_without_sidecars_keep_them(self, tmp_path: Path, container: str) -> None:
@@ -87,7 +89,7 @@ class TestEveryContainer:
     def test_merge_maps_numbers_and_copies_the_rest(self, tmp_path: Path, container: str) -> None:
         first = write(tmp_path / "a", container, ["cat", "dog"])
         second = write(tmp_path / "b", container, ["cow", "dog", "eel"])
-        with pytest.raises(bushel.SpecError, match="class 0 is 'cat' in .* and 'cow' in .*bushel merge"):
+        with pytest.raises(bushel.errors.SpecError, match="class 0 is 'cat' in .* and 'cow' in .*bushel merge"):
             bushel.concat([bushel.open(first), bushel.open(second)])
         merge([first, second], tmp_path / "m", shard_samples=5, sync=False)
         merged = bushel.open(tmp_path / "m")
@@ -123,7 +125,7 @@ class TestEveryContainer:
         writer.append(sample(container, 1), key="one")
         writer.suspend()
         options = {"container": container, "shard_samples": 9, "mode": "resume"}
-        with pytest.raises(bushel.StateError, match="class 0 is 'cat'"):
+        with pytest.raises(bushel.errors.StateError, match="class 0 is 'cat'"):
             bushel.Writer(tmp_path / "a", labels={"label": ["ant", "cat"]}, **options)  # type: ignore[arg-type]
         with bushel.Writer(tmp_path / "a", **options) as again:  # type: ignore[arg-type]
             again.append(sample(container, 0), key="two")
@@ -134,7 +136,7 @@ def test_numbers_without_a_name_cannot_be_mapped(tmp_path: Path) -> None:
     write(tmp_path / "a", "tar", ["cat", "dog"])
     with bushel.Writer(tmp_path / "b", spec_of("tar"), container="tar", labels={"label": ["cow"]}) as writer:
         writer.append(sample("tar", 3), key="x")
-    with pytest.raises(bushel.SpecError, match=r"sample 'x', field 'label': class 3 has no name"):
+    with pytest.raises(bushel.errors.SpecError, match=r"sample 'x', field 'label': class 3 has no name"):
         merge([tmp_path / "a", tmp_path / "b"], tmp_path / "m")
     with bushel.Writer(tmp_path / "c", spec_of("tar"), container="tar") as writer:
         writer.append(sample("tar", 3), key="x")
@@ -155,7 +157,7 @@ def test_numbers_without_a_name_cannot_be_mapped(tmp_path: Path) -> None:
     ],
 )
 def test_names_that_are_refused(tmp_path: Path, labels: Any, message: str) -> None:
-    with pytest.raises(bushel.SpecError, match=message):
+    with pytest.raises(bushel.errors.SpecError, match=message):
         bushel.Writer(tmp_path / "x.tar", spec_of("tar"), labels=labels)
 
 
@@ -213,7 +215,7 @@ def test_names_of_packed_sources(tmp_path: Path) -> None:
     arrays = {"x": np.arange(4), "label": np.array([0, 1, 1, 0])}
     bushel.pack(arrays, tmp_path / "arrays.tar", labels={"label": ["no", "yes"]})
     assert named(bushel.open(tmp_path / "arrays.tar")) == ["no", "yes", "yes", "no"]
-    with pytest.raises(bushel.SpecError, match="'lable', which is not in the spec"):
+    with pytest.raises(bushel.errors.SpecError, match="'lable', which is not in the spec"):
         bushel.pack(arrays, tmp_path / "typo.tar", labels={"lable": ["no", "yes"]})
 
 
@@ -292,7 +294,7 @@ def test_stratify_is_deterministic_and_refuses_images(tmp_path: Path) -> None:
     one, two = (bushel.open(tmp_path / name / "val") for name in ("one", "two"))
     assert list(one.keys) == list(two.keys)
     assert Counter(named(one)) == {"cat": 1, "dog": 1, "eel": 1}
-    with pytest.raises(bushel.SpecError, match="cannot stratify by field 'image'"):
+    with pytest.raises(bushel.errors.SpecError, match="cannot stratify by field 'image'"):
         classes_of(dataset, "image")
     with pytest.raises(KeyError, match="labels"):
         split(dataset, tmp_path / "three", shares, stratify="labels")

@@ -226,7 +226,7 @@ def test_resume_goes_on_where_it_stopped(
             tmp_path / "in", tmp_path / name, container=target, generation=new, shard_samples=900, sync=False, **more
         )
 
-    def stop(now: bushel.Progress) -> None:
+    def stop(now: bushel.runs.Progress) -> None:
         assert now.total == 2500
         if now.done > 2000:
             raise KeyboardInterrupt
@@ -389,7 +389,7 @@ def test_a_stream(tmp_path: Path) -> None:
     samples = [{"jpg": jpeg(number), "cls": str(number).encode()} for number in range(1500)]
     samples[700]["txt"] = b"only here"
     path = packed(tmp_path, samples)
-    seen: list[bushel.Progress] = []
+    seen: list[bushel.runs.Progress] = []
     done = bushel.convert(path, tmp_path / "out", container="tar", sync=False, progress=seen.append)
     assert (done.samples, seen[-1].done, seen[-1].total) == (1500, 1500, None)
     dataset = reading(tmp_path / "out")

@@ -100,7 +100,7 @@ def test_samples_that_cannot_be_written_as_columns_are_found_one_by_one(tmp_path
     options: dict[str, Any] = {"container": "bag", "mode": "append"}
     with pytest.raises(TooManyErrors, match=r"3\.jpg.*already"):
         bushel.pack(ImageFolder(folder), tmp_path / "x", threads=1, **options)
-    with pytest.warns(bushel.IncompleteWarning):
+    with pytest.warns(bushel.errors.IncompleteWarning):
         assert list(bushel.open(tmp_path / "x").keys) == ["3", "0", "1", "2"]
     done = bushel.pack(ImageFolder(folder), tmp_path / "x", container="bag", mode="resume", max_errors=1)
     assert done.errors == 1

@@ -21,7 +21,7 @@ from bushel.storage.names import remove_tree
 OPTIONS: dict[str, Any] = {"parts": 3, "shard_samples": 2}
 
 
-def pack(target: str, **more: Any) -> bushel.PackResult:
+def pack(target: str, **more: Any) -> bushel.runs.PackResult:
     return bushel.pack(Numbered(14), target, **{**OPTIONS, **more})
 
 

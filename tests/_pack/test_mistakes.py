@@ -29,14 +29,14 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
 def test_a_sample_with_a_new_field(tmp_path: Path, container: str) -> None:
     samples = [{"x": 1}, {"y": 1}]
-    with pytest.raises(bushel.TooManyErrors, match="the sample has the field 'y', which is not in the spec"):
+    with pytest.raises(bushel.errors.TooManyErrors, match="the sample has the field 'y', which is not in the spec"):
         bushel.pack(samples, tmp_path / "out", container=container, sync=False)
 
 
 @pytest.mark.parametrize("sample", [3, "text", [1], None])
 def test_a_sample_that_is_no_dict(tmp_path: Path, sample: Any) -> None:
     with (
-        pytest.raises(bushel.SpecError, match="a sample must be a dict of fields, not"),
+        pytest.raises(bushel.errors.SpecError, match="a sample must be a dict of fields, not"),
         bushel.Writer(tmp_path / "x.tar", {"x": "int"}, sync=False) as writer,
     ):
         writer.append(sample)
@@ -130,7 +130,7 @@ def test_names_that_cannot_be_written_are_refused_at_once(place: Path, target: s
     for write in (bushel.pack, bushel.convert):
         with pytest.raises(bushel.BushelError, match=said) as caught:
             write("numbers.tar" if write is bushel.convert else "photos", target)
-        assert not isinstance(caught.value, bushel.TooManyErrors)
+        assert not isinstance(caught.value, bushel.errors.TooManyErrors)
     assert sorted(place.rglob("*")) == before
 
 
@@ -164,7 +164,7 @@ def test_keys_that_no_file_can_hold(tmp_path: Path, container: str, key: str) ->
     kind = {"frames": "jpg[]"} if container == "gulp" else {"n": "int"}
     sample: dict[str, Any] = {"frames": [b"\xff\xd8\xff"]} if container == "gulp" else {"n": 1}
     with bushel.Writer(tmp_path / "out", kind, container=container, sync=False) as writer:
-        with pytest.raises(bushel.SpecError, match="stored as UTF-8: character . is half of a surrogate pair"):
+        with pytest.raises(bushel.errors.SpecError, match="stored as UTF-8: character . is half of a surrogate pair"):
             writer.append(sample, key=key)
         writer.append(sample, key="good")
     assert list(bushel.open(tmp_path / "out").keys) == ["good"]
@@ -179,13 +179,13 @@ def test_a_list_that_is_one_value(place: Path) -> None:
 
 def test_a_name_of_a_field_is_a_text(place: Path) -> None:
     samples: Any = [{3: 1}]
-    with pytest.raises(bushel.SpecError, match="the name of a field must be a str, not 3"):
+    with pytest.raises(bushel.errors.SpecError, match="the name of a field must be a str, not 3"):
         bushel.pack(samples, "x.tar", sync=False)
 
 
 @pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio"])
 def test_half_of_a_surrogate_pair_in_a_key(place: Path, container: str) -> None:
-    with pytest.raises(bushel.TooManyErrors, match=r"the key '\\ud800' cannot be stored as UTF-8"):
+    with pytest.raises(bushel.errors.TooManyErrors, match=r"the key '\\ud800' cannot be stored as UTF-8"):
         bushel.pack([{"__key__": "\ud800", "x": 1}], "out", container=container, sync=False)
     [line] = Path("out.errors.jsonl").read_text().splitlines()
     assert json.loads(line)["key"] == "\ud800"
@@ -193,7 +193,9 @@ def test_half_of_a_surrogate_pair_in_a_key(place: Path, container: str) -> None:
 
 def test_a_folder_of_datasets_is_named_as_such(place: Path) -> None:
     bushel.split("numbers.tar", "halves", {"a": 2, "b": 1}, sync=False)
-    with pytest.raises(bushel.FormatError, match="its sub-folders are datasets: halves/a, halves/b. Name one of them"):
+    with pytest.raises(
+        bushel.errors.FormatError, match="its sub-folders are datasets: halves/a, halves/b. Name one of them"
+    ):
         bushel.open("halves")
 
 
@@ -219,7 +221,7 @@ def test_what_views_are_not_made_of(place: Path) -> None:
 
 def test_the_codec_of_a_list_of_files_is_named(place: Path) -> None:
     Path("list.jsonl").write_text('{"image": "a.jpg"}\n')
-    with pytest.raises(bushel.SpecError, match=r"'jpg\(ulr\)': the quality must be .*'jpg\(url\)' also URLs"):
+    with pytest.raises(bushel.errors.SpecError, match=r"'jpg\(ulr\)': the quality must be .*'jpg\(url\)' also URLs"):
         bushel.open("list.jsonl", spec={"image": "jpg(ulr)"})
 
 
@@ -261,7 +263,7 @@ def test_errors_of_values_name_field_and_sample(place: Path) -> None:
     with bushel.Writer(place / "named.tar", spec) as writer:
         for name, wrong in {"image": np.zeros((8, 8, 3), np.float32), "label": "cat"}.items():
             whole = {"image": np.zeros((8, 8, 3), np.uint8), "label": 1}
-            with pytest.raises(bushel.CodecError) as caught:
+            with pytest.raises(bushel.errors.CodecError) as caught:
                 writer.append({**whole, name: wrong}, key="photo/7")
             assert caught.value.__notes__ == [f"in the field {name!r}", "in the sample 'photo/7'"]
             writer.append(whole, key=name)

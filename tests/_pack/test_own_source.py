@@ -94,7 +94,7 @@ def test_what_others_wrote_since_the_source_was_opened_is_not_lost(place: Path, 
     with bushel.Writer(path, mode="append", sync=False) as other:
         other.append(Numbered(7)[6], key="later")
     for source in (ds, ds[:2]):
-        with pytest.raises(bushel.StateError, match="written after the source was opened"):
+        with pytest.raises(bushel.errors.StateError, match="written after the source was opened"):
             bushel.convert(source, path, container="tar", mode="overwrite", sync=False)
     assert len(bushel.open(path)) == 7
     bushel.convert(bushel.open(path)[1:], path, container="tar", mode="overwrite", sync=False)

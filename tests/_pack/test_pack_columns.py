@@ -39,7 +39,7 @@ def files_of(folder: Path) -> dict[str, bytes]:
     }
 
 
-def both(folder: Path, arrays: Any, **options: Any) -> bushel.PackResult:
+def both(folder: Path, arrays: Any, **options: Any) -> bushel.runs.PackResult:
     """Pack columns and the same samples one by one, and compare the files and the results."""
     options = {"sync": False, "threads": 1, **options}
     results = []

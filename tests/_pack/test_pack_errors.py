@@ -81,7 +81,7 @@ class TestErrors:
             )
         assert "photos/30.jpg" in str(caught.value)
         assert isinstance(caught.value.__cause__, FileNotFoundError)
-        with pytest.warns(bushel.IncompleteWarning, match="28 of 60 samples .*mode='resume'.*mode='overwrite'"):
+        with pytest.warns(bushel.errors.IncompleteWarning, match="28 of 60 samples .*mode='resume'.*mode='overwrite'"):
             dataset = opened(tmp_path / "out")
         assert (dataset.info.complete, dataset.info.expected) == (False, 60)
         assert "incomplete: 60 samples expected" in repr(dataset[:2])
@@ -249,7 +249,7 @@ class TestErrors:
         done = bushel.pack(photos, tmp_path / "x.tar")
         assert (done.samples, done.errors, done.skipped) == (3, 0, {".cr2": 2, ".nef": 1})
         assert "skipped 2 .cr2, 1 .nef" in repr(done)
-        with pytest.raises(bushel.FormatError, match=r"a\.nef: .*passes over files: 2 \.cr2, 1 \.nef"):
+        with pytest.raises(bushel.errors.FormatError, match=r"a\.nef: .*passes over files: 2 \.cr2, 1 \.nef"):
             bushel.pack(photos, tmp_path / "y.tar", strict_files=True)
         assert not (tmp_path / "y.tar").exists()
 
@@ -328,7 +328,7 @@ class TestResume:
     def test_a_killed_run_is_incomplete(self, tmp_path: Path) -> None:
         options = "container='tar', shard_samples=10, threads=1, sync=False"
         killed(f"bushel.pack(Dying(2000, 1990), {str(tmp_path / 'out')!r}, {options})")
-        with pytest.warns(bushel.IncompleteWarning, match=r"of 2,000 samples are there.*mode='resume'"):
+        with pytest.warns(bushel.errors.IncompleteWarning, match=r"of 2,000 samples are there.*mode='resume'"):
             assert 0 < len(opened(tmp_path / "out")) < 2000
         assert bushel.verify(tmp_path / "out").problems[0].kind == "incomplete"
         killed(f"bushel.pack(Dying(60, 45), {str(tmp_path / 'x.tar')!r}, threads=1)")
@@ -401,5 +401,5 @@ class TestResume:
     def test_a_log_that_was_changed(self, tmp_path: Path) -> None:
         killed(f"bushel.pack(Dying(40, 30, (1,)), {str(tmp_path / 'x.tar')!r}, max_errors=3, threads=1)")
         (tmp_path / "x.tar.errors.jsonl").write_text("not json\n")
-        with pytest.raises(bushel.FormatError, match="line 1 is not an entry of an error log"):
+        with pytest.raises(bushel.errors.FormatError, match="line 1 is not an entry of an error log"):
             bushel.pack(Numbered(40), tmp_path / "x.tar", mode="resume", max_errors=3)

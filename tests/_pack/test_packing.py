@@ -274,7 +274,7 @@ class TestOrder:
             for number in range(300):
                 yield {"__key__": str(number), "x": number}
 
-        seen: list[bushel.Progress] = []
+        seen: list[bushel.runs.Progress] = []
         done = bushel.pack(samples(), tmp_path / "out", container="tar", shard_samples=100, progress=seen.append)
         assert (done.samples, seen[-1].done, seen[-1].total) == (300, 300, None)
         assert [sample["x"] for sample in opened(tmp_path / "out")] == list(range(300))
@@ -401,7 +401,7 @@ class TestParts:
 
 
 def test_progress_counts_everything(tmp_path: Path) -> None:
-    seen: list[bushel.Progress] = []
+    seen: list[bushel.runs.Progress] = []
     source = Numbered(50, bad=(2,))
     done = bushel.pack(source, tmp_path / "out", container="bag", parts=2, max_errors=1, progress=seen.append)
     assert (seen[-1].done, seen[-1].total, seen[-1].errors, seen[-1].bytes) == (50, 50, 1, done.bytes)
@@ -437,9 +437,11 @@ def test_a_share_of_errors(tmp_path: Path) -> None:
 
 def test_errors_are_counted_over_all_parts_of_a_call(tmp_path: Path) -> None:
     source = Numbered(30, bad=(1, 11, 21))
-    with pytest.raises(bushel.TooManyErrors, match="3 of the first 22 items cannot be packed, but max_errors allows 2"):
+    with pytest.raises(
+        bushel.errors.TooManyErrors, match="3 of the first 22 items cannot be packed, but max_errors allows 2"
+    ):
         bushel.pack(source, tmp_path / "few", container="bag", parts=3, max_errors=2)
-    with pytest.raises(bushel.TooManyErrors, match="3 of the first 22 items"):
+    with pytest.raises(bushel.errors.TooManyErrors, match="3 of the first 22 items"):
         bushel.pack(source, tmp_path / "few", container="bag", parts=3, max_errors=2, mode="resume")
     assert bushel.pack(source, tmp_path / "few", container="bag", parts=3, max_errors=0.1, mode="resume").errors == 3
     assert bushel.pack(source, tmp_path / "any", container="bag", parts=3, max_errors=None).errors == 3
@@ -462,7 +464,7 @@ def test_labels_that_an_older_version_stored_beside_the_dataset_are_extended(tmp
     (tmp_path / "old.label2idx.json").write_text('{"a": "b"}')
     with bushel.Writer(tmp_path / "old", {"image": "jpg", "label": "int"}, container="bag") as writer:
         writer.append({"image": b"\xff\xd8", "label": 7}, key="x")
-    with pytest.raises(bushel.FormatError, match="a map of label names to whole numbers"):
+    with pytest.raises(bushel.errors.FormatError, match="a map of label names to whole numbers"):
         bushel.pack(tmp_path / "photos", tmp_path / "old", container="bag", mode="append")
 
 

@@ -109,7 +109,7 @@ class TestPlan:
         assert (done.samples, len(done.paths)) == (0, 3)
         run, plan = find_run(tmp_path / "out")
         assert (plan.starts, run.missing(plan)) == ([0, 2, 4, 7], [0, 1, 2])
-        with pytest.raises(bushel.FormatError, match="interrupted"):
+        with pytest.raises(bushel.errors.FormatError, match="interrupted"):
             bushel.open(tmp_path / "out")
         with pytest.raises(FileNotFoundError, match="no plan of a run"):
             find_run(tmp_path)
@@ -389,7 +389,7 @@ def _die(*_: Any) -> None:
 
 def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> None:
     run, plan = _run(tmp_path / "out", 3)
-    seen: list[bushel.Progress] = []
+    seen: list[bushel.runs.Progress] = []
     totals = run_parts(run, plan, _Writes().write, RunOptions(tasks=TaskOptions()), ErrorLimit(), seen.append)
     assert (totals.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
@@ -401,7 +401,7 @@ class TestListing:
         photos, out = image_folder(tmp_path / "photos", 9), tmp_path / "out"
         (photos / "empty").mkdir()
 
-        def pack(part: int | None) -> bushel.PackResult:
+        def pack(part: int | None) -> bushel.runs.PackResult:
             listing = planned_listing(out)
             source = photos if kind is None else open_source(photos, kind, listing=listing)
             return bushel.pack(source, out, container="ffrecord", parts=3, part=part)
@@ -427,5 +427,5 @@ class TestListing:
         bushel.pack(image_folder(tmp_path / "a", 4), tmp_path / "out", container="tar", parts=2)
         [path] = (tmp_path / "out/.bushel/run").glob("listing-*")
         path.write_bytes(b"x")
-        with pytest.raises(bushel.FormatError, match="listing of the source is damaged"):
+        with pytest.raises(bushel.errors.FormatError, match="listing of the source is damaged"):
             planned_listing(tmp_path / "out")

@@ -29,7 +29,7 @@ def test_split_loses_nothing(dataset: Path, tmp_path: Path) -> None:
     assert labels["train"] != list(range(17))
     split(dataset, tmp_path / "again", {"train": 0.8, "val": 0.1, "test": 0.1}, shuffle=True)
     assert files_of(tmp_path / "again") == files_of(tmp_path / "out")
-    seen: list[bushel.Progress] = []
+    seen: list[bushel.runs.Progress] = []
     for shuffle in (None, False):
         out = tmp_path / f"plain{shuffle}"
         split(dataset, out, {"a": 0.5, "b": 0.5}, shuffle=shuffle, container="bag", progress=seen.append)

@@ -53,11 +53,11 @@ def test_parts_with_the_same_keys_are_not_joined(
     with pytest.raises(StateError, match="'k0001' in part-00000 and part-00001"):
         finish_run(run, plan)
     assert run.load_result() is None
-    with pytest.warns(bushel.IncompleteWarning):
+    with pytest.warns(bushel.errors.IncompleteWarning):
         assert len(bushel.open(path)) > 0
     again: dict[str, Any] = {"parts": 4, "engine": engine, "mode": "overwrite", **OPTIONS}
     if ":" in target:
-        with pytest.raises(bushel.UnsupportedError, match="write to another path"):
+        with pytest.raises(bushel.errors.UnsupportedError, match="write to another path"):
             bushel.pack(Numbered(20, bad=(6,)), path, **again)
         assert find_run(path)[0].committed() == {0, 1, 2, 3}
         return

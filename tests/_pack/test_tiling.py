@@ -87,7 +87,7 @@ def test_packed_in_every_container(tmp_path: Path, container: str, generation: G
 @each_format
 def test_converted_to_every_container(tmp_path: Path, container: str, generation: Generation) -> None:
     source = written(tmp_path / "in")
-    heard: list[bushel.Progress] = []
+    heard: list[bushel.runs.Progress] = []
     for threads in (1, 3):
         done = bushel.convert(
             source,

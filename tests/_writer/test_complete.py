@@ -60,7 +60,7 @@ def test_a_kill(tmp_path: Path, container: str, stop: signal.Signals) -> None:
     process.send_signal(stop)
     assert process.wait() != 0
     process.stdout.close()
-    with pytest.warns(bushel.IncompleteWarning, match="30 of 60 samples are there"):
+    with pytest.warns(bushel.errors.IncompleteWarning, match="30 of 60 samples are there"):
         dataset = bushel.open(out)
     assert (len(dataset), dataset.info.complete, dataset.info.expected) == (30, False, 60)
     assert "incomplete: 60 samples expected" in repr(dataset)
@@ -113,7 +113,7 @@ def test_a_full_disk(tmp_path: Path, container: str) -> None:
 
     with little_room(1 << 20), pytest.raises(OSError, match="No space left|too large"):
         pack()
-    with pytest.warns(bushel.IncompleteWarning, match="20 samples are there"):
+    with pytest.warns(bushel.errors.IncompleteWarning, match="20 samples are there"):
         assert len(bushel.open(out)) == 20
 
 
@@ -123,7 +123,7 @@ def test_nothing_was_published(tmp_path: Path) -> None:
         writer.append({"x": 1})
         writer.suspend()
     advice = "a write of it was interrupted: .* mode='resume'.*mode='overwrite'"
-    with pytest.raises(bushel.FormatError, match=advice):
+    with pytest.raises(bushel.errors.FormatError, match=advice):
         bushel.open(tmp_path / "out")
     with pytest.raises(FileNotFoundError, match=advice):
         bushel.open(tmp_path / "x.tar")
@@ -135,7 +135,7 @@ def test_an_interrupted_append(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "x.tar", mode="append", sync=False) as writer:
         writer.append(make_samples("tar", 6)[5])
         writer.flush()
-        with pytest.warns(bushel.IncompleteWarning):
+        with pytest.warns(bushel.errors.IncompleteWarning):
             bushel.open(tmp_path / "x.tar")
         bushel.open(tmp_path / "y.tar")
     bushel.open(tmp_path / "x.tar")
@@ -160,7 +160,7 @@ def test_indexing_does_not_make_it_complete(tmp_path: Path) -> None:
     writer.suspend()
     assert bushel.index(tmp_path / "out").info.expected == 9
     assert not bushel.open(tmp_path / "out", allow_incomplete=True).info.complete
-    with pytest.warns(bushel.IncompleteWarning, match="4 of 9"):
+    with pytest.warns(bushel.errors.IncompleteWarning, match="4 of 9"):
         bushel.open(str(tmp_path / "out/*.tar"))
 
 

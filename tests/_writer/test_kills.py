@@ -76,7 +76,7 @@ def test_a_new_recordio_never_lacks_its_keys(tmp_path: Path, monkeypatch: pytest
         ):
             writer.append({"label": 1}, key="one")
     assert [path.name for path in tmp_path.iterdir() if path.is_file()] == ["000000.idx"]
-    with pytest.raises(bushel.FormatError, match='--resume|mode="resume"|interrupted|incomplete'):
+    with pytest.raises(bushel.errors.FormatError, match='--resume|mode="resume"|interrupted|incomplete'):
         bushel.open(tmp_path)
     with bushel.Writer(tmp_path, {"label": "int"}, container="recordio", mode="resume") as writer:
         assert len(writer) == 1
@@ -110,7 +110,7 @@ def test_shards_that_are_partly_published_hide_no_others(
                 break
         shards = placed_shards(folder, container)
         if shards == 0:
-            with pytest.raises(bushel.FormatError, match="a write of it was interrupted"):
+            with pytest.raises(bushel.errors.FormatError, match="a write of it was interrupted"):
                 bushel.verify(folder)
             continue
         kinds = [problem.kind for problem in bushel.verify(folder).problems]

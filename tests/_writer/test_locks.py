@@ -41,7 +41,7 @@ def test_two_processes_and_one_file(tmp_path: Path, container: str, mode: Mode) 
     dataset(path, container)
     with (
         another_writer(path, container, "append") as process,
-        pytest.raises(bushel.InUseError, match=rf"process {process.pid} on .* since .*other_writer"),
+        pytest.raises(bushel.errors.InUseError, match=rf"process {process.pid} on .* since .*other_writer"),
     ):
         bushel.Writer(path, SPEC, container=container, mode=mode)
     assert keys(path) == ["old0", "old1", "old2", "old3", "theirs0", "theirs1", "theirs2"]
@@ -52,7 +52,7 @@ def test_two_processes_and_one_file(tmp_path: Path, container: str, mode: Mode) 
 def test_two_processes_and_one_folder(tmp_path: Path, container: str, mode: Mode) -> None:
     path = tmp_path / "ds"
     dataset(path, container, shard_samples=2)
-    with another_writer(path, container, "append"), pytest.raises(bushel.InUseError):
+    with another_writer(path, container, "append"), pytest.raises(bushel.errors.InUseError):
         bushel.Writer(path, SPEC, container=container, mode=mode, shard_samples=2)
     assert keys(path) == ["old0", "old1", "old2", "old3", "theirs0", "theirs1", "theirs2"]
 
@@ -62,7 +62,7 @@ def test_an_overwriter_excludes_others(tmp_path: Path, mode: Mode) -> None:
     path = tmp_path / "ds"
     dataset(path, "tar", shard_samples=2)
     with another_writer(path, "tar", "overwrite"):
-        with pytest.raises(bushel.InUseError):
+        with pytest.raises(bushel.errors.InUseError):
             bushel.Writer(path, SPEC, container="tar", mode=mode)
         assert keys(path) == ["old0", "old1", "old2", "old3"]
     assert keys(path) == ["theirs0", "theirs1", "theirs2"]
@@ -75,7 +75,9 @@ def test_one_process_that_opens_a_writer_twice(tmp_path: Path, name: str, mode: 
     dataset(path, "tar")
     first = bushel.Writer(path, SPEC, container="tar", mode="append")
     add(first, "new", 2)
-    with pytest.raises(bushel.InUseError, match=rf"in use by this process: .* opened at {__file__}:\d+, .* close\(\)"):
+    with pytest.raises(
+        bushel.errors.InUseError, match=rf"in use by this process: .* opened at {__file__}:\d+, .* close\(\)"
+    ):
         bushel.Writer(path, SPEC, container="tar", mode=mode)
     first.close()
     bushel.Writer(path, SPEC, container="tar", mode="append").close()
@@ -93,7 +95,7 @@ def test_threads_that_append(tmp_path: Path) -> None:
             with bushel.Writer(path, SPEC, mode="append") as writer:
                 add(writer, f"thread{number}-", 3)
             done.append(number)
-        except bushel.InUseError:
+        except bushel.errors.InUseError:
             refused.append(number)
 
     threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
@@ -112,16 +114,16 @@ def test_a_link_and_the_folder_it_leads_to(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to("ds")
     with bushel.Writer(tmp_path / "link", SPEC, container="tar", mode="append", shard_samples=2):
         for path in (tmp_path / "ds", tmp_path / "ds" / ".." / "ds"):
-            with pytest.raises(bushel.InUseError):
+            with pytest.raises(bushel.errors.InUseError):
                 bushel.Writer(path, SPEC, container="tar", mode="append")
 
 
 def test_a_folder_and_one_of_its_shards(tmp_path: Path) -> None:
     dataset(tmp_path / "ds", "tar", shard_samples=2)
     shard = tmp_path / "ds" / "shard-000001.tar"
-    with bushel.Writer(tmp_path / "ds", SPEC, container="tar", mode="append"), pytest.raises(bushel.InUseError):
+    with bushel.Writer(tmp_path / "ds", SPEC, container="tar", mode="append"), pytest.raises(bushel.errors.InUseError):
         bushel.Writer(shard, SPEC, mode="append")
-    with bushel.Writer(shard, SPEC, mode="append"), pytest.raises(bushel.InUseError):
+    with bushel.Writer(shard, SPEC, mode="append"), pytest.raises(bushel.errors.InUseError):
         bushel.Writer(tmp_path / "ds", SPEC, container="tar", mode="append")
 
 
@@ -180,7 +182,7 @@ def test_every_way_of_writing(tmp_path: Path, way: Callable[[Path, Path], object
     dataset(source, "tar")
     with bushel.Writer(path, SPEC, container="tar", mode="append") as writer:
         add(writer, "new", 1)
-        with pytest.raises(bushel.InUseError, match="in use by this process"):
+        with pytest.raises(bushel.errors.InUseError, match="in use by this process"):
             way(path, source)
     assert keys(path) == ["old0", "old1", "old2", "old3", "new0"]
 
@@ -191,7 +193,7 @@ def test_a_fork_cannot_use_the_writer(tmp_path: Path) -> None:
         if (child := os.fork()) == 0:
             try:
                 add(writer, "child", 1)
-            except bushel.InUseError as error:
+            except bushel.errors.InUseError as error:
                 os.write(writing, str(error).encode())
             finally:
                 os._exit(0)
@@ -218,16 +220,16 @@ def test_a_writer_of_a_part_and_the_run_exclude_each_other(tmp_path: Path) -> No
     part = tmp_path / "ds" / "part-00000"
     with bushel.Writer(part, {"n": "int"}, mode="append", sync=False) as writer:
         writer.append({"n": 9}, key="x")
-        with pytest.raises(bushel.InUseError, match="part-00000|ds"):
+        with pytest.raises(bushel.errors.InUseError, match="part-00000|ds"):
             bushel.pack(samples, tmp_path / "ds", **options)
-        with pytest.raises(bushel.InUseError):
+        with pytest.raises(bushel.errors.InUseError):
             bushel.Writer(part, {"n": "int"}, mode="append", sync=False)
         writer.discard()
     assert bushel.pack(samples, tmp_path / "ds", **options).samples == 3
     run = find_run(tmp_path / "ds")
     with (
         lock_run(tmp_path / "ds", single=False, run=run[1].fingerprint, join=lambda: None),
-        pytest.raises(bushel.InUseError),
+        pytest.raises(bushel.errors.InUseError),
     ):
         bushel.Writer(part, {"n": "int"}, mode="append", sync=False)
     assert len(bushel.open(tmp_path / "ds")) == 6

@@ -63,7 +63,7 @@ def test_views_of_memory_of_any_type(tmp_path: Path, container: str, value: memo
 
 def test_a_key_that_no_file_can_hold(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "ds", {"a": "int"}, container="bag") as writer:
-        with pytest.raises((ValueError, bushel.SpecError)):
+        with pytest.raises((ValueError, bushel.errors.SpecError)):
             writer.append({"a": 1}, key="\ud800")
         writer.append({"a": 1}, key="fine")
     assert list(opened(tmp_path / "ds").keys) == ["fine"]

@@ -115,7 +115,7 @@ def test_an_interrupted_overwrite_cannot_be_resumed(tmp_path: Path) -> None:
     folder = overwrite_folder(tmp_path / "out")
     folder.mkdir(parents=True)
     (folder / "half").touch()
-    with pytest.raises(bushel.StateError, match="use mode='overwrite'"):
+    with pytest.raises(bushel.errors.StateError, match="use mode='overwrite'"):
         write(tmp_path / "out", "bag", [], mode="resume")
     append(tmp_path / "out", make_samples("bag", 2, seed=1))
     assert not folder.exists()
@@ -185,7 +185,7 @@ def test_pack_and_convert(tmp_path: Path) -> None:
     bushel.pack(Numbered(5, bad=(1,)), tmp_path / "out", container="bag", max_errors=1)
     log = tmp_path / "out.errors.jsonl"
     assert log.exists()
-    with pytest.raises(bushel.TooManyErrors, match=r"out is unchanged"):
+    with pytest.raises(bushel.errors.TooManyErrors, match=r"out is unchanged"):
         bushel.pack(Numbered(9, bad=(7,)), tmp_path / "out", container="tar", mode="overwrite")
     assert '"position": 7' in log.read_text()
     assert len(opened(tmp_path / "out")) == 4
@@ -217,7 +217,7 @@ def test_a_recordio_that_is_half_replaced_says_so(tmp_path: Path, monkeypatch: p
         patch.setattr("bushel.storage.publish._swap", die)
         with pytest.raises(KeyboardInterrupt):
             write(path, "recordio", make_samples("recordio", 4, seed=2), mode="overwrite")
-    with pytest.warns(bushel.IncompleteWarning, match="or the writer with mode='overwrite'"):
+    with pytest.warns(bushel.errors.IncompleteWarning, match="or the writer with mode='overwrite'"):
         bushel.open(path)
     bushel.Writer(path, SPECS["recordio"], mode="resume").close()
     assert (len(bushel.open(path)), bushel.verify(path).verdict) == (4, "ok")

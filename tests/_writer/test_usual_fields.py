@@ -42,7 +42,7 @@ def test_a_sample_that_lacks_a_field_is_refused(tmp_path: Path, container: str, 
     spec = spec_of(container)
     write(tmp_path / "ds", container, whole(container), spec=spec)
     with (
-        pytest.raises(bushel.SpecError, match=r"lacks 'label'"),
+        pytest.raises(bushel.errors.SpecError, match=r"lacks 'label'"),
         bushel.Writer(tmp_path / "ds", spec if with_spec else None, container=container, mode="append") as writer,
     ):
         writer.append({"data": value(container)}, key="new")
@@ -55,7 +55,7 @@ def test_none_says_that_it_has_no_value(tmp_path: Path, container: str) -> None:
     lacking = {"data": value(container), "label": None}
     write(tmp_path / "ds", container, [{"__key__": "new", **lacking}], mode="append")
     assert "label" not in bushel.open(tmp_path / "ds").read([3], decode=False)[0]
-    with pytest.raises(bushel.SpecError, match="data"):
+    with pytest.raises(bushel.errors.SpecError, match="data"):
         write(tmp_path / "ds", container, [{"__key__": "newer", "label": 1}], mode="append")
     del lacking["label"]  # as a sample of the dataset does
     write(tmp_path / "ds", container, [{"__key__": "newest", **lacking}], mode="append")
@@ -67,14 +67,14 @@ def test_lists_and_other_shards(tmp_path: Path) -> None:
     write(tmp_path / "ds", "tar", [{"__key__": "a", "x": 1, "names": ["n"]}], spec={"x": "int", "names": "utf8[]"})
     write(tmp_path / "ds", "tar", [{"__key__": "b", "x": 1, "names": [], "late": 1}], spec=spec, mode="append")
     write(tmp_path / "ds", "tar", [{"__key__": "c", "x": 1}], mode="append")
-    with pytest.raises(bushel.SpecError, match="lacks 'x'"):
+    with pytest.raises(bushel.errors.SpecError, match="lacks 'x'"):
         write(tmp_path / "ds", "tar", [{"__key__": "d", "late": 1}], mode="append")
 
 
 def test_columns(tmp_path: Path) -> None:
     write(tmp_path / "ds", "tar", whole("tar"), spec=spec_of("tar"))
     with (
-        pytest.raises(bushel.SpecError, match="lacks 'label'"),
+        pytest.raises(bushel.errors.SpecError, match="lacks 'label'"),
         bushel.Writer(tmp_path / "ds", container="tar", mode="append") as writer,
     ):
         writer.extend({"data": [b"y", b"z"]}, keys=["y", "z"])
@@ -109,13 +109,13 @@ def test_an_append_that_is_resumed(
     modes: tuple[Mode, ...] = ("append", "resume", "resume")
     for number, mode in enumerate(modes):
         writer = bushel.Writer(path, mode=mode, **options)
-        with pytest.raises(bushel.SpecError, match="lacks 'label'"):
+        with pytest.raises(bushel.errors.SpecError, match="lacks 'label'"):
             writer.append(lacking, key="lacking")
         for each in range(appended):
             writer.append({**lacking, "label": None if each == 1 else 1}, key=f"{number} {each}")
         writer.suspend()
     with (
-        pytest.raises(bushel.SpecError, match="lacks 'label'"),
+        pytest.raises(bushel.errors.SpecError, match="lacks 'label'"),
         bushel.Writer(path, mode="resume", **options) as writer,
     ):
         writer.append(lacking, key="lacking")
@@ -136,19 +136,19 @@ def manifest_of(path: Path) -> dict[str, Any]:
 @pytest.mark.parametrize("container", SPARSE)
 def test_a_complete_dataset_that_is_resumed(tmp_path: Path, container: str) -> None:
     write(tmp_path / "ds", container, whole(container), spec=spec_of(container))
-    with pytest.raises(bushel.SpecError, match="lacks 'label'"):
+    with pytest.raises(bushel.errors.SpecError, match="lacks 'label'"):
         write(tmp_path / "ds", container, [{"__key__": "new", "data": value(container)}], mode="resume")
 
 
 @pytest.mark.parametrize(
     ("before", "error", "said"),
     [
-        (-1, bushel.FormatError, "before"),
-        ("3", bushel.FormatError, "before"),
-        (2.5, bushel.FormatError, "before"),
-        ([3], bushel.FormatError, "before"),
-        (True, bushel.FormatError, "before"),
-        ((1 << 64) - 1, bushel.SpecError, "lacks 'label'"),
+        (-1, bushel.errors.FormatError, "before"),
+        ("3", bushel.errors.FormatError, "before"),
+        (2.5, bushel.errors.FormatError, "before"),
+        ([3], bushel.errors.FormatError, "before"),
+        (True, bushel.errors.FormatError, "before"),
+        ((1 << 64) - 1, bushel.errors.SpecError, "lacks 'label'"),
     ],
 )
 def test_a_forged_number_of_samples(tmp_path: Path, before: Any, error: type[Exception], said: str) -> None:
@@ -171,7 +171,7 @@ def test_pack_reports_it(tmp_path: Path) -> None:
     target, new = tmp_path / "ds", {"__key__": "new", "data": b"x"}
     write(target, "tar", whole("tar"), spec=spec_of("tar"))
     options: dict[str, Any] = {"container": "tar", "mode": "append", "sync": False}
-    with pytest.raises(bushel.StateError, match="the new samples lack label"):
+    with pytest.raises(bushel.errors.StateError, match="the new samples lack label"):
         bushel.pack([new], target, **options)
     both = [{**new, "__key__": "whole", "label": 9}, new]
     said = re.escape(f"lacks 'label', which every sample of {target} has")
@@ -196,7 +196,7 @@ def test_an_append_killed_before_it_noted_anything(
     staged.unlink() if journal is None else staged.write_bytes(journal)
     shutil.copytree(staged.parent, tmp_path / "now" / staged.parent.relative_to(tmp_path / "was"))
     path = tmp_path / "now" / name
-    with pytest.raises(bushel.SpecError, match="lacks 'label', which every sample of"):
+    with pytest.raises(bushel.errors.SpecError, match="lacks 'label', which every sample of"):
         write(path, container, [{"__key__": "new", "data": value(container)}], mode="resume")
     write(path, container, [{"__key__": "new", "data": value(container), "label": 9}], mode="resume")
     assert list(bushel.open(path).keys) == ["k0", "k1", "k2", "new"]

@@ -156,7 +156,7 @@ def test_append_needs_a_dataset_of_the_same_spec(tmp_path: Path) -> None:
         bushel.Writer(tmp_path / "ds", SPEC, container="bag", mode="append")
     write(tmp_path / "ds", 0, 3, container="bag")
     for spec in ({"text": "utf8"}, {**SPEC, "label": "float"}, {**SPEC, "more": "int"}):
-        with pytest.raises(bushel.StateError, match="fields"):
+        with pytest.raises(bushel.errors.StateError, match="fields"):
             bushel.Writer(tmp_path / "ds", spec, container="bag", mode="append")
     assert contents(tmp_path / "ds") == expected(3)
 
@@ -199,11 +199,11 @@ def test_a_failing_sample_leaves_no_trace(tmp_path: Path, container: str) -> Non
         writer.append({"label": 0, "parts": [b"a", b"bc"]}, key="k0")
         with pytest.raises(RuntimeError, match="caller's iterator"):
             writer.append({"label": 1, "parts": broken()}, key="k1")
-        with pytest.raises(bushel.CodecError):
+        with pytest.raises(bushel.errors.CodecError):
             writer.append({"label": "one", "parts": []}, key="k1")
-        with pytest.raises(bushel.SpecError, match="not in the spec"):
+        with pytest.raises(bushel.errors.SpecError, match="not in the spec"):
             writer.append({"label": 1, "parts": [], "more": 1}, key="k1")
-        with pytest.raises(bushel.SpecError, match="sequence"):
+        with pytest.raises(bushel.errors.SpecError, match="sequence"):
             writer.append({"label": 1, "parts": b"abc"}, key="k1")
         writer.append({"label": 1, "parts": iter([b"x"])}, key="k1")
     dataset = opened(tmp_path / "ds")
@@ -321,9 +321,9 @@ def test_resume_is_refused_for_another_spec(tmp_path: Path) -> None:
     writer = bushel.Writer(tmp_path / "ds", SPEC, container="bag")
     writer.append(sample(0), key="k0")
     writer.suspend()
-    with pytest.raises(bushel.StateError, match="fields"):
+    with pytest.raises(bushel.errors.StateError, match="fields"):
         bushel.Writer(tmp_path / "ds", {"text": "utf8"}, container="bag", mode="resume")
-    with pytest.raises(bushel.StateError, match="bag"):
+    with pytest.raises(bushel.errors.StateError, match="bag"):
         bushel.Writer(tmp_path / "ds", SPEC, container="tar", mode="resume")
     with bushel.Writer(tmp_path / "ds", SPEC, container="bag", mode="resume") as again:
         assert len(again) == 1
@@ -347,7 +347,7 @@ def test_writing_to_a_path_like_object(tmp_path: Path) -> None:
         writer.append({"txt": "hello"}, key="a")
         assert not target.exists()
     assert bushel.open(target)["a"]["txt"] == "hello"
-    with pytest.raises(bushel.UnsupportedError, match="local"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="local"):
         bushel.Writer(target, {"txt": "utf8"}, mode="resume")
 
 

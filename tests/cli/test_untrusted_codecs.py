@@ -23,7 +23,7 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, trace: Path) -> Path:
     return tmp_path / "set"
 
 
-@pytest.mark.filterwarnings("ignore::bushel.UntrustedWarning")
+@pytest.mark.filterwarnings("ignore::bushel.errors.UntrustedWarning")
 @pytest.mark.parametrize(
     "command",
     [
@@ -44,7 +44,7 @@ def test_commands(folder: Path, command: tuple[str, ...]) -> None:
     run(name, folder, *options)
 
 
-@pytest.mark.filterwarnings("ignore::bushel.UntrustedWarning")
+@pytest.mark.filterwarnings("ignore::bushel.errors.UntrustedWarning")
 @pytest.mark.parametrize("container", ["tar", "bag", "ffrecord", "recordio"])
 def test_a_value_and_copies(folder: Path, container: str, tmp_path: Path, trace: Path) -> None:
     pickled = Bomb(trace).pickled
@@ -59,7 +59,7 @@ def test_a_value_and_copies(folder: Path, container: str, tmp_path: Path, trace:
         assert bytes(ds.read([0], decode=False)[0]["notes"]) == pickled
 
 
-@pytest.mark.filterwarnings("ignore::bushel.UntrustedWarning")
+@pytest.mark.filterwarnings("ignore::bushel.errors.UntrustedWarning")
 def test_the_viewer(folder: Path) -> None:
     with client_of(folder) as client:
         for page in ("/d/0", "/api/0/rows", "/d/0/s/0", "/api/0/s/0", "/d/0/0", "/d/0/shards"):
@@ -67,7 +67,7 @@ def test_the_viewer(folder: Path) -> None:
         assert f"{COUNT} samples" in client.get("/").text
 
 
-@pytest.mark.filterwarnings("ignore::bushel.UntrustedWarning")
+@pytest.mark.filterwarnings("ignore::bushel.errors.UntrustedWarning")
 def test_streams(tmp_path: Path, trace: Path) -> None:
     forged(tmp_path / "set", trace, "tar")
     pickled = Bomb(trace).pickled

@@ -58,7 +58,7 @@ def test_parts_open_as_one(tmp_path: Path) -> None:
     assert [sample["label"] for sample in bushel.open(tmp_path / "out")] == list(range(10))
     assert run("verify", tmp_path / "out").endswith("compared with checksums\n")
     os.rename(tmp_path / "out/part-00001", tmp_path / "away")
-    with pytest.raises(bushel.FormatError, match="part-00001/.* listed in the manifest, but missing"):
+    with pytest.raises(bushel.errors.FormatError, match="part-00001/.* listed in the manifest, but missing"):
         bushel.open(tmp_path / "out")
     assert len(bushel.open(tmp_path / "out", allow_incomplete=True)) == 7
     assert [problem.kind for problem in bushel.verify(tmp_path / "out").problems] == ["missing"]

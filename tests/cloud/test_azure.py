@@ -54,7 +54,7 @@ def test_patterns_and_refusals(container: ObjectPath, tmp_path: Path, monkeypatc
     path = as_path("az://bushel/patterns/shard-000000.tar")
     assert isinstance(path, ObjectPath)
     library().put(path.store, path.key, path.read_bytes()[::-1])
-    with pytest.raises(bushel.FormatError, match="another ETag"):
+    with pytest.raises(bushel.errors.FormatError, match="another ETag"):
         remote.read([0])
     with pytest.raises(FileNotFoundError):
         bushel.open("az://bushel/nothing")

@@ -111,10 +111,10 @@ def test_changes_while_it_is_open(bucket: ObjectPath, tmp_path: Path) -> None:
     [path] = (bucket / "set").glob("*.rec")
     data = path.read_bytes()
     library().put(path.store, path.key, data[::-1])
-    with pytest.raises(bushel.FormatError, match="another ETag"):
+    with pytest.raises(bushel.errors.FormatError, match="another ETag"):
         remote.read([2])
     library().put(path.store, path.key, data[:-8])
-    with pytest.raises(bushel.FormatError, match="has changed since"):
+    with pytest.raises(bushel.errors.FormatError, match="has changed since"):
         remote.read([2])
     library().delete(path.store, path.key)
     with pytest.raises(FileNotFoundError):

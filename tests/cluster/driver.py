@@ -21,7 +21,7 @@ class Slow(Numbered):
         return super().__getitem__(position)
 
 
-def pack(out: str, engine: Any, progress: Any = None) -> bushel.PackResult:
+def pack(out: str, engine: Any, progress: Any = None) -> bushel.runs.PackResult:
     """Pack a source with two bad items."""
     source = Slow(SAMPLES, bad=(17, 90))
     options: dict[str, Any] = {"container": "tar", "parts": PARTS, "shard_samples": 3, "max_errors": 2}

@@ -194,7 +194,7 @@ def test_a_worker_loses_its_network_in_mid_part(tmp_path: Path, proxy: Proxy, na
     pack(one.path, None)
     lost: list[int] = []
 
-    def lose(progress: bushel.Progress) -> None:
+    def lose(progress: bushel.runs.Progress) -> None:
         if not lost and progress.parts is not None and progress.parts[0] >= PARTS // 3:
             lost.append(proxy.connections)
             proxy.become(lambda number: fault)

@@ -212,7 +212,7 @@ def test_gulp_keeps_frames_and_the_mask_is_the_same(tmp_path: Path) -> None:
     assert dataset.available("a")["video"] == range(6)
     found = dataset["a", {"video": slice(-2, None)}]["video"]
     np.testing.assert_array_equal(found, [get_codec("jpg").decode(data) for data in pictures[-2:]])
-    with pytest.raises(bushel.SpecError, match="use bag, tar, ffrecord or recordio"):
+    with pytest.raises(bushel.errors.SpecError, match="use bag, tar, ffrecord or recordio"):
         bushel.Writer(tmp_path / "y", {"video": "mp4"}, container="gulp").append({"video": b""}, key="a")
 
 

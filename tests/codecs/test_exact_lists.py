@@ -47,7 +47,7 @@ def test_numbers_keep_their_values_or_are_refused(values: list[Any]) -> None:
 def test_what_no_dtype_holds_is_refused(codec: str, values: Any, said: str) -> None:
     with pytest.raises(ValueError, match=said):
         exact_array(values)
-    with pytest.raises(bushel.CodecError, match=said):
+    with pytest.raises(bushel.errors.CodecError, match=said):
         get_codec(codec).encode(values)
 
 
@@ -89,7 +89,7 @@ def test_columns_keep_whole_numbers(tmp_path: Path) -> None:
     ],
 )
 def test_columns_that_would_change_are_refused(tmp_path: Path, column: Any, said: str) -> None:
-    with pytest.raises(bushel.SpecError, match=said):
+    with pytest.raises(bushel.errors.SpecError, match=said):
         bushel.pack({"x": column}, tmp_path / "x.tar", sync=False)
 
 
@@ -97,8 +97,10 @@ def test_columns_that_would_change_are_refused(tmp_path: Path, column: Any, said
 def test_files_of_objects_are_named(tmp_path: Path, name: str) -> None:
     array = np.array([{}], object)
     np.save(tmp_path / name, array) if name == "x.npy" else np.savez(tmp_path / name, array)
-    with pytest.raises(bushel.FormatError, match=rf"{name}: not a file of arrays: .*pickles, which are not read"):
+    with pytest.raises(
+        bushel.errors.FormatError, match=rf"{name}: not a file of arrays: .*pickles, which are not read"
+    ):
         bushel.pack(tmp_path / name, tmp_path / "x.tar", sync=False)
     (tmp_path / name).write_bytes(b"PK\3\4 damaged")
-    with pytest.raises(bushel.FormatError, match=rf"{name}: not a file of arrays"):
+    with pytest.raises(bushel.errors.FormatError, match=rf"{name}: not a file of arrays"):
         bushel.pack(tmp_path / name, tmp_path / "x.tar", sync=False)

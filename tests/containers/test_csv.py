@@ -118,7 +118,7 @@ def test_a_damaged_record(record: str, message: str, tmp_path: Path) -> None:
     with pytest.raises(FormatError, match=f"line 4: .*{message}") as caught:
         bushel.index(path)
     assert caught.value.offset in range(12, 12 + len(record) + 6)
-    with pytest.warns(bushel.DamagedWarning):
+    with pytest.warns(bushel.errors.DamagedWarning):
         dataset = bushel.open(path, index="memory")
     assert dataset[0]["b"] == "x\ny"
 
@@ -140,7 +140,7 @@ def test_any_cells(tmp_path_factory: pytest.TempPathFactory, rows: list[list[str
     assert found == wanted
 
 
-@pytest.mark.filterwarnings("ignore::bushel.DamagedWarning")
+@pytest.mark.filterwarnings("ignore::bushel.errors.DamagedWarning")
 def test_damage_gives_an_error_that_names_the_file_or_other_values(tmp_path: Path) -> None:
     data = TABLE.encode() + b"".join(b'%d,"text, %d",0.5,%d\n' % (i, i, i) for i in range(40))
     check_damaged(data, tmp_path / "x.csv", 20, "csv")

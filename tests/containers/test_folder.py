@@ -102,7 +102,7 @@ def test_files_that_are_no_media_are_passed_over_and_counted(tmp_path: Path, cap
 
 def test_a_folder_without_media_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "notes.txt").write_text("x")
-    with pytest.raises(bushel.FormatError, match="does not belong to any container"):
+    with pytest.raises(bushel.errors.FormatError, match="does not belong to any container"):
         bushel.open(tmp_path)
 
 
@@ -119,7 +119,7 @@ def test_a_photo_that_changes_is_an_error(tmp_path: Path) -> None:
     ds = bushel.open(tmp_path)
     (tmp_path / "b" / "2.jpg").write_bytes(b"short")
     assert ds[0]["label"] == 0
-    with pytest.raises(bushel.FormatError, match="has changed since"):
+    with pytest.raises(bushel.errors.FormatError, match="has changed since"):
         ds[1]
 
 
@@ -149,7 +149,7 @@ def test_many_small_files_are_read_without_an_object_for_each(tmp_path: Path, mo
     assert [each["image"] for each in ds.read(positions, ["image"], decode=False)] == [wanted[at] for at in positions]
     assert made == []
     (tmp_path / "a" / "0123.jpg").write_bytes(b"short")
-    with pytest.raises(bushel.FormatError, match=r"0123\.jpg.*has changed since"):
+    with pytest.raises(bushel.errors.FormatError, match=r"0123\.jpg.*has changed since"):
         ds.read([122, 123, 124], ["image"], decode=False)
     assert [each["image"] for each in ds.read([122, 124], ["image"], decode=False)] == [wanted[122], wanted[124]]
 
@@ -215,7 +215,7 @@ class TestMetadata:
         (tmp_path / "x/metadata.csv").write_text("file_name,n\n1.jpg,1\n")
         (tmp_path / "x/metadata.jsonl").write_text('{"file_name": "1.jpg"}')
         with pytest.raises(
-            bushel.FormatError, match=r"a folder has x/metadata\.csv and x/metadata\.jsonl.*two samples"
+            bushel.errors.FormatError, match=r"a folder has x/metadata\.csv and x/metadata\.jsonl.*two samples"
         ):
             bushel.open(tmp_path)
 
@@ -306,7 +306,7 @@ def test_an_error_names_the_empty_file(tmp_path: Path) -> None:
         (tmp_path / f"{name}.jpg").touch()
     dataset = bushel.open(tmp_path)
     for position, name in ((1, "b"), (2, "c"), (4, "e")):
-        with pytest.raises(bushel.CodecError, match=f"/{name}.jpg@0"):
+        with pytest.raises(bushel.errors.CodecError, match=f"/{name}.jpg@0"):
             dataset[name]
         assert dataset.location(position, "image") == (f"{tmp_path}/{name}.jpg", 0)
 
@@ -314,7 +314,7 @@ def test_an_error_names_the_empty_file(tmp_path: Path) -> None:
 def test_a_link_to_a_folder_above_is_an_error_that_names_it(tmp_path: Path) -> None:
     photo(tmp_path / "cat/1.jpg", 1)
     (tmp_path / "cat/loop").symlink_to("..")
-    with pytest.raises(bushel.FormatError, match="cat/loop: a symbolic link to a folder that contains it"):
+    with pytest.raises(bushel.errors.FormatError, match="cat/loop: a symbolic link to a folder that contains it"):
         bushel.open(tmp_path)
     (tmp_path / "cat/loop").unlink()
     (tmp_path / "dog").symlink_to("cat")

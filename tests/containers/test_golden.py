@@ -110,7 +110,7 @@ def test_golden_damage(case: dict[str, Any], tmp_path: Path) -> None:
     assert named & set(case["named"]), (named, report.problems)
 
 
-@pytest.mark.filterwarnings("ignore::bushel.DamagedWarning")
+@pytest.mark.filterwarnings("ignore::bushel.errors.DamagedWarning")
 @pytest.mark.parametrize("case", _cases())
 def test_reading_golden_damage_gives_samples_or_a_bushel_error(case: dict[str, Any]) -> None:
     try:

@@ -62,7 +62,7 @@ def test_a_damaged_array_is_refused_or_is_what_json_says(
     except ValueError:
         expected = None
     if not isinstance(expected, list) or not all(isinstance(row, dict) for row in expected):
-        with pytest.raises((bushel.FormatError, bushel.CodecError)):
+        with pytest.raises((bushel.errors.FormatError, bushel.errors.CodecError)):
             read(path)
         return
     found = read(path)
@@ -100,10 +100,10 @@ def test_compressed_files_columns_and_packing(tmp_path: Path, suffix: str) -> No
 )
 def test_the_errors_say_what_is_wrong(tmp_path: Path, text: str, says: str) -> None:
     (tmp_path / "x.json").write_text(text)
-    with pytest.raises(bushel.FormatError, match=says):
+    with pytest.raises(bushel.errors.FormatError, match=says):
         read(tmp_path / "x.json")
     if text.startswith('[{"a": 1}, {"a": 2}'):
-        with pytest.warns(bushel.DamagedWarning, match="does not end"):
+        with pytest.warns(bushel.errors.DamagedWarning, match="does not end"):
             assert [sample["a"] for sample in bushel.open(tmp_path / "x.json")] == [1, 2]
 
 
@@ -115,7 +115,7 @@ def test_a_long_run_of_spaces_takes_no_long_time(tmp_path: Path) -> None:
 
 def test_json_in_a_folder_is_no_dataset_of_rows(tmp_path: Path) -> None:
     (tmp_path / "x.json").write_text('[{"a": 1}]')
-    with pytest.raises(bushel.FormatError):
+    with pytest.raises(bushel.errors.FormatError):
         bushel.open(tmp_path)
     assert set(array_lines.ARRAYS) == {".json", ".json.gz", ".json.zst"}
 
@@ -125,5 +125,5 @@ def test_lines_in_a_file_that_is_named_like_an_array(tmp_path: Path) -> None:
     assert [sample["a"] for sample in bushel.open(tmp_path / "x.json")] == [1, [2]]
     for text in ('{"a": 1}\n', '{\n"a": 1}\n{}', '{"a": [\n{}]}', '{"a": 1}\n[2]'):
         (tmp_path / "y.json").write_text(text)
-        with pytest.raises(bushel.FormatError, match="its text is an object, not an array"):
+        with pytest.raises(bushel.errors.FormatError, match="its text is an object, not an array"):
             bushel.open(tmp_path / "y.json")

@@ -132,7 +132,7 @@ def test_a_damaged_line(line: str, message: str, tmp_path: Path) -> None:
     assert caught.value.file == str(path)
     assert caught.value.offset is not None
     assert 10 <= caught.value.offset <= 10 + len(line)
-    with pytest.warns(bushel.DamagedWarning):
+    with pytest.warns(bushel.errors.DamagedWarning):
         dataset = bushel.open(path, index="memory")
     assert (len(dataset), dataset[0]["a"], dataset[2]["a"]) == (3, 1, 2)
     with pytest.raises(FormatError, match="'1' cannot be read"):
@@ -247,7 +247,7 @@ def test_any_lines(tmp_path_factory: pytest.TempPathFactory, lines: list[dict[st
             assert value == line[name] or (isinstance(value, float) and math.isnan(value))
 
 
-@pytest.mark.filterwarnings("ignore::bushel.DamagedWarning")
+@pytest.mark.filterwarnings("ignore::bushel.errors.DamagedWarning")
 def test_damage_gives_an_error_that_names_the_file_or_other_values(tmp_path: Path) -> None:
     for name in ("jsonl/rows.jsonl", "jsonl-gz/rows.jsonl.gz"):
         path = FOREIGN / name

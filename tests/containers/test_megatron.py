@@ -70,7 +70,7 @@ def test_folders_and_the_idx(tmp_path: Path) -> None:
     assert bushel.open(tmp_path / "corpus.idx", container="megatron").info.container == "megatron"
     assert not (tmp_path / ".bushel").exists()
     (tmp_path / "corpus.idx").unlink()
-    with pytest.raises(bushel.FormatError):
+    with pytest.raises(bushel.errors.FormatError):
         bushel.open(tmp_path / "corpus.bin")
 
 
@@ -100,7 +100,7 @@ def test_damage_is_named(change: dict[int, bytes], message: str, tmp_path: Path)
     for at, new in change.items():
         table[at : at + len(new)] = new
     (tmp_path / "corpus.idx").write_bytes(table)
-    with pytest.raises(bushel.FormatError, match=message) as caught:
+    with pytest.raises(bushel.errors.FormatError, match=message) as caught:
         bushel.open(path)
     assert caught.value.file == str(tmp_path / "corpus.idx")
 
@@ -110,5 +110,5 @@ def test_a_truncated_idx(size: int, tmp_path: Path) -> None:
     path = write(tmp_path)
     table = (tmp_path / "corpus.idx").read_bytes()
     (tmp_path / "corpus.idx").write_bytes(table[:size])
-    with pytest.raises(bushel.FormatError):
+    with pytest.raises(bushel.errors.FormatError):
         bushel.open(path)

@@ -74,7 +74,7 @@ def test_files_of_a_folder_are_shards(tmp_path: Path) -> None:
 def test_a_folder_with_other_files_is_not_taken(tmp_path: Path) -> None:
     saved(tmp_path / "a.npy", ROWS)
     (tmp_path / "README").write_text("about")
-    with pytest.raises(bushel.FormatError):
+    with pytest.raises(bushel.errors.FormatError):
         bushel.open(tmp_path, container="npy")
 
 
@@ -97,7 +97,7 @@ def test_a_type_of_the_users_own(tmp_path: Path) -> None:
 )
 def test_what_has_no_rows_is_refused(array: Any, message: str, tmp_path: Path) -> None:
     np.save(tmp_path / "a.npy", array, allow_pickle=True)
-    with pytest.raises(bushel.FormatError, match=message) as caught:
+    with pytest.raises(bushel.errors.FormatError, match=message) as caught:
         bushel.open(tmp_path / "a.npy")
     assert caught.value.file == str(tmp_path / "a.npy")
 
@@ -116,7 +116,7 @@ def test_hostile_shapes(shape: str, message: str, tmp_path: Path) -> None:
     header = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {shape}}}\n".encode()
     path = tmp_path / "a.npy"
     path.write_bytes(b"\x93NUMPY\1\0" + len(header).to_bytes(2, "little") + header + bytes(64))
-    with pytest.raises(bushel.FormatError, match=message) as caught:
+    with pytest.raises(bushel.errors.FormatError, match=message) as caught:
         bushel.open(path)
     assert caught.value.file == str(path)
 
@@ -124,19 +124,19 @@ def test_hostile_shapes(shape: str, message: str, tmp_path: Path) -> None:
 def test_a_truncated_array_is_refused(tmp_path: Path) -> None:
     path = saved(tmp_path / "a.npy", ROWS)
     path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(bushel.FormatError, match="which needs 48 bytes, but 47 follow the header"):
+    with pytest.raises(bushel.errors.FormatError, match="which needs 48 bytes, but 47 follow the header"):
         bushel.open(path)
 
 
 def test_archives_that_are_no_rows(tmp_path: Path) -> None:
     np.savez_compressed(tmp_path / "small.npz", x=ROWS)
-    with pytest.raises(bushel.FormatError, match="array 'x' is compressed, so no row of it can be read alone"):
+    with pytest.raises(bushel.errors.FormatError, match="array 'x' is compressed, so no row of it can be read alone"):
         bushel.open(tmp_path / "small.npz")
     np.savez(tmp_path / "uneven.npz", x=ROWS, y=ROWS[:2])
-    with pytest.raises(bushel.FormatError, match=r"different numbers of rows \(x: 6, y: 2\)"):
+    with pytest.raises(bushel.errors.FormatError, match=r"different numbers of rows \(x: 6, y: 2\)"):
         bushel.open(tmp_path / "uneven.npz")
     (tmp_path / "none.npz").write_bytes(b"PK")
-    with pytest.raises(bushel.FormatError, match="not a zip archive that can be read"):
+    with pytest.raises(bushel.errors.FormatError, match="not a zip archive that can be read"):
         bushel.open(tmp_path / "none.npz")
 
 

@@ -134,7 +134,7 @@ def test_unknown_names() -> None:
 def test_a_registered_container_is_opened(tmp_path: Path) -> None:
     path = tmp_path / "a.empty"
     path.write_bytes(b"")
-    with pytest.raises(bushel.FormatError, match="does not belong to any container"):
+    with pytest.raises(bushel.errors.FormatError, match="does not belong to any container"):
         bushel.open(path)
     bushel.register_container(Empty())
     assert len(bushel.open(path)) == 0

@@ -27,7 +27,7 @@ FLAGS = doctest.NORMALIZE_WHITESPACE | doctest.ELLIPSIS
 USED = (
     bushel.Dataset,
     bushel.Loader,
-    bushel.StreamDataset,
+    bushel.datasets.StreamDataset,
     bushel.StreamLoader,
     bushel.Writer,
 )

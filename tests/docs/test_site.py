@@ -54,7 +54,7 @@ def test_every_public_name_is_documented(site: Any) -> None:
     modules = site.public_modules()
     assert [f"{name}: {each}" for name, module in modules.items() for each in module.missing] == []
     assert "to_hf" in modules["bushel"].groups["Functions"]
-    assert "FormatError" in modules["bushel"].groups["Errors and warnings"]
+    assert "FormatError" in modules["bushel.errors"].groups["Errors and warnings"]
     assert modules["bushel.integrations.torch_data"].groups["Classes"] == ["BatchDataset"]
 
 

@@ -56,7 +56,7 @@ def test_tasks_that_cannot_be_pickled() -> None:
 def test_packing_with_a_worker_that_dies(tmp_path: Path) -> None:
     note = tmp_path / "note"
     note.touch()
-    seen: list[bushel.Progress] = []
+    seen: list[bushel.runs.Progress] = []
     done = bushel.pack(
         KillsOnce(20, note, 11),
         tmp_path / "out",
@@ -84,7 +84,7 @@ def test_converting_with_an_engine(tmp_path: Path) -> None:
 def test_indexing_and_verifying_with_an_engine(tmp_path: Path) -> None:
     bushel.pack(Numbered(20), tmp_path / "out", container="tar", shard_samples=6)
     expected = bushel.verify(tmp_path / "out")
-    seen: list[bushel.Progress] = []
+    seen: list[bushel.runs.Progress] = []
     assert bushel.verify(tmp_path / "out", engine=LocalEngine(2), progress=seen.append) == expected
     assert (seen[-1].done, expected.ok) == (seen[-1].total, True)
     shutil.rmtree(tmp_path / "out/.bushel")

@@ -74,7 +74,7 @@ def test_a_writer_of_the_same_process_is_refused_meanwhile(tmp_path: Path, mode:
         for target in ("out", "out/part-00000"):
             try:
                 bushel.Writer(tmp_path / target, spec, container="tar", mode=mode, sync=False)
-            except bushel.InUseError as error:
+            except bushel.errors.InUseError as error:
                 refused.append(error)
         there.wait(60)
 
@@ -98,7 +98,7 @@ def test_a_writer_of_the_same_process_is_refused_meanwhile(tmp_path: Path, mode:
 
 
 def test_the_same_run_twice_in_one_process(tmp_path: Path) -> None:
-    def run(_: int) -> bushel.PackResult:
+    def run(_: int) -> bushel.runs.PackResult:
         return bushel.pack(Numbered(60), tmp_path / "out", container="tar", parts=6, mode="resume", sync=False)
 
     with ThreadPoolExecutor(3) as pool:

@@ -224,7 +224,7 @@ class Track:
 def _code_of(work: Callable[[], None]) -> int:
     try:
         work()
-    except bushel.InUseError:
+    except bushel.errors.InUseError:
         return IN_USE
     except (bushel.BushelError, FileExistsError, FileNotFoundError) as error:
         if isinstance(error, FileNotFoundError) and error.errno == errno.ENOENT:  # of the system, not of Bushel

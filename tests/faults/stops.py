@@ -99,14 +99,14 @@ class Stops:
         """Check that `verify` calls the dataset unfinished, nothing else, and that `partial` opens its beginning."""
         try:
             problems = bushel.verify(path).problems
-        except (bushel.FormatError, FileNotFoundError) as error:
+        except (bushel.errors.FormatError, FileNotFoundError) as error:
             _check_says_so(error, path)
         else:
             kinds = {problem.kind for problem in problems}
             assert kinds <= _STATES, f"verify says: {problems}"
         try:
             found = len(bushel.open(path, allow_incomplete=True))
-        except (bushel.FormatError, FileNotFoundError) as error:
+        except (bushel.errors.FormatError, FileNotFoundError) as error:
             _check_says_so(error, path)
             return
         most = max(

@@ -48,5 +48,5 @@ def test_a_file_that_is_replaced(tmp_path: Path, container: str, touched: bool, 
         assert {bytes(sample["data"]) for sample in dataset} == {b"o" * 5000}
         return
     for number in range(20):
-        with pytest.raises(bushel.FormatError, match="changed"):
+        with pytest.raises(bushel.errors.FormatError, match="changed"):
             dataset.read([number])

@@ -129,7 +129,7 @@ def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]
         warnings.simplefilter("always")
         try:
             opened = bushel.open(dataset)
-        except (FileNotFoundError, bushel.FormatError) as error:
+        except (FileNotFoundError, bushel.errors.FormatError) as error:
             reported = not published or "interrupted" in str(error) or _says_incomplete(dataset)
             if not reported:
                 raise AssertionError("open does not say that the dataset is incomplete") from error
@@ -137,7 +137,7 @@ def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]
     found = _digests(opened)
     known = [json.loads(_note(folder).read_text()) for folder in (whole, before)]
     wanted = [with_index for with_index, _ in known]
-    said = [str(warning.message) for warning in caught if issubclass(warning.category, bushel.IncompleteWarning)]
+    said = [str(warning.message) for warning in caught if issubclass(warning.category, bushel.errors.IncompleteWarning)]
     if said:
         assert any(found == samples[: len(found)] for both in known for samples in both), (
             "the samples are not the first ones"
@@ -152,6 +152,6 @@ def _check_opens(before: Path, whole: Path, dataset: Path, published: list[Path]
 def _says_incomplete(path: Path) -> bool:
     try:
         problems = bushel.verify(path).problems
-    except (FileNotFoundError, bushel.FormatError) as error:
+    except (FileNotFoundError, bushel.errors.FormatError) as error:
         return "interrupted" in str(error)
     return any(problem.kind in ("incomplete", "unfinished") for problem in problems)

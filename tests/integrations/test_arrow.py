@@ -86,9 +86,9 @@ def test_parquet_files_are_a_source(tmp_path: Path) -> None:
 
 def test_sources_refuse_what_is_missing() -> None:
     table = pa.table({"a": [1]})
-    with pytest.raises(bushel.SpecError, match="unknown column 'b'; the columns are a"):
+    with pytest.raises(bushel.errors.SpecError, match="unknown column 'b'; the columns are a"):
         arrow.ArrowSource(table, key="b")
-    with pytest.raises(bushel.SpecError, match="without rows"):
+    with pytest.raises(bushel.errors.SpecError, match="without rows"):
         arrow.ArrowSource(table.slice(0, 0))
     with pytest.raises(IndexError):
         arrow.ArrowSource(table)[1]

@@ -115,12 +115,12 @@ def test_a_streaming_dataset_is_packed_in_order(tmp_path: Path) -> None:
 def test_what_cannot_be_converted_is_refused(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "x", {"thing": "msgpack"}, container="bag") as writer:
         writer.append({"thing": {"a": [1]}})
-    with pytest.raises(bushel.SpecError, match="field 'thing' has the type 'msgpack'"):
+    with pytest.raises(bushel.errors.SpecError, match="field 'thing' has the type 'msgpack'"):
         bushel.to_hf(bushel.open(tmp_path / "x"))
     rows = datasets.Dataset.from_dict({"a": [1]})
     with pytest.raises(TypeError, match="choose a split: train, test"):
         bushel.from_hf(datasets.DatasetDict({"train": rows, "test": rows}))
-    with pytest.raises(bushel.SpecError, match="column 'a' has no values"):
+    with pytest.raises(bushel.errors.SpecError, match="column 'a' has no values"):
         bushel.from_hf(datasets.Dataset.from_dict({"a": [None, None]}))
 
 

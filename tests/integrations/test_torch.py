@@ -64,7 +64,7 @@ def test_a_state_resumes_at_the_next_batch(tmp_path: Path) -> None:
     other = BatchDataset(**options(ds))
     other.load_state_dict(dataset.state_dict())
     assert seen + keys(other) == whole
-    with pytest.raises(bushel.StateError, match="expected the dict"):
+    with pytest.raises(bushel.errors.StateError, match="expected the dict"):
         other.load_state_dict({"wrong": 1})
 
 

@@ -251,4 +251,4 @@ def opened(path: Path) -> tuple[bushel.Dataset, list[str]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         dataset = bushel.open(path, index="memory")
-    return dataset, [str(each.message) for each in caught if issubclass(each.category, bushel.DamagedWarning)]
+    return dataset, [str(each.message) for each in caught if issubclass(each.category, bushel.errors.DamagedWarning)]

@@ -30,7 +30,7 @@ def sample(number: int) -> dict[str, Any]:
 SAMPLES = {f"k{number}": sample(number) for number in range(12)}
 
 
-def counts(found: bushel.Diff) -> dict[str, tuple[int, int, int]]:
+def counts(found: bushel.integrity.Diff) -> dict[str, tuple[int, int, int]]:
     fields = found.fields.items()
     return {name: (len(one.changed), len(one.same_value), len(one.unknown)) for name, one in fields}
 
@@ -82,7 +82,7 @@ def test_equal_values_in_other_bytes(tmp_path: Path) -> None:
     assert not found.same
     decoded = bushel.diff(left, right, values=True)
     assert counts(decoded) == {"label": (1, 11, 0), "text": (1, 0, 0)}
-    reports: list[bushel.Progress] = []
+    reports: list[bushel.runs.Progress] = []
     bushel.diff(left, right, values=True, progress=reports.append)
     assert (reports[-1].done, reports[-1].total) == (13, 13)
 

@@ -88,7 +88,7 @@ def test_every_container(container: str, tmp_path: Path) -> None:
     result = bushel.verify(path, decode=True)
     assert (result.problems, result.verdict, result.samples) == ((), "ok", len(KEPT))
     assert [(one.samples, one.missing) for one in bushel.removals(path)] == [(0, len(GONE))]
-    assert bushel.erase(path) == bushel.Erasure(0, 0, 0)
+    assert bushel.erase(path) == bushel.integrity.Erasure(0, 0, 0)
     assert not [each for each in path.rglob("*") if each.name in ("overwrite", "staging", "writers")]
     for folder in list(path.rglob(".bushel")):  # the structure is the same to a scan of the files
         for each in folder.glob("*.safetensors"):
@@ -145,7 +145,7 @@ def test_damage_in_another_sample_refuses_it(tmp_path: Path) -> None:
     data = bytearray((file := path / "shard-000000.tar").read_bytes())
     data[data.index(b"001 data")] ^= 1
     file.write_bytes(data)
-    with pytest.raises(bushel.FormatError, match="k01"):
+    with pytest.raises(bushel.errors.FormatError, match="k01"):
         bushel.erase(path)
     assert file.read_bytes() == bytes(data)
     assert not (path / ".bushel/overwrite").exists()
@@ -171,7 +171,7 @@ def test_hard_and_symbolic_links(tmp_path: Path) -> None:
     bushel.remove(path, keys=["k07"], reason="later")
     (path / "shard-000001.tar").rename(tmp_path / "real.tar")
     (path / "shard-000001.tar").symlink_to(tmp_path / "real.tar")
-    with pytest.raises(bushel.UnsupportedError, match="symbolic link"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="symbolic link"):
         bushel.erase(path)
 
 
@@ -192,7 +192,7 @@ def test_what_cannot_be_erased_names_the_command(kind: str, tmp_path: Path) -> N
         (path / "shard-000000.tar.gz").rename(source)
     bushel.index(source)
     bushel.remove(source, positions=[1], reason="opt-out")
-    with pytest.raises(bushel.UnsupportedError, match=f"bushel convert .*{source.name} NEW"):
+    with pytest.raises(bushel.errors.UnsupportedError, match=f"bushel convert .*{source.name} NEW"):
         bushel.erase(source)
 
 
@@ -304,9 +304,9 @@ def test_who_writes_next_completes_it(
         with pytest.raises(KeyboardInterrupt):
             bushel.erase(path)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bushel.IncompleteWarning)
+        warnings.simplefilter("ignore", bushel.errors.IncompleteWarning)
         if container == "gulp" and moves < 2:
-            with pytest.raises(bushel.FormatError, match="run the interrupted command again"):
+            with pytest.raises(bushel.errors.FormatError, match="run the interrupted command again"):
                 bushel.open(path)
         else:
             assert [sample["label"] for sample in bushel.open(path)] == [0, 2, 4, 5, 6, 7]
@@ -328,7 +328,7 @@ def test_only_a_call_and_only_one_writer(tmp_path: Path) -> None:
     assert bushel.restore(path, first.call).samples == 2
     with bushel.Writer(path, mode="append", sync=False) as writer:
         writer.append({"data": b"", "text": "", "label": 1}, key="new")
-        with pytest.raises(bushel.InUseError):
+        with pytest.raises(bushel.errors.InUseError):
             bushel.erase(path)
 
 

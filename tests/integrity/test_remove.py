@@ -246,7 +246,7 @@ def test_a_state_from_before_goes_on_in_its_order(shuffle: Any, on_error: Any, t
     bushel.remove(path, keys=keys(GONE[2:]), reason="later")
     resumed = bushel.Loader(bushel.open(path), 4, shuffle=shuffle, seed=7, on_error=on_error)
     with pytest.raises(
-        bushel.StateError, match=r"5 samples were removed .* by 2 calls, .*'opt-out'.*allow_removed=True"
+        bushel.errors.StateError, match=r"5 samples were removed .* by 2 calls, .*'opt-out'.*allow_removed=True"
     ):
         resumed.load_state_dict(state)
     resumed.load_state_dict(state, allow_removed=True)
@@ -274,7 +274,7 @@ def test_a_state_between_two_calls(tmp_path: Path) -> None:
     resumed.load_state_dict(state, allow_removed=True)
     assert rest_of(resumed) == [key for key in expected if key not in ("k05", "k06")]
     other = bushel.Loader(bushel.open(write(tmp_path / "other", count=9)), 4, shuffle=True)
-    with pytest.raises(bushel.StateError, match="another dataset"):
+    with pytest.raises(bushel.errors.StateError, match="another dataset"):
         other.load_state_dict(state, allow_removed=True)
 
 
@@ -286,7 +286,7 @@ def test_a_damaged_list_hides_nothing_in_silence(path: Path) -> None:
     whole = place.read_bytes()
     for damaged in (whole[:-3], whole[:40], b"", whole[:-1] + bytes([whole[-1] ^ 1])):
         place.write_bytes(damaged)
-        with pytest.raises(bushel.FormatError, match="list of removed samples"):
+        with pytest.raises(bushel.errors.FormatError, match="list of removed samples"):
             bushel.open(path)
     place.write_bytes(whole)
     assert len(bushel.open(path)) == len(KEPT)
@@ -306,10 +306,10 @@ def test_refusals(path: Path, tmp_path: Path) -> None:
     assert [one.reason for one in bushel.removals(path)] == ["opt-out", "x"]
     with pytest.raises(IndexError):
         bushel.remove(path, positions=[99], reason="x")
-    with bushel.Writer(path, mode="append"), pytest.raises(bushel.InUseError):
+    with bushel.Writer(path, mode="append"), pytest.raises(bushel.errors.InUseError):
         bushel.remove(path, keys=["k06"], reason="x")
     two = [path, write(tmp_path / "other")]
-    with pytest.raises(bushel.UnsupportedError, match="several folders"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="several folders"):
         bushel.remove(two, keys=["k06"], reason="x")
 
 

@@ -278,7 +278,7 @@ def test_a_damaged_list_is_an_error(path: Path, at: int) -> None:
     data = bytearray(place.read_bytes())
     data[at % len(data)] ^= 0x41
     place.write_bytes(data)
-    with pytest.raises(bushel.FormatError, match=r"removed\.safetensors"):
+    with pytest.raises(bushel.errors.FormatError, match=r"removed\.safetensors"):
         bushel.open(path)
 
 

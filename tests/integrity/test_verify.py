@@ -169,7 +169,7 @@ def test_shards_that_number_their_classes_differently(tmp_path: Path) -> None:
     assert "class 0 is 'cat'" in problem.message
     assert str(tmp_path / "c.tar") in problem.message
     assert not problem.warning
-    with pytest.raises(bushel.SpecError, match="different class numbers"):
+    with pytest.raises(bushel.errors.SpecError, match="different class numbers"):
         bushel.open(tmp_path)
 
 

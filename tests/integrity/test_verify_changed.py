@@ -65,7 +65,7 @@ def test_a_shard_that_was_replaced(tmp_path: Path, container: str, generation: G
     report = bushel.verify(folder)
     assert kinds(report) == ["replaced"]
     assert "2 of 6 samples on record are gone" in report.problems[0].message
-    with pytest.raises(bushel.FormatError, match="--force"):
+    with pytest.raises(bushel.errors.FormatError, match="--force"):
         bushel.index(folder)
     bushel.index(folder, force=True)
     assert bushel.verify(folder).verdict == "ok"
@@ -180,7 +180,9 @@ def test_an_empty_sequence_whose_name_is_damaged(tmp_path: Path) -> None:
     report = bushel.verify(data)
     assert kinds(report) == ["replaced"]
     assert "1 sequences are empty on record and missing now" in report.problems[0].message
-    with pytest.raises(bushel.FormatError, match="sequences that were empty and are missing now, or the reverse: 1"):
+    with pytest.raises(
+        bushel.errors.FormatError, match="sequences that were empty and are missing now, or the reverse: 1"
+    ):
         bushel.index(data)
     repaired = bushel.repair(data, tmp_path / "y.rec")
     assert [problem.kind for problem in repaired.problems] == ["replaced"]

@@ -475,7 +475,7 @@ def test_reprs_can_be_read() -> None:
     next(iter(loader))
     assert repr(loader).startswith("<bushel.Loader: batches of 5 from ")
     assert "order blocks(256,16)/1, seed 3, rank 0 of 1, 2 threads; epoch 0, 5 of 20 samples" in repr(loader)
-    assert repr(loader.stats()).startswith("<bushel.LoaderStats: 5 samples in 1 batches")
+    assert repr(loader.stats()).startswith("<bushel.loader.LoaderStats: 5 samples in 1 batches")
     assert "single samples" in repr(Loader(MemoryDataset(20), None, processes=1, threads=1))
 
 

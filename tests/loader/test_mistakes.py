@@ -128,7 +128,7 @@ def test_a_text_is_not_mapped(photos: bushel.Dataset) -> None:
 def test_normalize_for_other_channels(photos: bushel.Dataset, channels: int, more: list[Any]) -> None:
     normalize = Normalize((0.5,) * channels, (0.5,) * channels)
     loader = bushel.Loader(photos.select_fields(["image"]), 2, transforms=[Resize((8, 8)), normalize, *more])
-    with pytest.raises(bushel.CodecError, match="channel"):
+    with pytest.raises(bushel.errors.CodecError, match="channel"):
         next(iter(loader))
     with pytest.raises(ValueError, match="a mean and a std for each channel"):
         normalize(photos[0]["image"])

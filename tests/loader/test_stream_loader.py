@@ -35,7 +35,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def stream_of(folder: Path) -> bushel.StreamDataset:
+def stream_of(folder: Path) -> bushel.datasets.StreamDataset:
     return bushel.open_stream(str(folder / "*.tar.gz"), spec={"n": "int", "x": "array"})
 
 
@@ -232,7 +232,7 @@ def test_a_copy_goes_on_by_itself(folder: Path) -> None:
 
 def test_the_repr_can_be_read(folder: Path) -> None:
     loader = StreamLoader(stream_of(folder), 10, buffer=7, threads=2, rank=0, world_size=1)
-    assert repr(loader).startswith("<bushel.StreamLoader: batches of 10 from <bushel.StreamDataset")
+    assert repr(loader).startswith("<bushel.StreamLoader: batches of 10 from <bushel.datasets.StreamDataset")
     assert "shuffle buffer of 7, seed 0, rank 0 of 1, 2 threads; epoch 0, 0 samples consumed" in repr(loader)
 
 

@@ -64,7 +64,7 @@ def test_paths_as_values(photos: Path) -> None:
     assert len(packed([{"image": file}], processes=1)) == 1
     with pytest.raises(ValueError, match="the same length"):
         packed({"image": [file], "label": [3, 4]})
-    with pytest.raises(bushel.TooManyErrors, match="No such file"):
+    with pytest.raises(bushel.errors.TooManyErrors, match="No such file"):
         packed([{"image": photos / "gone.jpg"}])
 
 

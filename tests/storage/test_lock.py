@@ -53,7 +53,7 @@ def leave(path: Path, holder: Holder, seconds: float = 0) -> None:
 def test_another_process_is_refused_until_it_is_killed(tmp_path: Path) -> None:
     path = tmp_path / "a" / "b" / "x.lock"
     with another_process(path) as process:
-        with pytest.raises(bushel.InUseError, match=rf"process {process.pid} on .* since .* UTC \(`python -c"):
+        with pytest.raises(bushel.errors.InUseError, match=rf"process {process.pid} on .* since .* UTC \(`python -c"):
             Lock([(path, False)], "target")
         process.kill()
         process.wait()
@@ -71,7 +71,7 @@ def test_two_threads_of_one_process(tmp_path: Path) -> None:
         start.wait()
         try:
             locks.append(Lock([(tmp_path / "w" / "x.lock", False)], "target"))
-        except bushel.InUseError as error:
+        except bushel.errors.InUseError as error:
             refused.append(str(error))
 
     in_threads(8, take)
@@ -96,7 +96,7 @@ def test_a_fork_has_no_claim_and_does_not_keep_it(tmp_path: Path) -> None:
         os.close(writing)
         try:
             lock.check()
-        except bushel.InUseError as error:
+        except bushel.errors.InUseError as error:
             os.write(says, str(error).encode())
         lock.release()
         os.write(says, b"\n")
@@ -130,7 +130,9 @@ def test_holders_on_other_machines_have_a_lease(tmp_path: Path) -> None:
     path = tmp_path / "w" / "x.lock"
     there = replace(this_process(), host="other", machine="1", boot="2")
     leave(path, there, LEASE_SECONDS / 2)
-    with pytest.raises(bushel.InUseError, match="on other.* If that machine is gone, try again 60 seconds after"):
+    with pytest.raises(
+        bushel.errors.InUseError, match="on other.* If that machine is gone, try again 60 seconds after"
+    ):
         Lock([(path, False)], "target")
     leave(path, there, LEASE_SECONDS * 2)
     Lock([(path, False)], "target").release()
@@ -176,7 +178,7 @@ def test_a_lost_lock_is_noticed(tmp_path: Path, taken: bool) -> None:
     path.unlink()
     if taken:
         leave(path, replace(this_process(), host="other"))
-    with pytest.raises(bushel.InUseError, match="has lost its lock"):
+    with pytest.raises(bushel.errors.InUseError, match="has lost its lock"):
         lock.check()
     lock.release()
     assert path.exists() == taken
@@ -193,7 +195,7 @@ def test_file_systems_without_locks_or_links(
         monkeypatch.setattr("os.link", _refused)
     path = tmp_path / "w" / "x.lock"
     lock = Lock([(path, False)], "target")
-    with pytest.raises(bushel.InUseError, match="in use by this process"):
+    with pytest.raises(bushel.errors.InUseError, match="in use by this process"):
         Lock([(path, False)], "target")
     lock.release()
     leave(path, replace(this_process(), pid=2**22 + 1))
@@ -205,7 +207,7 @@ def test_many_processes_take_over_the_lock_of_a_killed_one(tmp_path: Path) -> No
     script = """
 import sys, time, random
 from pathlib import Path
-from bushel import InUseError
+from bushel.errors import InUseError
 from bushel.storage.lock import Lock
 path, total = Path(sys.argv[1]), Path(sys.argv[2])
 for _ in range(40):
@@ -238,16 +240,16 @@ def test_processes_of_one_run_share_a_lock(tmp_path: Path, monkeypatch: pytest.M
     path = tmp_path / "w" / "x.lock"
     first, second = (Lock([(path, True)], "target", run="a") for _ in range(2))
     for other in ({"run": "b"}, {}):
-        with pytest.raises(bushel.InUseError, match="in use by this process"):
+        with pytest.raises(bushel.errors.InUseError, match="in use by this process"):
             Lock([(path, bool(other))], "target", **other)  # type: ignore[arg-type]
     first.release()
     second.check()
     if locks:  # without them, the first one ends the lock for those who come later
-        with pytest.raises(bushel.InUseError):
+        with pytest.raises(bushel.errors.InUseError):
             Lock([(path, False)], "target")
         with another_process(path, "a"):
             second.release()
-            with pytest.raises(bushel.InUseError):
+            with pytest.raises(bushel.errors.InUseError):
                 Lock([(path, True)], "target", run="b")
     second.release()
     Lock([(path, True)], "target", run="b").release()
@@ -258,7 +260,7 @@ def test_a_lock_that_is_not_shared_is_refused_at_once(tmp_path: Path) -> None:
     path = tmp_path / "w" / "x.lock"
     with Lock([(path, False)], "target"):
         start = time.monotonic()
-        with pytest.raises(bushel.InUseError):
+        with pytest.raises(bushel.errors.InUseError):
             Lock([(path, True), (tmp_path / "w" / "y.lock", False)], "target")
         assert time.monotonic() - start < 5
 
@@ -272,7 +274,7 @@ def test_many_threads_share_and_exclude_each_other(tmp_path: Path) -> None:
         for _ in range(60):
             try:
                 lock = Lock([(path, run != "c")], "target", run=run)
-            except bushel.InUseError:
+            except bushel.errors.InUseError:
                 continue
             inside.append(run)
             others = list(inside)

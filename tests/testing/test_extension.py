@@ -156,7 +156,7 @@ for what in (bushel.containers.get_container, get_codec, get_filter):
     for name in ("broken", "lifeless"):
         try:
             what(name)
-        except bushel.UnsupportedError as error:
+        except bushel.errors.UnsupportedError as error:
             print(error)
 """
     out = run(both, code, data)

@@ -43,7 +43,7 @@ def browser() -> Iterator[Any]:
 
 
 @pytest.fixture(scope="module")
-def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bushel.Viewer]:
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bushel.viewer.Viewer]:
     pytest.importorskip("av")
     root = tmp_path_factory.mktemp("browser")
     mixed = write(root / "mixed", 60)
@@ -69,7 +69,7 @@ def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[bushel.Viewer]:
 
 
 @pytest.fixture
-def tab(browser: Any, viewer: bushel.Viewer) -> Iterator[Page]:
+def tab(browser: Any, viewer: bushel.viewer.Viewer) -> Iterator[Page]:
     tab = Page(browser, viewer.url)
     yield tab
     tab.close()
@@ -239,7 +239,7 @@ def test_samples_are_chosen_with_keys_and_exported(browser: Any, tmp_path: Path)
         tab.close()
 
 
-def test_the_table_sorts_and_copies(browser: Any, viewer: bushel.Viewer) -> None:
+def test_the_table_sorts_and_copies(browser: Any, viewer: bushel.viewer.Viewer) -> None:
     tab = Page(browser, viewer.url, permissions=["clipboard-read", "clipboard-write"])
     page = tab.open("/d/0")
     page.wait_for_selector(".tile a")
@@ -446,7 +446,7 @@ def test_the_theme_is_kept(tab: Page) -> None:
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_pages_are_accessible(browser: Any, viewer: bushel.Viewer, scheme: str) -> None:
+def test_pages_are_accessible(browser: Any, viewer: bushel.viewer.Viewer, scheme: str) -> None:
     tab = Page(browser, viewer.url, color_scheme=scheme)
     found = {path: wrong for path in PAGES if (wrong := violations(tab.open(path)))}
     tab.close()
@@ -462,7 +462,7 @@ def test_pages_fit_on_a_narrow_screen(tab: Page, path: str) -> None:
     assert tab.errors == []
 
 
-def test_pages_need_no_cookies(browser: Any, viewer: bushel.Viewer, tmp_path: Path) -> None:
+def test_pages_need_no_cookies(browser: Any, viewer: bushel.viewer.Viewer, tmp_path: Path) -> None:
     context = browser.new_context()
     page = context.new_page()
     page.goto(viewer.url)

@@ -70,7 +70,7 @@ def test_a_damaged_structure_is_on_the_map(tmp_path: Path) -> None:
     with open(last, "r+b") as file:
         file.seek(0, os.SEEK_END)
         file.truncate(file.tell() // 2)
-    with pytest.warns(bushel.DamagedWarning):
+    with pytest.warns(bushel.errors.DamagedWarning):
         dataset = bushel.open(folder)
     with client_of(dataset) as client:
         text = client.get("/d/0/shards").text

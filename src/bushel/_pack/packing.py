@@ -131,8 +131,8 @@ def pack(
         retries: Number of retries of a part on an engine, if its worker died or the system failed.
         speculate: On an engine, when no parts wait, one that takes this many times longer than usual is started a
             second time, and the first result counts. 0 for never.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
-            times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
+            some times per second.
 
     Returns:
         A summary: samples, errors, bytes, and the spec that was written.
@@ -241,8 +241,8 @@ def convert(
         engine: See `bushel.pack`.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
-            times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
+            some times per second.
 
     Returns:
         A summary: samples, bytes, and the spec that was written.

@@ -58,8 +58,8 @@ def split(
             remainders, to the earlier one if they are equal. Samples without the field are a class. Numbers of samples
             are shares then, so that a dataset may differ from its number by less than one sample for each class.
         container: Container of the new datasets; by default the container of the source.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
-            times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
+            some times per second.
         options: See `bushel.convert`.
 
     Returns:
@@ -123,8 +123,8 @@ def merge(
         sources: Datasets, or anything that `bushel.open` takes.
         target: See `bushel.convert`.
         container: Container of the new dataset; by default the container of the first source.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.Progress` some
-            times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
+            some times per second.
         options: See `bushel.convert`.
 
     Raises:

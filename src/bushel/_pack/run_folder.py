@@ -90,7 +90,7 @@ def _check(record: Record, number: int, path: AnyPath) -> None:
                 raise FormatError(f"not the record of a part: {error.message}", file=str(path), hint=_HINT) from None
 
 
-@public()
+@public("bushel.runs")
 def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
     """Return the path of a part.
 
@@ -100,7 +100,7 @@ def part_path(target: AnyPath, number: int, suffix: str) -> AnyPath:
         suffix: Suffix of the container's files; empty if a dataset is always a folder.
 
     Examples:
-        >>> str(bushel.part_path(Path("train.tar"), 3, ".tar"))
+        >>> str(bushel.runs.part_path(Path("train.tar"), 3, ".tar"))
         'train-part-00003.tar'
     """
     if suffix and target.name.endswith(suffix):

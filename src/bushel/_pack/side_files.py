@@ -28,12 +28,12 @@ def _beside(target: AnyPath, suffix: str) -> AnyPath:
     return target.parent / f"{target.name}.{suffix}"
 
 
-@public()
+@public("bushel.runs")
 def error_log_path(target: AnyPath) -> AnyPath:
     """Return the path of the error log: `TARGET.errors.jsonl`.
 
     Examples:
-        >>> str(bushel.error_log_path(Path("train")))
+        >>> str(bushel.runs.error_log_path(Path("train")))
         'train.errors.jsonl'
     """
     return _beside(target, "errors.jsonl")
@@ -304,7 +304,7 @@ def labels_path(target: AnyPath, container: WritableContainer) -> AnyPath:
     return _beside(target, "label2idx.json")
 
 
-@public()
+@public("bushel.runs")
 def load_labels(path: AnyPath) -> dict[str, int]:
     """Return the numbers of label names in a file; empty if the file does not exist.
 
@@ -313,7 +313,7 @@ def load_labels(path: AnyPath) -> dict[str, int]:
 
     Examples:
         >>> size = Path("labels.json").write_text('{"cat": 0, "dog": 1}')
-        >>> bushel.load_labels(Path("labels.json"))
+        >>> bushel.runs.load_labels(Path("labels.json"))
         {'cat': 0, 'dog': 1}
     """
     try:

@@ -25,7 +25,7 @@ from bushel.storage import AnyPath, workplace
 from bushel.storage.lock import Lock
 
 
-@public()
+@public("bushel.runs")
 @dataclass(frozen=True, slots=True)
 class PackResult:
     """The result of `pack`, `convert`, `merge` and, for each dataset, `split`.

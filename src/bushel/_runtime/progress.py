@@ -19,7 +19,7 @@ R = TypeVar("R")
 _INTERVAL_SECONDS = 0.1
 
 
-@public()
+@public("bushel.runs")
 class Progress(Struct, frozen=True):
     """The progress of a run. `pack`, `convert`, `split`, `merge`, `index`, `verify` and `repair` all report it.
 

@@ -53,7 +53,7 @@ def command(
     if training.crop is not None:
         common["transforms"] = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
     loader: Loader | StreamLoader
-    if isinstance(dataset, bushel.StreamDataset):
+    if isinstance(dataset, bushel.datasets.StreamDataset):
         if training.processes:
             raise ValueError("--processes cannot be used with a stream, which one process reads: leave it out")
         loader = bushel.StreamLoader(dataset, training.batch, **common)

@@ -10,7 +10,8 @@ from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, OutputOptions, Path, Pickle, ShardRunOptions, pairs
 
 if TYPE_CHECKING:
-    from bushel import Dataset, Info
+    from bushel import Dataset
+    from bushel.datasets import Info
 
 
 class ContentOptions(Struct, frozen=True):
@@ -84,7 +85,7 @@ def command(
     started, read = time.monotonic(), 0
     with progress_bar("indexing", quiet=shown.quiet) as show:
 
-        def progress(now: bushel.Progress) -> None:
+        def progress(now: bushel.runs.Progress) -> None:
             nonlocal read
             read = now.bytes
             if show is not None:

@@ -27,7 +27,7 @@ from bushel.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from bushel import RepairResult
+    from bushel.integrity import RepairResult
 
 
 class FormOptions(Struct, frozen=True):

@@ -12,7 +12,7 @@ from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, IndexPlace, MaxProblems, OutputOptions, Path, Pickle, ShardRunOptions
 
 if TYPE_CHECKING:
-    from bushel import VerifyResult
+    from bushel.integrity import VerifyResult
 
 
 class CheckOptions(Struct, frozen=True):

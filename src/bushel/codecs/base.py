@@ -150,7 +150,7 @@ def rows_after_header(
     return fixed_rows(out) if out[0].tobytes() == first else None
 
 
-@public()
+@public("bushel.codecs")
 class Codec(Struct, frozen=True):
     """A pair of functions between values and stored bytes.
 

@@ -22,7 +22,7 @@ _AT_ONCE = 1 << 16
 _DECODED_AT_ONCE = 64
 
 
-@public()
+@public("bushel.integrity")
 @dataclass(frozen=True, slots=True)
 class FieldDiff:
     """The samples that both datasets have, by the comparison of one field. Each is int64[n], positions on the left.
@@ -43,7 +43,7 @@ class FieldDiff:
     unknown: I64
 
 
-@public()
+@public("bushel.integrity")
 @dataclass(frozen=True, slots=True)
 class Diff:
     """The differences of two datasets, the left and the right one.

@@ -33,7 +33,7 @@ from bushel.storage import AnyPath
 _OWN = ("auto", "memory", "require")
 
 
-@public()
+@public("bushel.integrity")
 @dataclass(frozen=True, slots=True)
 class Erasure:
     """The result of `bushel.erase`.

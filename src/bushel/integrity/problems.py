@@ -46,7 +46,7 @@ Kind = Literal[
 """
 
 
-@public()
+@public("bushel.integrity")
 @dataclass(frozen=True, slots=True)
 class Problem:
     """One problem of a dataset.
@@ -88,7 +88,7 @@ class Problem:
         return f"{self.kind}: {where}{what}{': ' if what else ''}{self.message}"
 
 
-@public()
+@public("bushel.integrity")
 @dataclass(frozen=True, slots=True)
 class VerifyResult:
     """The result of `bushel.verify`.

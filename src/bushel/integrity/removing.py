@@ -48,7 +48,7 @@ from bushel.storage.publish import update
 _OWN = ("auto", "memory", "require")
 
 
-@public()
+@public("bushel.integrity")
 @dataclass(frozen=True, slots=True)
 class Removal:
     """A call that removed samples from a dataset.
@@ -214,7 +214,7 @@ def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
     return Removal(call, known.reason, known.time / 1e9, back, missing)
 
 
-@public()
+@public("bushel.integrity")
 def removed_positions(path: AnyPath, *, container: str) -> I64:
     """Return the positions of removed samples among all that are stored, ascending: int64[n].
 
@@ -229,7 +229,7 @@ def removed_positions(path: AnyPath, *, container: str) -> I64:
 
     Examples:
         >>> done = bushel.remove("train/", keys=["cat/1"], reason="opt-out")
-        >>> bushel.removed_positions(Path("train/"), container="tar").tolist()
+        >>> bushel.integrity.removed_positions(Path("train/"), container="tar").tolist()
         [1]
     """
     shards = get_container(container).shards(path) or []

@@ -39,7 +39,7 @@ from bushel.integrity.whole_samples import Inspected, InspectPlace
 from bushel.storage import as_path
 
 
-@public()
+@public("bushel.integrity")
 @dataclass(frozen=True, slots=True)
 class RepairResult:
     """The result of `bushel.repair`.

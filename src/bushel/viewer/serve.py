@@ -148,7 +148,7 @@ def _name_of(source: Any) -> str:
     return f"{name} …" if isinstance(source, list | tuple) and len(source) > 1 else name
 
 
-@public()
+@public("bushel.viewer")
 class Viewer:
     """A viewer that runs in a thread of this process until it is closed, or the process ends.
 
@@ -232,7 +232,7 @@ class Viewer:
         self.close()
 
     def __repr__(self) -> str:
-        return f"<bushel.Viewer: {self.url}>"
+        return f"<bushel.viewer.Viewer: {self.url}>"
 
     def _repr_html_(self) -> str:
         return f'<iframe src="{self.url}" width="100%" height="640" title="Bushel viewer"></iframe>'

@@ -40,21 +40,21 @@ def test_another_suffix(tmp_path: Path) -> None:
 @pytest.mark.parametrize("other", [b"\0" * 16, RECORDS[:11], RECORDS[:8] + b"\0" + RECORDS[9:], RECORDS[:14], b""])
 def test_other_bytes_are_not_taken_for_records(other: bytes, tmp_path: Path) -> None:
     folder = nameless(tmp_path / "data", "train-00000-of-00002", data=other)
-    with pytest.raises(bushel.FormatError, match="does not belong to any container"):
+    with pytest.raises(bushel.errors.FormatError, match="does not belong to any container"):
         bushel.open(folder / "train-00000-of-00002")
-    with pytest.raises(bushel.FormatError, match="pass container='tfrecord'"):
+    with pytest.raises(bushel.errors.FormatError, match="pass container='tfrecord'"):
         bushel.open(folder)
 
 
 def test_one_file_of_another_kind(tmp_path: Path) -> None:
     folder = nameless(nameless(tmp_path / "data", "x-00000-of-00002"), "x-00001-of-00002", data=b"text" * 9)
-    with pytest.raises(bushel.FormatError, match="if these are tfrecord files, pass container='tfrecord'"):
+    with pytest.raises(bushel.errors.FormatError, match="if these are tfrecord files, pass container='tfrecord'"):
         bushel.open(folder)
 
 
 def test_compressed_records_are_named_in_the_hint(tmp_path: Path) -> None:
     folder = nameless(tmp_path / "data", "x-00000-of-00001", data=gzip.compress(RECORDS))
-    with pytest.raises(bushel.FormatError, match="pass container='tfrecord'"):
+    with pytest.raises(bushel.errors.FormatError, match="pass container='tfrecord'"):
         bushel.open(folder)
     assert len(bushel.open(folder, container="tfrecord")) == 1
 

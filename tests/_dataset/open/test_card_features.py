@@ -106,7 +106,7 @@ def test_lists_of_classes_have_names(tmp_path: Path) -> None:
     bushel.convert(tmp_path / "a.parquet", tmp_path / "a.tar", sync=False)
     assert bushel.open(tmp_path / "a.tar").labels == first.labels
     second = bushel.open(tmp_path / "b.parquet", index="memory")
-    with pytest.raises(bushel.SpecError, match="class 0 is 'cat' .* and 'dog'"):
+    with pytest.raises(bushel.errors.SpecError, match="class 0 is 'cat' .* and 'dog'"):
         bushel.concat([first, second])
     bushel.merge([tmp_path / "a.parquet", tmp_path / "b.parquet"], tmp_path / "both.tar", sync=False)
     both = bushel.open(tmp_path / "both.tar")

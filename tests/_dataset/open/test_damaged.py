@@ -35,7 +35,7 @@ def damaged_tar(folder: Path) -> Path:
 
 
 def warned(path: Path, **options: Any) -> tuple[bushel.Dataset, str]:
-    with pytest.warns(bushel.DamagedWarning) as caught:
+    with pytest.warns(bushel.errors.DamagedWarning) as caught:
         dataset = bushel.open(path, spec=SPEC, index="memory", **options)
     return dataset, str(caught[0].message)
 
@@ -96,7 +96,7 @@ def test_damage_can_be_refused(tmp_path: Path) -> None:
 
 def test_an_index_of_a_damaged_shard_is_not_stored(tmp_path: Path) -> None:
     folder = damaged_tar(tmp_path / "in")
-    with pytest.warns(bushel.DamagedWarning):
+    with pytest.warns(bushel.errors.DamagedWarning):
         bushel.open(folder).close()
     assert not list(folder.rglob("shard-000001*.safetensors"))
     with pytest.raises(FormatError, match="header checksum is wrong"):
@@ -136,7 +136,7 @@ def test_one_wrong_entry(tmp_path: Path, container: str, generation: Generation,
     spot.file.write_bytes(data)
     forget(source)
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", bushel.DamagedWarning)
+        warnings.simplefilter("ignore", bushel.errors.DamagedWarning)
         dataset = bushel.open(source, index="memory", spec=spec)
     touched = set(spot.samples) | undecidable(spot, before, bytes(data))
     found = []

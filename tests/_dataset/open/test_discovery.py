@@ -53,9 +53,9 @@ def test_nothing_there(tmp_path: Path) -> None:
         bushel.open(3)
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "notes.md").write_bytes(b"x")
-    with pytest.raises(bushel.FormatError, match="any container that Bushel reads"):
+    with pytest.raises(bushel.errors.FormatError, match="any container that Bushel reads"):
         bushel.open(tmp_path / "plain")
-    with pytest.raises(bushel.FormatError, match="no bag dataset"):
+    with pytest.raises(bushel.errors.FormatError, match="no bag dataset"):
         bushel.open(tmp_path / "plain", container="bag")
 
 
@@ -63,7 +63,7 @@ def test_a_folder_of_two_containers_asks_which(tmp_path: Path) -> None:
     write(tmp_path / "x.tar")
     with bushel.Writer(tmp_path / "y.rec", {"data": "bytes"}) as writer:
         writer.append({"data": b"abc"})
-    with pytest.raises(bushel.FormatError, match="tar and recordio.*container="):
+    with pytest.raises(bushel.errors.FormatError, match="tar and recordio.*container="):
         bushel.open(tmp_path)
     assert len(bushel.open(tmp_path, container="tar")) == 6
     assert len(bushel.open(tmp_path, container="recordio")) == 1
@@ -75,7 +75,7 @@ def test_a_scan_is_kept_beside_the_data_when_it_may_be(tmp_path: Path) -> None:
     sidecar.unlink()
     bushel.open(tmp_path / "ds", index="memory")
     assert not sidecar.exists()
-    with pytest.raises(bushel.FormatError, match="bushel index"):
+    with pytest.raises(bushel.errors.FormatError, match="bushel index"):
         bushel.open(tmp_path / "ds", index="require")
     bushel.open(tmp_path / "ds")
     assert sidecar.exists()
@@ -96,13 +96,13 @@ def test_a_stale_index_is_never_used(tmp_path: Path, caplog: pytest.LogCaptureFi
     [file] = (tmp_path / "ds").glob("*.tar")
     [other] = (tmp_path / "other").glob("*.tar")
     file.write_bytes(other.read_bytes())
-    with pytest.raises(bushel.FormatError, match="its index is stale"):
+    with pytest.raises(bushel.errors.FormatError, match="its index is stale"):
         bushel.open(tmp_path / "ds", index="require")
     with caplog.at_level(logging.INFO, "bushel"):
         assert len(bushel.open(tmp_path / "ds")) == 9
     assert "the index is stale" in caplog.text
     assert "has changed since it was indexed: it is read without the checksums of its index" in caplog.text
-    with pytest.raises(bushel.FormatError, match="its index is stale"):
+    with pytest.raises(bushel.errors.FormatError, match="its index is stale"):
         bushel.open(tmp_path / "ds", index="require")  # the table with checksums was kept
     bushel.index(tmp_path / "ds")  # the six samples that it knew are among the nine
     assert len(bushel.open(tmp_path / "ds", index="require")) == 9
@@ -146,7 +146,7 @@ def test_index_adds_checksums_and_a_manifest(tmp_path: Path) -> None:
     for sidecar in (tmp_path / "ds" / ".bushel").iterdir():
         sidecar.unlink()
     assert not bushel.open(tmp_path / "ds").info.checksums
-    done: list[bushel.Progress] = []
+    done: list[bushel.runs.Progress] = []
     dataset = bushel.index(tmp_path / "ds", progress=done.append)
     assert [(each.done, each.total, each.unit) for each in done] == [(n, 3, "shards") for n in (1, 2, 3)]
     assert done[-1].bytes == sum(file.stat().st_size for file in (tmp_path / "ds").glob("*.tar"))
@@ -176,7 +176,7 @@ def test_a_large_dataset_opens_by_its_manifest_alone(tmp_path: Path, monkeypatch
     os.utime(file, (1, 1))
     assert dataset[3]["txt"] == "3"
     file.write_bytes(file.read_bytes()[::-1])
-    with pytest.raises(bushel.FormatError, match="changed since it was indexed"):
+    with pytest.raises(bushel.errors.FormatError, match="changed since it was indexed"):
         bushel.open(tmp_path / "ds")[3]
 
 

@@ -198,5 +198,5 @@ def test_samples_in_a_field_of_an_object(tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text(
         "---\nconfigs:\n- config_name: default\n  data_files: a.json\n  field: data\n---\n"
     )
-    with pytest.raises(bushel.UnsupportedError, match=r"configuration 'default' .* \(field:\), .* jq -c"):
+    with pytest.raises(bushel.errors.UnsupportedError, match=r"configuration 'default' .* \(field:\), .* jq -c"):
         bushel.open(tmp_path, split="train")

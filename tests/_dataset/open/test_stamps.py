@@ -140,7 +140,7 @@ def test_one_flipped_byte_in_the_first_or_last_block(tmp_path: Path, container: 
     assert table is not None
     assert not table.fits
     assert table.index.has_checksums
-    with pytest.raises(bushel.FormatError):
+    with pytest.raises(bushel.errors.FormatError):
         bushel.open(folder, index="require")
 
 
@@ -167,7 +167,7 @@ def test_what_a_stamp_cannot_see(tmp_path: Path) -> None:
     flip(tmp_path / "x.tar", 150_000)
     os.utime(tmp_path / "x.tar", ns=(5, 5))
     assert reading(tmp_path / "x.tar", index="require").info.checksums
-    with pytest.raises(bushel.CorruptError):
+    with pytest.raises(bushel.errors.CorruptError):
         reading(tmp_path / "x.tar", verify=True)[0]
     assert not bushel.verify(tmp_path / "x.tar").ok
 
@@ -205,12 +205,12 @@ def test_index_refuses_other_checksums(tmp_path: Path, container: str) -> None:
     folder, file = changed(tmp_path, container)
     offset = int(reading(folder, index="memory").location(0, "image")[1])
     before = {path: path.read_bytes() for path in folder.rglob("*.safetensors")}
-    with pytest.raises(bushel.CorruptError, match="--force") as caught:
+    with pytest.raises(bushel.errors.CorruptError, match="--force") as caught:
         bushel.index(folder)
     error = caught.value
     assert (error.key, error.field, error.file, error.offset) == (key(0), "image", str(file), offset)
     assert error.message.startswith("the data differ from the checksums on record (values with other bytes: 1)")
-    with pytest.raises(bushel.FormatError, match="would lose their checksums"):
+    with pytest.raises(bushel.errors.FormatError, match="would lose their checksums"):
         bushel.index(folder, checksums=False)
     assert before == {path: path.read_bytes() for path in folder.rglob("*.safetensors")}
     bushel.index(folder, force=True)
@@ -233,7 +233,7 @@ def test_index_refuses_to_forget_samples(tmp_path: Path) -> None:
     write(tmp_path / "b", "tar", count=4, shard_samples=None)
     file = tmp_path / "a" / "shard-000000.tar"
     file.write_bytes((tmp_path / "b" / "shard-000000.tar").read_bytes())
-    with pytest.raises(bushel.FormatError, match="checksums: 4"):
+    with pytest.raises(bushel.errors.FormatError, match="checksums: 4"):
         bushel.index(tmp_path / "a")
     assert len(bushel.index(tmp_path / "a", force=True)) == 4
 

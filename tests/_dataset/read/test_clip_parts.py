@@ -114,7 +114,7 @@ def test_batches_of_clips_with_and_without_frames(tmp_path: Path, container: str
     assert both.available(2)["video"] == range(FRAMES)
     with pytest.raises(IndexError, match="a clip of 60 frames"):
         both.read([0, 1], {"video": [60]})
-    with pytest.raises(bushel.CodecError, match="sample 'c', field 'video'"):
+    with pytest.raises(bushel.errors.CodecError, match="sample 'c', field 'video'"):
         bushel.open(tmp_path / "c")[0, MASK]
 
 
@@ -205,7 +205,7 @@ def test_windows_of_a_clip_that_is_read_whole(tmp_path: Path, what: str) -> None
 def test_arrays_of_other_lengths_are_refused(tmp_path: Path) -> None:
     write(tmp_path / "x", names=["h264"])
     forge(tmp_path / "x", lengths=np.zeros(3, np.uint32))
-    with pytest.raises(bushel.FormatError, match="do not belong together"):
+    with pytest.raises(bushel.errors.FormatError, match="do not belong together"):
         load_index(next((tmp_path / "x").rglob("*.safetensors")))
 
 

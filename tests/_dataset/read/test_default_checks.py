@@ -31,14 +31,14 @@ def test_samples_of_ffrecord_are_checked(tmp_path: Path) -> None:
         lambda: bushel.concat([reading(folder), reading(folder)])[8],
         lambda: next(iter(bushel.Loader(dataset, 7, on_error="raise"))),
     ):
-        with pytest.raises(bushel.CorruptError) as caught:
+        with pytest.raises(bushel.errors.CorruptError) as caught:
             read()
         assert (caught.value.key, caught.value.field) == (key(1), "image")
     assert dataset[2]["label"] == sample(2)["label"]
     assert dataset.read([1], ["label"])[0]["label"] == sample(1)["label"]
     unchecked = reading(folder, verify=False)
     assert unchecked.read([1], decode=False)[0]["image"] != sample(1)["image"]
-    with pytest.raises(bushel.CorruptError):
+    with pytest.raises(bushel.errors.CorruptError):
         reading(folder, verify=True).read([1], decode=False)
 
 
@@ -50,7 +50,7 @@ def test_plain_records_of_ffrecord_are_checked(tmp_path: Path) -> None:
     for index in ("auto", "memory"):
         dataset = reading(tmp_path / "x.ffr", index=index)
         assert dataset[0]["data"] == bytes(100)
-        with pytest.raises(bushel.CorruptError):
+        with pytest.raises(bushel.errors.CorruptError):
             dataset[2]
 
 
@@ -58,7 +58,7 @@ def test_plain_records_of_ffrecord_are_checked(tmp_path: Path) -> None:
 def test_other_containers_promise_nothing(tmp_path: Path, container: str) -> None:
     folder = damaged(tmp_path / "data", container)
     assert reading(folder).read([1], decode=False)
-    with pytest.raises(bushel.CorruptError):
+    with pytest.raises(bushel.errors.CorruptError):
         reading(folder, verify=True).read([1], decode=False)
 
 
@@ -67,7 +67,7 @@ def test_shards_of_several_containers(tmp_path: Path) -> None:
     assert list(both.spec) == list(SPEC)
     assert [bool(each["image"]) for each in both.read([1, 7], decode=False)] == [True, True]
     for positions in ([8], [1, 8]):
-        with pytest.raises(bushel.CorruptError):
+        with pytest.raises(bushel.errors.CorruptError):
             both.read(positions, decode=False)
-        with pytest.raises(bushel.CorruptError):
+        with pytest.raises(bushel.errors.CorruptError):
             both.gather(positions, "image")

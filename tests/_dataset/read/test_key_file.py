@@ -151,7 +151,7 @@ def test_unsorted_hashes_of_a_shard_are_refused(tmp_path: Path) -> None:
 def test_it_is_for_one_local_folder(tmp_path: Path) -> None:
     dataset(tmp_path / "a")
     dataset(tmp_path / "b")
-    with pytest.raises(bushel.UnsupportedError, match="one local folder|local folder"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="one local folder|local folder"):
         bushel.index([tmp_path / "a", tmp_path / "b"], keys=True)
 
 

@@ -128,7 +128,7 @@ def test_a_changed_folder_is_looked_at(many: Path) -> None:
     added = many / "train-999999.tar"
     shutil.copyfile(many / "train-000000.tar", added)
     try:
-        with pytest.warns(bushel.IncompleteWarning, match="not listed in the manifest"):
+        with pytest.warns(bushel.errors.IncompleteWarning, match="not listed in the manifest"):
             whole = bushel.open(many)
         assert not is_listed(whole)
         assert len(whole) == SHARDS // 2 * 5
@@ -153,7 +153,7 @@ def test_an_incomplete_dataset_is_reported(many: Path) -> None:
     staging = many / ".bushel" / "staging"
     (staging / "begun").mkdir(parents=True)
     try:
-        with pytest.warns(bushel.IncompleteWarning):
+        with pytest.warns(bushel.errors.IncompleteWarning):
             assert not is_listed(bushel.open(many))
     finally:
         shutil.rmtree(staging)

@@ -94,7 +94,7 @@ def test_a_damaged_array_names_its_sample(tmp_path: Path) -> None:
         writer.append({"a": b"no array"}, key="bad")
     ds = bushel.open(tmp_path / "x")
     both: Any = Ranges(np.array([0, 1]), np.arange(2), np.array([9, 9]))
-    with pytest.raises(bushel.CodecError, match="'bad'"):
+    with pytest.raises(bushel.errors.CodecError, match="'bad'"):
         ds.read([0, 0], {"a": both})
-    with pytest.raises(bushel.CodecError, match="'bad'"):
+    with pytest.raises(bushel.errors.CodecError, match="'bad'"):
         ds[0, {"a": slice(0, 1)}]

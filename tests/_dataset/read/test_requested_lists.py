@@ -65,7 +65,7 @@ def test_a_table_that_may_be_newer_than_the_lists(removed: Removed) -> None:
 def test_a_damaged_list(removed: Removed) -> None:
     (removed.folder / ".bushel" / "removed.safetensors").write_bytes(b"no list")
     requested = RequestedLists([each.shard for each in removed.shards], removed.listed)
-    with pytest.raises(bushel.FormatError, match="list of removed samples is damaged"):
+    with pytest.raises(bushel.errors.FormatError, match="list of removed samples is damaged"):
         requested.of(removed.shards)
 
 

@@ -126,7 +126,7 @@ def test_a_damaged_header_is_an_error_that_names_the_sample(tmp_path: Path) -> N
         writer.append({"actions": bytes(20) + good[20:]}, key="bad")
     ds = bushel.open(tmp_path / "y")
     np.testing.assert_array_equal(ds["good", {"actions": slice(3)}]["actions"], own[0][:3])
-    with pytest.raises(bushel.CodecError, match="'bad'"):
+    with pytest.raises(bushel.errors.CodecError, match="'bad'"):
         ds.read([0, 1], {"actions": slice(3)})
     with pytest.raises(IndexError, match="50 rows"):
         ds["good", {"actions": [50]}]

@@ -260,9 +260,9 @@ def test_damage_of_flac_is_found_by_its_checksums(flacs: dict[str, bytes], tmp_p
     ds = dataset(tmp_path / "x", [bytes(data)], "flac")
     whole = get_codec("flac").decode(flacs["stereo"])
     np.testing.assert_array_equal(ds[0, {"audio": slice(0, 900)}]["audio"], whole[:900])
-    with pytest.raises(bushel.CodecError, match=r"(?s)'s0'.*audio.*complete sound.*damaged frames"):
+    with pytest.raises(bushel.errors.CodecError, match=r"(?s)'s0'.*audio.*complete sound.*damaged frames"):
         _ = ds[0]
-    with pytest.raises(bushel.CodecError, match="damaged frames"):
+    with pytest.raises(bushel.errors.CodecError, match="damaged frames"):
         ds[0, {"audio": slice(None)}]
 
 
@@ -278,11 +278,11 @@ def test_damaged_sounds_end_in_an_error_or_in_values(seed: int, flacs: dict[str,
         for elements in (slice(0, 50), slice(300_000, 304_000)):
             try:
                 whole = get_codec(kind).decode(bytes(damaged))[elements]
-            except bushel.CodecError:
+            except bushel.errors.CodecError:
                 whole = None
             try:
                 found = ds[0, {"audio": elements}]["audio"]
-            except bushel.CodecError:
+            except bushel.errors.CodecError:
                 continue
             assert found.dtype == np.float32
             if whole is not None and kind == "wav":

@@ -118,12 +118,12 @@ def test_splits_are_those_of_datasets(tmp_path: Path, names: list[str]) -> None:
     for split, theirs in found.items():
         own = bushel.open(tmp_path / "set", split=split, index="memory")
         assert sorted(sample["n"] for sample in own) == sorted(theirs["n"]), split
-    with pytest.raises(bushel.SpecError, match="no split 'nothing'.*it has"):
+    with pytest.raises(bushel.errors.SpecError, match="no split 'nothing'.*it has"):
         bushel.open(tmp_path / "set", split="nothing")
     listed = set()
     try:
         bushel.open(tmp_path / "set", split="nothing")
-    except bushel.SpecError as error:
+    except bushel.errors.SpecError as error:
         listed = set(str(error).partition("it has ")[2].partition(";")[0].split(", "))
     assert listed == {str(split) for split in found}
 

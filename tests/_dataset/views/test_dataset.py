@@ -221,7 +221,7 @@ def test_concat_mixes_containers_and_views(tmp_path: Path) -> None:
 def test_mixing_containers_in_one_open_says_what_to_do(tmp_path: Path) -> None:
     make(tmp_path / "bag")
     make(tmp_path / "tar", container="tar")
-    with pytest.raises(bushel.FormatError, match=r"one dataset has one container.*bushel\.concat"):
+    with pytest.raises(bushel.errors.FormatError, match=r"one dataset has one container.*bushel\.concat"):
         bushel.open([tmp_path / "bag", tmp_path / "tar"])
 
 
@@ -272,7 +272,7 @@ def test_verify_finds_a_flipped_byte_and_names_everything(tmp_path: Path) -> Non
     file.write_bytes(data)
     os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
     assert bushel.open(tmp_path / "ds")[7]["raw"] != b"\7" * 7
-    with pytest.raises(bushel.CorruptError) as caught:
+    with pytest.raises(bushel.errors.CorruptError) as caught:
         bushel.open(tmp_path / "ds", verify=True)[7]
     error = caught.value
     assert (error.key, error.field, error.file, error.offset) == ("key/7", "raw", str(file), 6)
@@ -287,7 +287,7 @@ def test_a_file_that_shrinks_is_an_error_and_not_a_crash(tmp_path: Path) -> None
     dataset[0]
     [file] = (tmp_path / "ds").glob("*.tar")
     os.truncate(file, 1024)
-    with pytest.raises(bushel.FormatError, match="shrunk"):
+    with pytest.raises(bushel.errors.FormatError, match="shrunk"):
         dataset[19]
 
 
@@ -296,7 +296,7 @@ def test_undecodable_bytes_name_the_sample(tmp_path: Path) -> None:
         writer.append({"a": [1], "b": 1}, key="good")
         writer.append({"a": b"{broken", "b": 2}, key="bad")
     dataset = bushel.open(tmp_path / "ds")
-    with pytest.raises(bushel.CodecError, match=r"sample 'bad', field 'a'.*a\.bag@3"):
+    with pytest.raises(bushel.errors.CodecError, match=r"sample 'bad', field 'a'.*a\.bag@3"):
         dataset.read([0, 1])
     assert dataset.read([0, 1], ["b"])[1]["b"] == 2
 

@@ -351,7 +351,7 @@ def test_a_loader_resumes_in_an_epoch_of_a_join(tmp_path: Path, processes: int) 
         assert batch["n"].tolist() == same["n"].tolist()
         assert (batch["image"] == same["image"]).all()
     other = bushel.Loader(both[:20], 5, shuffle=True, seed=3)
-    with pytest.raises(bushel.StateError):
+    with pytest.raises(bushel.errors.StateError):
         other.load_state_dict(half.state_dict())
 
 

@@ -61,7 +61,7 @@ def test_views_are_saved_and_opened(path: Path) -> None:
     for name in ("", "../up", "a/b", ".hidden", "x" * 200):
         with pytest.raises(ValueError, match="cannot be the name"):
             dataset.save_view(name)
-    with pytest.raises(bushel.UnsupportedError):
+    with pytest.raises(bushel.errors.UnsupportedError):
         bushel.join(dataset.select_fields(["label"]), dataset.select_fields(["data"]), on="key").save_view("joined")
 
 
@@ -72,7 +72,7 @@ def test_a_stale_view_is_refused_unless_requested(path: Path) -> None:
     done = bushel.remove(path, keys=["k03"], reason="opt-out")
     assert {view.stale for view in bushel.list_views(path)} == {True}
     for name, kept in {"query": [0, 1, 2, 4], "some": [7, 11]}.items():
-        with pytest.raises(bushel.StateError, match="is stale"):
+        with pytest.raises(bushel.errors.StateError, match="is stale"):
             bushel.open(path, view=name)
         with pytest.warns(UserWarning, match=f"view '{name}' is stale"):
             assert list(bushel.open(path, view=name, allow_stale=True).keys) == keys(kept)
@@ -86,7 +86,7 @@ def test_a_damaged_view(path: Path) -> None:
     whole = place.read_bytes()
     for damaged in (b"", whole[:50], whole[:-1] + b"?"):
         place.write_bytes(damaged)
-        with pytest.raises(bushel.FormatError):
+        with pytest.raises(bushel.errors.FormatError):
             bushel.open(path, view="some")
 
 

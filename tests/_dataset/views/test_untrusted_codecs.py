@@ -28,7 +28,7 @@ def first(value: Any) -> Any:
 def test_the_value_stays_stored_bytes_with_one_warning(container: str, codec: str, tmp_path: Path, trace: Path) -> None:
     field = "frames" if container == "gulp" else "notes"
     stored = forged(tmp_path / "set", trace, container, codec)
-    with pytest.warns(bushel.UntrustedWarning, match=rf"'{field}'.*pickle=True") as caught:
+    with pytest.warns(bushel.errors.UntrustedWarning, match=rf"'{field}'.*pickle=True") as caught:
         ds = bushel.open(tmp_path / "set")
     assert len(caught) == 1
     with warnings.catch_warnings():
@@ -45,7 +45,7 @@ def test_the_value_stays_stored_bytes_with_one_warning(container: str, codec: st
 @pytest.mark.parametrize("processes", [0, 1])
 def test_the_loader_gives_stored_bytes(container: str, processes: int, tmp_path: Path, trace: Path) -> None:
     stored = forged(tmp_path / "set", trace, container)
-    with pytest.warns(bushel.UntrustedWarning):
+    with pytest.warns(bushel.errors.UntrustedWarning):
         ds = bushel.open(tmp_path / "set")
     batches = list(bushel.Loader(ds, 2, processes=processes))
     assert [bytes(each) for batch in batches for each in batch["notes"]] == [stored] * COUNT
@@ -54,7 +54,7 @@ def test_the_loader_gives_stored_bytes(container: str, processes: int, tmp_path:
 @pytest.mark.parametrize("container", CONTAINERS)
 def test_verify_decodes_nothing_of_it(container: str, tmp_path: Path, trace: Path) -> None:
     forged(tmp_path / "set", trace, container)
-    with pytest.warns(bushel.UntrustedWarning) as caught:
+    with pytest.warns(bushel.errors.UntrustedWarning) as caught:
         bushel.verify(tmp_path / "set", decode=True)
     assert len(caught) == 1
 
@@ -63,9 +63,9 @@ def test_verify_decodes_nothing_of_it(container: str, tmp_path: Path, trace: Pat
 @pytest.mark.parametrize("target", ["bag", "tar", "ffrecord", "recordio"])
 def test_convert_keeps_the_bytes_and_the_type(container: str, target: str, tmp_path: Path, trace: Path) -> None:
     stored = forged(tmp_path / "set", trace, container)
-    with pytest.warns(bushel.UntrustedWarning):
+    with pytest.warns(bushel.errors.UntrustedWarning):
         bushel.convert(tmp_path / "set", tmp_path / "new", container=target)
-    with pytest.warns(bushel.UntrustedWarning):
+    with pytest.warns(bushel.errors.UntrustedWarning):
         assert bushel.open(tmp_path / "new")[3]["notes"] == stored
     for sidecar in (tmp_path / "new").rglob("*.safetensors"):
         assert [each["codec"] for each in header_of(sidecar)["fields"] if each["name"] == "notes"] == ["pickle"]
@@ -120,7 +120,7 @@ def test_a_registered_codec_says_that_it_runs_code(tmp_path: Path) -> None:
     bushel.register_codec("spelled", lambda text: text.encode(), lambda data: eval(bytes(data)), runs_code=True)
     with bushel.Writer(tmp_path / "a.tar", {"sum": "spelled"}) as writer:
         writer.append({"sum": "1 + 1"}, key="a")
-    with pytest.warns(bushel.UntrustedWarning):
+    with pytest.warns(bushel.errors.UntrustedWarning):
         assert bushel.open(tmp_path / "a.tar")[0]["sum"] == b"1 + 1"
     assert bushel.open(tmp_path / "a.tar", pickle=True)[0]["sum"] == 2
 

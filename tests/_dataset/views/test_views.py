@@ -326,7 +326,7 @@ def test_a_list_of_samples_stays_after_an_append_and_never_shows_others(tmp_path
     write("overwrite", 0, -1)  # the same keys, and other samples
     view.parent.mkdir(parents=True)
     view.write_bytes(saved)
-    with pytest.raises(bushel.StateError, match="stale"):
+    with pytest.raises(bushel.errors.StateError, match="stale"):
         bushel.open(path, view="some")
     with pytest.warns(UserWarning, match="0 are left"):
         assert not len(bushel.open(path, view="some", allow_stale=True))

@@ -123,7 +123,7 @@ def test_windows_do_what_datasets_do(tmp_path: Path) -> None:
         views.to_arrow,
     ]
     for refused in refusing:
-        with pytest.raises(bushel.UnsupportedError, match="windows"):
+        with pytest.raises(bushel.errors.UnsupportedError, match="windows"):
             refused()
     with pytest.raises(TypeError, match="read in windows"):
         views.gather([0], "poses")
@@ -141,7 +141,7 @@ def test_windows_of_views_and_of_several_datasets(tmp_path: Path) -> None:
     assert [sample["steps"] for sample in some] == [[3, 4, 5], [6, 7, 8], [0, 1, 2], [0, 1, 2]]
     assert [sample["label"] for sample in some] == [1, 1, 2, 0]
     for unlike in (other, other.windows("steps", 2), other.windows("steps", 3, pad=True)):
-        with pytest.raises(bushel.UnsupportedError, match="made in the same way"):
+        with pytest.raises(bushel.errors.UnsupportedError, match="made in the same way"):
             bushel.concat([ds.windows("steps", 3), unlike])
     mixed = bushel.mix({ds.windows("steps", 3): 0.5, other.windows("steps", 3): 0.5})
     assert all("@" in key for batch in bushel.Loader(mixed, 4) for key in batch["__key__"])
@@ -186,7 +186,7 @@ def test_batches_resumed_and_shared(tmp_path: Path) -> None:
     assert first + [batch["__key__"] for batch in resumed] == [keys for keys, _ in whole]
     assert loader.who(step=1) == whole[1][0]
     assert loader.when(whole[2][0][1]) == [(0, 2, 0)]
-    with pytest.raises(bushel.StateError):
+    with pytest.raises(bushel.errors.StateError):
         bushel.Loader(ds.windows("steps", 4, hop=2), 4, shuffle=True).load_state_dict(loader.state_dict())
 
 

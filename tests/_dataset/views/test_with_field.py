@@ -114,11 +114,11 @@ def test_what_does_not_fit(dataset: Dataset) -> None:
     for wrong in ("abc", 5, None):
         with pytest.raises(TypeError, match="expected an array, a list of values or a dataset"):
             dataset.with_field("x", wrong)
-    with pytest.raises(bushel.SpecError, match="cannot be inferred"):
+    with pytest.raises(bushel.errors.SpecError, match="cannot be inferred"):
         dataset.with_field("x", [object()] * 12)
     with pytest.raises(TypeError, match="kind= is for values in memory"):
         dataset.with_field("x", dataset, kind="int")
-    with pytest.raises(bushel.SpecError, match="sequence"):
+    with pytest.raises(bushel.errors.SpecError, match="sequence"):
         dataset.with_field("x", [[1]] * 12, kind="int[]")
     empty = dataset[:0].with_field("x", np.zeros((0, 3)))
     assert (len(empty), empty.spec["x"]) == (0, "array(float64,3)")

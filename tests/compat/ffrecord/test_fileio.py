@@ -138,7 +138,7 @@ class TestWriting:
         path = written(tmp_path / "x.ffr", [b"old", b"older"])
         abandoned = FileWriter(path, 3)
         abandoned.write_one(b"half")
-        with pytest.raises(bushel.InUseError, match="opened at .*test_fileio"):
+        with pytest.raises(bushel.errors.InUseError, match="opened at .*test_fileio"):
             FileWriter(path, 3)
         with pytest.raises(RuntimeError):
             abandoned.close()
@@ -372,7 +372,7 @@ def test_a_file_that_somebody_else_writes_stays(tmp_path: Path, mode: Any) -> No
     (tmp_path / "in").mkdir()
     with bushel.Writer(path, {"data": "bytes"}, mode=mode) as other:
         for attempt in (lambda: FileWriter(path, 1), lambda: pack_folder(tmp_path / "in", path)):
-            with pytest.raises(bushel.InUseError):
+            with pytest.raises(bushel.errors.InUseError):
                 attempt()
             assert path.read_bytes() == before
         other.append({"data": b"new"})
@@ -386,7 +386,7 @@ def test_what_a_writer_replaces(tmp_path: Path) -> None:
             path.write_bytes(old)
         writer = FileWriter(path, 1)
         assert not path.exists()
-        with pytest.raises(bushel.InUseError):
+        with pytest.raises(bushel.errors.InUseError):
             FileWriter(path, 1)
         writer.write_one(b"a")
         writer.close()

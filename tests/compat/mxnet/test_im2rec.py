@@ -181,9 +181,9 @@ class TestArrays:
         assert np.array_equal(bushel.open(made)[1]["image"], images[1])
 
     def test_wrong_arrays(self, tmp_path: Path) -> None:
-        with pytest.raises(bushel.SpecError, match="float64"):
+        with pytest.raises(bushel.errors.SpecError, match="float64"):
             mx.io.im2rec(np.zeros((2, 3, 4)), None, {}, tmp_path)
-        with pytest.raises(bushel.SpecError, match="2 images"):
+        with pytest.raises(bushel.errors.SpecError, match="2 images"):
             mx.io.im2rec(np.zeros((2, 3, 4), np.uint8), None, {"labels": [1]}, tmp_path)
 
 

@@ -208,7 +208,9 @@ def test_an_exact_order_of_much_that_is_unknown_is_refused(server: Server, monke
     again.read(range(len(again)))
     bushel.Loader(bushel.open(urls), 8, shuffle=True)
     monkeypatch.setenv("BUSHEL_TABLES_SIZE", "0")
-    with pytest.raises(bushel.UnsupportedError, match=r"would read .* bytes first.*bushel index.*shuffle=\"blocks\""):
+    with pytest.raises(
+        bushel.errors.UnsupportedError, match=r"would read .* bytes first.*bushel index.*shuffle=\"blocks\""
+    ):
         bushel.Loader(bushel.open(urls), 8, shuffle=True)
     bushel.Loader(bushel.open(urls), 8, shuffle="blocks")
 

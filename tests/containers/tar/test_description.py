@@ -124,7 +124,7 @@ def test_resumed_with_more_classes(tmp_path: Path) -> None:
 def test_a_first_sample_that_fails(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "x.tar", SPEC, sync=False) as writer:
         for _ in range(2):
-            with pytest.raises(bushel.SpecError, match="first dot"):
+            with pytest.raises(bushel.errors.SpecError, match="first dot"):
                 writer.append(SAMPLES[0], key="a.b")
         writer.append(SAMPLES[0], key="a")
     assert (tmp_path / "x.tar").read_bytes().count(b"bushel-fields") == 1
@@ -136,7 +136,7 @@ def test_the_caller_declares_other_fields(tmp_path: Path) -> None:
     with bushel.open(path, spec={"image": "utf8", "label.cls": "int"}, index="memory") as ds:
         assert ds.spec == {"image": "utf8", "label.cls": "int", "frames": "utf8[]", "box": "array(float32,4)"}
         assert (ds[1]["image"], ds[1]["label.cls"]) == ("j1", 1)
-    with pytest.raises(bushel.SpecError, match="imag"):
+    with pytest.raises(bushel.errors.SpecError, match="imag"):
         bushel.open(path, spec={"imag": "bytes"})
 
 
@@ -144,7 +144,7 @@ def test_a_damaged_archive_keeps_its_names(tmp_path: Path) -> None:
     path = bare(write(tmp_path / "x.tar"))
     data = path.read_bytes()
     path.write_bytes(data[: data.index(b"k2.label.cls")] + b"?" * 512)
-    with pytest.warns(bushel.DamagedWarning):
+    with pytest.warns(bushel.errors.DamagedWarning):
         ds = bushel.open(path)
     assert (ds.spec, ds.labels, len(ds)) == (SPEC, {"label": ("cat", "dög")}, 3)
 
@@ -197,10 +197,10 @@ def test_no_code_is_run(tmp_path: Path) -> None:
     value = pickle.dumps(Evil())
     data = commented(b'bushel-fields 1 {"spec": {"notes": "pickle"}}', {"notes.pickle": value})
     (tmp_path / "x.tar").write_bytes(data)
-    with pytest.warns(bushel.UntrustedWarning, match="notes"):
+    with pytest.warns(bushel.errors.UntrustedWarning, match="notes"):
         ds = bushel.open(tmp_path / "x.tar", index="memory")
     assert ds[0]["notes"] == value
-    with pytest.warns(bushel.UntrustedWarning, match="notes"):
+    with pytest.warns(bushel.errors.UntrustedWarning, match="notes"):
         assert next(iter(bushel.open_stream([io.BytesIO(data)])))["notes"] == value
     with pytest.raises(SystemExit), bushel.open(tmp_path / "x.tar", pickle=True, index="memory") as ds:
         ds[0]

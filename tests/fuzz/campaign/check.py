@@ -62,7 +62,7 @@ def _read(case: Case, source: str) -> Samples | None:
     """Return the samples that can be read; None if the dataset cannot be opened."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore", bushel.DamagedWarning)
+            warnings.simplefilter("ignore", bushel.errors.DamagedWarning)
             dataset = bushel.open(source, index="memory", verify=case.verify, pickle=True)
     except BushelError:
         return None

@@ -114,7 +114,7 @@ def test_resuming_on_other_ranks_gives_exactly_the_rest(tmp_path: Path) -> None:
         seen += [x for batch in resumed for x in batch["x"].tolist()]
     assert sorted(seen) == whole
     other = Loader(mix({read(tmp_path / "a"): 1, read(tmp_path / "b"): 1}, until=90), 4)
-    with pytest.raises(bushel.StateError, match="mixed"):
+    with pytest.raises(bushel.errors.StateError, match="mixed"):
         other.load_state_dict(loader.state_dict())
 
 
@@ -142,4 +142,4 @@ def test_a_peek_is_not_counted_and_the_repr_can_be_read(tmp_path: Path) -> None:
     assert epochs == [[x for batch in twin for x in batch["x"].tolist()] for _ in range(2)]
     assert epochs[0][:4] == look
     shares = "0.75 of 30 samples, 0.25 of 20 samples"
-    assert repr(mixture) == f"<bushel.Mixture: {shares}; {len(mixture)} samples per epoch, seed 1>"
+    assert repr(mixture) == f"<bushel.loader.Mixture: {shares}; {len(mixture)} samples per epoch, seed 1>"

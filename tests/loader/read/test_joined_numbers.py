@@ -39,7 +39,9 @@ def test_each_batch_has_the_type_of_the_field(options: dict[str, Any], floats_fi
 @pytest.mark.parametrize("value", [EXACT + 1, 10**400])
 def test_an_integer_that_no_float_equals_is_an_error(value: int, tmp_path: Path) -> None:
     dataset = two_files(tmp_path / "lines", [1, value], [0.5])
-    with pytest.raises(bushel.SpecError, match=f"field 'x' .* no float64 equals {value}. Collate it with \"list\""):
+    with pytest.raises(
+        bushel.errors.SpecError, match=f"field 'x' .* no float64 equals {value}. Collate it with \"list\""
+    ):
         list(bushel.Loader(dataset, 2))
     assert next(iter(bushel.Loader(dataset, 2, collate={"x": "list"})))["x"] == [1, value]
 
@@ -50,5 +52,5 @@ def test_a_function_and_a_transform_get_the_values_as_they_are(tmp_path: Path) -
     texts = bushel.Loader(dataset, 2, transforms={"x": [str]})
     assert [batch["x"] for batch in texts] == [["1", "2"], ["0.5"]]
     text = bushel.Loader(dataset, 2, transforms={"x": [str]}, collate={"x": "stack"})
-    with pytest.raises(bushel.SpecError, match="do not stack"):
+    with pytest.raises(bushel.errors.SpecError, match="do not stack"):
         list(text)

@@ -277,7 +277,7 @@ def test_stacked_bytes_of_no_or_different_lengths(tmp_path: Path) -> None:
     compare(lambda: bushel.Loader(ds, 8, threads=0, collate={"data": "stack"}))
     batch = next(iter(bushel.Loader(ds, 8, threads=0, collate={"data": "stack"})))
     assert (batch["data"].shape, batch["data"].dtype) == ((8, 0), np.uint8)
-    with pytest.raises(bushel.SpecError, match=r"bytes\[47\], bytes\[48\]"):
+    with pytest.raises(bushel.errors.SpecError, match=r"bytes\[47\], bytes\[48\]"):
         list(bushel.Loader(ds[47:], 8, threads=0, collate={"data": "stack"}))
 
 

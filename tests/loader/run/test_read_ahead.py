@@ -243,7 +243,7 @@ def test_an_object_that_changes_is_an_error(server: Server) -> None:
     next(batches)
     for path in (server.folder / "set").glob("*.tar"):
         path.write_bytes(path.read_bytes().replace(b"k1", b"k2"))
-    with pytest.raises(bushel.FormatError, match="the object has changed since the dataset was opened"):
+    with pytest.raises(bushel.errors.FormatError, match="the object has changed since the dataset was opened"):
         list(batches)
 
 

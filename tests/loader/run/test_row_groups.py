@@ -82,5 +82,5 @@ def test_a_damaged_value_is_an_error_that_names_the_sample(tmp_path: Path) -> No
     os.utime(tmp_path / "a.tar", ns=(status.st_atime_ns, status.st_mtime_ns))
     ds = bushel.open(tmp_path / "a.tar")
     lengths: dict[str, Any] = {"pack_by": "tokens.length", "pack_tokens": 8}
-    with pytest.raises(bushel.CodecError, match="sample '5'"):
+    with pytest.raises(bushel.errors.CodecError, match="sample '5'"):
         list(bushel.Loader(ds, 4, **lengths))

@@ -89,7 +89,7 @@ def test_collate() -> None:
     assert collate([short, long], {"x": "list"})["x"][0] is short["x"]
     assert collate([short, long], {"x": Padded(9)})["x"].tolist() == [[0, 1, 9], [0, 1, 2]]
     assert collate([short, long], {"x": Ragged()})["x"]["offsets"].tolist() == [0, 2, 5]
-    with pytest.raises(bushel.SpecError, match=r"int64\[2\], int64\[3\]"):
+    with pytest.raises(bushel.errors.SpecError, match=r"int64\[2\], int64\[3\]"):
         collate([short, long], {"x": "stack"})
 
 

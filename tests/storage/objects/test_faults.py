@@ -173,7 +173,7 @@ def test_a_name_that_is_too_long_is_not_tried_again(
         open_file(as_path(url))
     rows = server.folder / "rows.jsonl"
     rows.write_text(f'{{"image": "{name}"}}\n')
-    with pytest.raises(bushel.FormatError, match="names files that cannot be found: 'xxx"):
+    with pytest.raises(bushel.errors.FormatError, match="names files that cannot be found: 'xxx"):
         bushel.open(url.replace(name, "rows.jsonl"), spec={"image": "jpg(path)"})
 
 
@@ -205,7 +205,7 @@ def test_a_store_that_ignores_ranges_is_not_asked_again(monkeypatch: pytest.Monk
     with keeping(monkeypatch) as kept:
         kept.objects["bucket/x.bin"] = (b"0123456789", 0.0)
         file = open_file(as_path("S3://bucket/x.bin"))
-        with pytest.raises(bushel.UnsupportedError, match="the server does not support this: .*non-partial"):
+        with pytest.raises(bushel.errors.UnsupportedError, match="the server does not support this: .*non-partial"):
             file.read(2, 3)
 
 
@@ -243,7 +243,7 @@ def test_forward_reading_needs_no_ranges(server: Server, failures: int) -> None:
         assert handle.read() == DATA[1_000:]
     with as_path(f"{server.url}/x").open("rb") as handle:
         handle.seek(5_000)
-        with pytest.raises(bushel.UnsupportedError, match=r"Range.*bushel\.open_stream"):
+        with pytest.raises(bushel.errors.UnsupportedError, match=r"Range.*bushel\.open_stream"):
             handle.read(10)
     assert broken == [0]
 
@@ -252,7 +252,7 @@ def test_server_without_ranges(server: Server) -> None:
     (server.folder / "x").write_bytes(DATA)
     file = open_file(as_path(f"{server.url}/x"))
     server.fault = whole
-    with pytest.raises((bushel.UnsupportedError, ConnectionError), match="/x"):
+    with pytest.raises((bushel.errors.UnsupportedError, ConnectionError), match="/x"):
         read_many([file], EXTENTS)
 
 
@@ -329,5 +329,5 @@ def test_values_of_an_object_that_was_replaced(server: Server) -> None:
     file = open_file(as_path(f"{server.url}/x"))
     assert isinstance(file, RemoteFile)
     (server.folder / "x").write_bytes(bytes(len(DATA)))
-    with pytest.raises(bushel.FormatError, match="changed since the dataset was opened"):
+    with pytest.raises(bushel.errors.FormatError, match="changed since the dataset was opened"):
         receive_span(file, 0, 3_000_000, RangeValues(np.array([0]), np.array([9])), threading.Event())

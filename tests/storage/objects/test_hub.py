@@ -36,7 +36,7 @@ def test_parse(hub: Hub) -> None:
     assert path.parent / "b.tar" == path.with_name("b.tar")
     assert len(hub.asked) == 2
     for wrong in ("hf://org/model", "hf://datasets/org", "hf://spaces/org/name/x"):
-        with pytest.raises(bushel.UnsupportedError, match="expected hf://datasets/ORG/NAME"):
+        with pytest.raises(bushel.errors.UnsupportedError, match="expected hf://datasets/ORG/NAME"):
             bushel.open(wrong)
 
 
@@ -132,5 +132,5 @@ def test_loader_and_source(hub: Hub, tmp_path: Path) -> None:
 
 
 def test_nothing_is_written_to_the_hub(hub: Hub) -> None:
-    with pytest.raises(bushel.UnsupportedError, match="needs a local path or an object store"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="needs a local path or an object store"):
         bushel.Writer(f"{URL}/new", {"a": "int"}, container="tar")

@@ -71,11 +71,11 @@ def test_no_place(url: str) -> None:
 
 
 def test_refused_urls() -> None:
-    with pytest.raises(bushel.UnsupportedError, match="expected a URL that starts with one of s3://"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="expected a URL that starts with one of s3://"):
         ObjectPath.parse("ftp://host/x")
-    with pytest.raises(bushel.UnsupportedError, match="query"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="query"):
         as_path("https://host/x.tar?signature=1")
-    with pytest.raises(bushel.UnsupportedError, match="objects are written whole"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="objects are written whole"):
         ObjectPath("s3://b", "x").open("ab")
     assert as_path(Path("s3:") / "x") == Path("s3:/x")
 
@@ -98,7 +98,7 @@ def test_stamps() -> None:
     ["https://me:SECRET@host/x.tar", "s3://AK:SECRET@bucket/x", "https://host/x.tar?X-Amz-Signature=SECRET#SECRET"],
 )
 def test_secrets_in_urls_are_refused_and_not_shown(url: str) -> None:
-    with pytest.raises(bushel.UnsupportedError, match="credentials") as caught:
+    with pytest.raises(bushel.errors.UnsupportedError, match="credentials") as caught:
         as_path(url)
     assert "SECRET" not in "".join(traceback.format_exception(caught.value))
 

@@ -38,7 +38,7 @@ def leave(store: Kept, holder: Holder, seconds: float) -> None:
 
 def test_the_second_writer_is_refused(store: Kept) -> None:
     with Lock([(PATH, False)], "target"):
-        with pytest.raises(bushel.InUseError, match="target.*process"):
+        with pytest.raises(bushel.errors.InUseError, match="target.*process"):
             Lock([(PATH, False)], "target")
         assert list(store.objects) == [KEY]
     assert not store.objects
@@ -60,7 +60,7 @@ def test_threads_at_once(store: Kept) -> None:
     def take() -> None:
         try:
             taken.append(Lock([(PATH, False)], "target"))
-        except bushel.InUseError as error:
+        except bushel.errors.InUseError as error:
             refused.append(error)
 
     in_threads(8, take)
@@ -71,7 +71,9 @@ def test_threads_at_once(store: Kept) -> None:
 
 def test_another_machine_has_a_lease(store: Kept) -> None:
     leave(store, THERE, LEASE_SECONDS / 2)
-    with pytest.raises(bushel.InUseError, match="on other.* If that machine is gone, try again 60 seconds after"):
+    with pytest.raises(
+        bushel.errors.InUseError, match="on other.* If that machine is gone, try again 60 seconds after"
+    ):
         Lock([(PATH, False)], "target")
     leave(store, THERE, LEASE_SECONDS * 2)
     with Lock([(PATH, False)], "target") as lock:
@@ -106,7 +108,7 @@ def test_google_compares_generations(store: Kept, monkeypatch: pytest.MonkeyPatc
         store.objects[KEY] = THERE.encode(), store.now
         lock._held[0].renew()
         assert store.objects[KEY][0] == THERE.encode()
-        with pytest.raises(bushel.InUseError, match="has lost its lock"):
+        with pytest.raises(bushel.errors.InUseError, match="has lost its lock"):
             lock.check()
 
 
@@ -134,7 +136,7 @@ def test_a_lock_that_could_not_be_removed(store: Kept, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("left", [b"", b"{}", b"[1"])
 def test_an_invalid_lock_has_a_lease_too(store: Kept, left: bytes) -> None:
     store.objects[KEY] = left, store.now
-    with pytest.raises(bushel.InUseError):
+    with pytest.raises(bushel.errors.InUseError):
         Lock([(PATH, False)], "target")
     store.objects[KEY] = left, store.now - 2 * LEASE_SECONDS
     Lock([(PATH, False)], "target").release()
@@ -143,7 +145,7 @@ def test_an_invalid_lock_has_a_lease_too(store: Kept, left: bytes) -> None:
 def test_a_lock_that_was_taken_over_is_noticed(store: Kept) -> None:
     lock = Lock([(PATH, False)], "target")
     leave(store, THERE, 0)
-    with pytest.raises(bushel.InUseError, match="has lost its lock"):
+    with pytest.raises(bushel.errors.InUseError, match="has lost its lock"):
         lock.check()
     lock.release()
     assert KEY in store.objects
@@ -162,7 +164,7 @@ def test_a_renewal_stops_those_who_take_it_over(store: Kept) -> None:
         assert store.objects[KEY][1] == store.now
     assert len(set(tags)) == 3
     assert lock.is_ours()
-    with pytest.raises(bushel.InUseError, match="on other"):
+    with pytest.raises(bushel.errors.InUseError, match="on other"):
         Lock([(PATH, False)], "target")
     lock.release()
     assert not store.objects
@@ -183,9 +185,9 @@ def test_two_writers(store: Kept) -> None:
     with bushel.Writer("s3://bucket/out", {"n": "int"}, container="tar") as writer:
         writer.append({"n": 1}, key="a")
         for mode in ("create", "append", "resume"):
-            with pytest.raises(bushel.InUseError, match="s3://bucket/out"):
+            with pytest.raises(bushel.errors.InUseError, match="s3://bucket/out"):
                 bushel.Writer("s3://bucket/out", {"n": "int"}, container="tar", mode=mode)
-        with pytest.raises(bushel.InUseError):
+        with pytest.raises(bushel.errors.InUseError):
             bushel.pack([{"n": 2}], "s3://bucket/out", container="tar", spec={"n": "int"}, parts=2)
     assert len(bushel.open("s3://bucket/out")) == 1
     assert not [key for key in store.objects if key.endswith(".lock")]

@@ -163,7 +163,7 @@ def test_damage_is_reported_with_the_url(server: Server) -> None:
     path.write_bytes(data)
     os.utime(path, ns=(times.st_atime_ns, times.st_mtime_ns))
     remote = bushel.open(f"{server.url}/set", verify=True)
-    with pytest.raises(bushel.CorruptError, match="key-4") as caught:
+    with pytest.raises(bushel.errors.CorruptError, match="key-4") as caught:
         remote.read([3, 4])
     assert caught.value.file == f"{server.url}/set/{name}"
     assert remote[3]["data"] == samples[3]["data"]
@@ -215,11 +215,11 @@ def test_replaced_object_is_refused(server: Server) -> None:
     path = next((server.folder / "set").glob("*.tar"))
     data = path.read_bytes()
     path.write_bytes(data[::-1])
-    with pytest.raises(bushel.FormatError, match="has changed since the dataset was opened") as caught:
+    with pytest.raises(bushel.errors.FormatError, match="has changed since the dataset was opened") as caught:
         remote.read([1])
     assert caught.value.file == f"{server.url}/set/{path.name}"
     path.write_bytes(data[:3000])
-    with pytest.raises(bushel.FormatError, match="has changed since the dataset was opened"):
+    with pytest.raises(bushel.errors.FormatError, match="has changed since the dataset was opened"):
         remote.read([39])
     path.write_bytes(data)
     assert remote.read([1])[0]["label"] == 1, "the same bytes have the same tag"
@@ -242,7 +242,7 @@ def test_stale_sidecar_is_not_used(server: Server) -> None:
     remote = bushel.open(f"{server.url}/set/{path.name}")
     assert remote.keys[3] == "yek-3"
     assert stored(remote, [3])[0]["data"] == samples[36]["data"]
-    with pytest.raises(bushel.FormatError, match="its index is stale"):
+    with pytest.raises(bushel.errors.FormatError, match="its index is stale"):
         bushel.open(f"{server.url}/set/{path.name}", index="require")
 
 
@@ -250,12 +250,12 @@ def test_what_is_not_there(server: Server) -> None:
     (server.folder / "note.txt").write_text("x")
     with pytest.raises(FileNotFoundError, match="the object or bucket does not exist"):
         bushel.open(f"{server.url}/x.tar")
-    with pytest.raises(bushel.UnsupportedError, match="cannot list its files"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="cannot list its files"):
         bushel.open(f"{server.url}/set/*.tar")
     for url in (f"{server.url}/note.txt", f"{server.url}/folder/"):
         with pytest.raises(FileNotFoundError, match=r"a \.bushel/manifest\.json"):
             bushel.open(url)
-    with pytest.raises(bushel.UnsupportedError, match="query"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="query"):
         bushel.open(f"{server.url}/x.tar?signature=1")
 
 

@@ -50,14 +50,14 @@ def test_what_does_not_depend_on_each_other_is_requested_together(kept: Kept) ->
 def test_an_object_that_is_not_as_the_table_says_is_asked_for(kept: Kept) -> None:
     data, time = kept.objects["bucket/set/shard-000001.tar"]
     kept.objects["bucket/set/shard-000001.tar"] = data + bytes(1024), time
-    with pytest.raises(bushel.FormatError, match="its index is stale"):
+    with pytest.raises(bushel.errors.FormatError, match="its index is stale"):
         bushel.open(OUT, index="require")
     assert [each for each in kept.asked if each.startswith("HEAD")] == ["HEAD bucket/set/shard-000001.tar"]
 
 
 def test_an_object_that_is_gone(kept: Kept) -> None:
     del kept.objects["bucket/set/shard-000001.tar"]
-    with pytest.raises(bushel.FormatError, match=r"shard-000001.tar\) is listed in the manifest, but missing"):
+    with pytest.raises(bushel.errors.FormatError, match=r"shard-000001.tar\) is listed in the manifest, but missing"):
         bushel.open(OUT)
 
 

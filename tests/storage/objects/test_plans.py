@@ -113,13 +113,13 @@ def test_credentials_files(files: dict[str, str]) -> None:
 def test_login_takes_boto3(files: dict[str, str]) -> None:
     if importlib.util.find_spec("boto3") is not None:
         pytest.skip("boto3 is installed")
-    with pytest.raises(bushel.UnsupportedError, match="'single' needs boto3"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="'single' needs boto3"):
         s3_settings({**files, "AWS_PROFILE": "single"})
 
 
 def test_damaged_config(files: dict[str, str]) -> None:
     Path(files["AWS_CONFIG_FILE"]).write_text("region=1\n")
-    with pytest.raises(bushel.UnsupportedError, match="config cannot be read"):
+    with pytest.raises(bushel.errors.UnsupportedError, match="config cannot be read"):
         s3_settings(files)
 
 
@@ -152,6 +152,6 @@ def test_summary() -> None:
 @pytest.mark.parametrize("text", ["[default]\naws_secret_access_key wJalrXUtn\n", "aws_secret_access_key=wJalrXUtn\n"])
 def test_damaged_credentials_are_not_quoted(files: dict[str, str], text: str) -> None:
     Path(files["AWS_SHARED_CREDENTIALS_FILE"]).write_text(text)
-    with pytest.raises(bushel.UnsupportedError, match=r"credentials cannot be read \(line [12]\)") as caught:
+    with pytest.raises(bushel.errors.UnsupportedError, match=r"credentials cannot be read \(line [12]\)") as caught:
         s3_settings(files)
     assert "wJalrXUtn" not in "".join(traceback.format_exception(caught.value))

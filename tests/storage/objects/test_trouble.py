@@ -47,7 +47,7 @@ def test_an_object_that_changes_in_mid_epoch(server: Server, tmp_path: Path, bat
     found = [next(epoch) for _ in range(batches)]
     for path in (tmp_path / "other").glob("*.tar"):
         path.replace(server.folder / "set" / path.name)
-    with pytest.raises(bushel.FormatError, match="the object has changed since the dataset was opened"):
+    with pytest.raises(bushel.errors.FormatError, match="the object has changed since the dataset was opened"):
         found.extend(epoch)
     values = {bytes(value[:1]) for batch in found for value in batch["data"]}
     assert values <= {b"\1"}, "bytes of both"

@@ -89,7 +89,7 @@ def test_a_listing_with_a_key_that_leads_out(monkeypatch: pytest.MonkeyPatch) ->
         ).encode()
         with s3(monkeypatch, lambda method, query, listing=listing: (200, listing)):  # type: ignore[misc]
             for ask in (lambda: list(KEY.parent.iterdir()), lambda: list(walk_names(KEY.parent))):
-                with pytest.raises(bushel.UnsupportedError, match="rename or remove that object"):
+                with pytest.raises(bushel.errors.UnsupportedError, match="rename or remove that object"):
                     ask()
 
 

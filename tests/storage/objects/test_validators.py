@@ -69,5 +69,5 @@ def test_without_checksums_the_size_decides(silent: Server) -> None:
     assert ds[0]["label"] == 100
     path = silent.folder / "set" / "shard-000000.tar"
     path.write_bytes(path.read_bytes() + bytes(10240))
-    with pytest.raises(bushel.FormatError, match="has changed since"):
+    with pytest.raises(bushel.errors.FormatError, match="has changed since"):
         ds.read([1])

@@ -12,7 +12,7 @@ from bushel._runtime.public import public
 Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
-@public()
+@public("bushel.datasets")
 @dataclass(frozen=True, slots=True)
 class Joined:
     """The numbers of matched and unmatched samples of two datasets that were joined.

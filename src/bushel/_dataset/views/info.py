@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from bushel._dataset.read.sides import Joined
 
 
-@public()
+@public("bushel.datasets")
 @dataclass(frozen=True, slots=True, repr=False)
 class Info:
     """Container, counts and sizes of a dataset.
@@ -98,7 +98,7 @@ class Info:
             notes.append(f"{size(self.unread)} to be read when needed")
         notes += [join.misses or f"joined by {join.on}" for join in self.joins]
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        return f"<bushel.Info: {self.container}, {counts}, {size(self.bytes)}; {fields}; {', '.join(notes)}>"
+        return f"<bushel.datasets.Info: {self.container}, {counts}, {size(self.bytes)}; {fields}; {', '.join(notes)}>"
 
 
 def stored_info(shards: Sequence[OpenShard]) -> Info:

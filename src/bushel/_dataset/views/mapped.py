@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 _CHUNK = 64
 
 
-@public()
+@public("bushel.datasets")
 class Mapped(Struct, frozen=True, eq=False):
     """A lazy view of a dataset: every sample that is read passes through a function. `Dataset.map` makes it.
 
@@ -57,7 +57,7 @@ class Mapped(Struct, frozen=True, eq=False):
 
     def __repr__(self) -> str:
         name = getattr(self.function, "__qualname__", repr(self.function))
-        return f"<bushel.Mapped: {name} of {self.dataset!r}>"
+        return f"<bushel.datasets.Mapped: {name} of {self.dataset!r}>"
 
     @property
     def spec(self) -> dict[str, str]:

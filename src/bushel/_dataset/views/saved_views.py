@@ -39,7 +39,7 @@ _ARRAYS = {"positions": "I64", "keys.text": "U8", "keys.offsets": "I64", "digest
 _VERSION = 1
 
 
-@public()
+@public("bushel.datasets")
 @dataclass(frozen=True, slots=True)
 class SavedView:
     """A view that `Dataset.save` stored.

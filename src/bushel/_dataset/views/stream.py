@@ -54,7 +54,7 @@ class _Handle:
 _Source = str | AnyPath | _Handle
 
 
-@public()
+@public("bushel.datasets")
 class StreamDataset:
     """Samples of WebDataset archives, read once from front to back. `bushel.open_stream` makes it.
 
@@ -90,7 +90,7 @@ class StreamDataset:
 
     def __repr__(self) -> str:
         names = ", ".join(str(source) for source in self._sources[:3])
-        return f"<bushel.StreamDataset: {names}{', …' if len(self._sources) > 3 else ''}>"
+        return f"<bushel.datasets.StreamDataset: {names}{', …' if len(self._sources) > 3 else ''}>"
 
     def __bool__(self) -> bool:
         return True

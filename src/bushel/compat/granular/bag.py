@@ -268,9 +268,9 @@ def kept_records(path: AnyPath, records: int) -> npt.NDArray[np.int64] | None:
     if not isinstance(path, Path):
         return None
     gone = np.zeros(records, np.bool_)
-    gone[bushel.removed_positions(path, container="bag")] = True
+    gone[bushel.integrity.removed_positions(path, container="bag")] = True
     if path.with_name("spec.json").exists():
-        rows = bushel.removed_positions(path.parent, container="bag")
+        rows = bushel.integrity.removed_positions(path.parent, container="bag")
         gone |= _of_removed_samples(path, records, rows) if len(rows) else False
     return np.flatnonzero(~gone) if gone.any() else None
 

@@ -49,7 +49,7 @@ def video_frames(path: str, size: int, rate: float | None = None) -> list[Image]
 
 def number_labels(names: Iterable[str], folder: str) -> dict[str, int]:
     """Return labels to numbers: known labels of the folder keep theirs, and others follow in sorted order."""
-    return extend_labels(names, bushel.load_labels(Path(folder, "label2idx.json")))
+    return extend_labels(names, bushel.runs.load_labels(Path(folder, "label2idx.json")))
 
 
 def write_labels(labels: Mapping[str, int], folder: str) -> None:

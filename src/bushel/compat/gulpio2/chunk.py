@@ -88,7 +88,11 @@ class GulpChunk:
     def _leave_out_removed(self) -> None:
         """Take the items that `bushel remove` removed out of `meta_dict`. They stay in the file when it is written."""
         path = Path(self.data_file_path)
-        gone = bushel.removed_positions(path, container="gulp").tolist() if self.meta_dict and path.is_file() else []
+        gone = (
+            bushel.integrity.removed_positions(path, container="gulp").tolist()
+            if self.meta_dict and path.is_file()
+            else []
+        )
         order = list(self.meta_dict)
         self._removed = {order[place]: self.meta_dict.pop(order[place]) for place in gone}
 

@@ -133,7 +133,7 @@ def _belongs(name: str, start: str) -> bool:
     return not (len(border) == 2 and border.isalnum())
 
 
-def _report(packed: bushel.PackResult) -> int:
+def _report(packed: bushel.runs.PackResult) -> int:
     """Print a summary, and return the number of images that could not be packed, which are logged already."""
     print(f"{', '.join(packed.paths)}: {packed.samples} images in {packed.seconds:.1f} s")
     return packed.errors

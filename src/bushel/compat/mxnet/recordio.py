@@ -53,7 +53,7 @@ def removed_places(path: Any) -> list[int]:
     """
     if not isinstance(path, Path):
         return []
-    rows = bushel.removed_positions(path, container="recordio")
+    rows = bushel.integrity.removed_positions(path, container="recordio")
     if not len(rows):
         return []
     with bushel.open([path], container="recordio", on_damage="raise") as dataset:

@@ -65,7 +65,7 @@ def _remaining(path: str | None) -> Dataset | None:
     if path is None:
         return None
     place = Path(path)
-    if not len(bushel.removed_positions(place, container="tar")):
+    if not len(bushel.integrity.removed_positions(place, container="tar")):
         return None
     return bushel.open([place], container="tar", on_damage="raise")
 

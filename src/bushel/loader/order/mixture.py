@@ -37,7 +37,7 @@ class Source(Struct, frozen=True):
     transforms: Any = None
 
 
-@public()
+@public("bushel.loader")
 class Mixture(Struct, frozen=True):
     """Datasets by weight, as `mix` returns them. Give it to a `Loader`, or mix it again.
 
@@ -65,13 +65,14 @@ class Mixture(Struct, frozen=True):
             names = ", ".join(f"{name!r} of {size}" for name, size in zip(self._names(), self.order.sizes, strict=True))
             changes = len(self.order.points) - 1
             weights = f", {changes} changes of weights" if changes else f" by {_listed(self.order.points[0][1])}"
-            return f"<bushel.Mixture: {names} samples{weights}; {len(self)} samples per epoch, seed {self.order.seed}>"
+            epoch = f"{len(self)} samples per epoch, seed {self.order.seed}"
+            return f"<bushel.loader.Mixture: {names} samples{weights}; {epoch}>"
         block = sum(self.order.shares)
         parts = [
             f"{share / block:.3g} of {size} samples"
             for share, size in zip(self.order.shares, self.order.sizes, strict=True)
         ]
-        return f"<bushel.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed {self.order.seed}>"
+        return f"<bushel.loader.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed {self.order.seed}>"
 
     def _names(self) -> list[str]:
         """Return the names of the outermost mixture."""

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
 
 
-@public()
+@public("bushel.loader")
 class LoaderStats(Struct, frozen=True):
     """Statistics of a loader in this process, as `Loader.stats()` returns them. Print them for a table and advice.
 
@@ -138,7 +138,7 @@ class LoaderStats(Struct, frozen=True):
         )
 
     def __repr__(self) -> str:
-        return f"<bushel.LoaderStats: {self._summary}>"
+        return f"<bushel.loader.LoaderStats: {self._summary}>"
 
     def __str__(self) -> str:
         lines = [

@@ -20,7 +20,7 @@ from bushel.storage import read_whole
 OnError = Literal["raise", "skip", "replace"]
 
 
-@public()
+@public("bushel.loader")
 class BadSample(Struct, frozen=True):
     """A sample that could not be read, decoded or transformed, as in `Loader.errors`.
 

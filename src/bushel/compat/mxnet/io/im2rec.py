@@ -148,7 +148,7 @@ def im2rec(
 
 def convert(
     list_file: Any, target: AnyPath, params: Im2recParams, transforms: Compose | Iterable[Callable[..., Any]] = ()
-) -> bushel.PackResult:
+) -> bushel.runs.PackResult:
     """Do what `im2rec` does, with the output file `target`."""
     own = tuple(transforms.transforms if isinstance(transforms, Compose) else transforms)
     if any(isinstance(step, ToTensor) for step in own):
@@ -184,7 +184,7 @@ def convert(
             threads=params.num_workers,
         )
     finally:
-        _log_errors(bushel.error_log_path(cast("Any", target)))
+        _log_errors(bushel.runs.error_log_path(cast("Any", target)))
 
 
 def _discard(target: AnyPath) -> None:

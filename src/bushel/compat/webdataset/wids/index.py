@@ -30,7 +30,7 @@ def open_shard(path: str) -> bushel.Dataset:
         names = sorted(member_extensions(path), key=len, reverse=True)  # `x.bin` before `x`, which it would be, too
         spec = {name: codec_of_extension(name) for name in names}
         return bushel.open([path], container="tar", spec=spec or None, index="memory", on_damage="raise")
-    except bushel.UnsupportedError as error:
+    except bushel.errors.UnsupportedError as error:
         raise MalformedError("a compressed archive has no random access: unpack it first", file=path) from error
 
 
