@@ -216,7 +216,7 @@ class Lock:
         self._target, self._pid, self._held = target, os.getpid(), list[_HeldLock]()
         folders = [path.parent.parent for path, _ in places if isinstance(path, Path)]
         self._missing = [missing for folder in folders for missing in _missing(folder)]
-        self._ended, self.released = threading.Event(), False
+        self._renewing, self.released = _Renewing(self._held), False
         give_up = time.monotonic() + patience
         try:
             for number, (path, shared) in enumerate(places, 1):
@@ -228,9 +228,8 @@ class Lock:
             self.release()
             raise
         if self._held:
-            renewing = (self._held, self._ended)
-            threading.Thread(target=_renew, args=renewing, name="bushel-lock", daemon=True).start()
-            weakref.finalize(self, _release, *renewing, self._missing, self._pid)
+            self._renewing.start()
+            weakref.finalize(self, _release, self._held, self._renewing, self._missing, self._pid)
             _LOCKS.add(self)
 
     def __enter__(self) -> Self:
@@ -272,7 +271,7 @@ class Lock:
     def release(self) -> None:
         """Let others write to the target."""
         self.released = True
-        _release(self._held, self._ended, self._missing, self._pid)
+        _release(self._held, self._renewing, self._missing, self._pid)
 
 
 _LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
@@ -303,18 +302,31 @@ def _take(path: AnyPath, holder: Holder, target: object, shared: bool, sync: boo
             time.sleep(_PAUSE)
 
 
-def _renew(locks: Sequence[_HeldLock], ended: threading.Event) -> None:
-    while not ended.wait(_RENEW_SECONDS):
-        for lock in list(locks):
-            with suppress(OSError):  # `check` finds out whether the lock is lost
-                lock.renew()
+class _Renewing(threading.Thread):
+    """Renews locks until it is ended."""
+
+    def __init__(self, locks: Sequence[_HeldLock]) -> None:
+        super().__init__(name="bushel-lock", daemon=True)
+        self._locks, self._ended = locks, threading.Event()
+
+    def run(self) -> None:
+        while not self._ended.wait(_RENEW_SECONDS):
+            for lock in list(self._locks):
+                with suppress(OSError):  # `check` finds out whether the lock is lost
+                    lock.renew()
+
+    def end(self) -> None:
+        """Wait for the end, so that no lock is renewed after its release."""
+        self._ended.set()
+        if self.is_alive() and self is not threading.current_thread():
+            self.join()
 
 
-def _release(locks: list[_HeldLock], ended: threading.Event, missing: Sequence[Path], pid: int) -> None:
+def _release(locks: list[_HeldLock], renewing: _Renewing, missing: Sequence[Path], pid: int) -> None:
     """Release locks, and remove their folders and those that were missing before, if empty."""
-    ended.set()
     if pid != os.getpid():
         return
+    renewing.end()
     while locks:
         lock = locks.pop()
         lock.release()
