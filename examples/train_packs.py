@@ -23,9 +23,9 @@ ROW, WIDTH, HEADS, BATCH, EPOCHS, NEW = 256, 48, 3, 8, 2, 100
 
 def write(path: Path) -> None:
     """Write a document for each paragraph of some sources; the writer records their lengths."""
-    texts = [each.read_text("utf-8") for each in sorted(Path(bushel.__file__).parent.glob("_dataset/*.py"))[:30]]
+    sources = sorted(Path(bushel.__file__).parent.glob("_dataset/*/*.py"))[:30]
     with bushel.Writer(path, {"tokens": "array(uint8,-1)"}, container="bag") as writer:
-        for paragraph in "\n\n".join(texts).split("\n\n"):
+        for paragraph in "\n\n".join(source.read_text("utf-8") for source in sources).split("\n\n"):
             if tokens := paragraph.encode()[:ROW]:
                 writer.append({"tokens": np.frombuffer(tokens, np.uint8)})
 
