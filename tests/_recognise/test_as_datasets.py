@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import hashlib
 import io
 import logging
+import warnings
 from collections.abc import Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -40,7 +42,10 @@ def folder(root: Path, names: Mapping[str, str | None] | list[str]) -> Path:
 
 
 def theirs(root: Path, builder: str, cache: Path, split: str) -> tuple[list[tuple[bytes, Any, Any]], list[str] | None]:
-    found = datasets.load_dataset(builder, data_dir=str(root), cache_dir=str(cache))[split]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)  # it leaves files of metadata open
+        found = datasets.load_dataset(builder, data_dir=str(root), cache_dir=str(cache))[split]
+        gc.collect()
     media = {"imagefolder": "image", "audiofolder": "audio", "videofolder": "video"}[builder]
     kinds = {"imagefolder": datasets.Image, "audiofolder": datasets.Audio, "videofolder": datasets.Video}
     classes = found.features["label"].names if "label" in found.features else None
