@@ -13,7 +13,7 @@ from bushel.errors import StateError, needed_by
 from bushel.loader.checks import check_count
 from bushel.loader.loader import Loader
 from bushel.loader.ranks import detect_rank
-from bushel.loader.shared_counts import SharedCounts
+from bushel.loader.run.shared_memory import SharedCounts
 
 with needed_by("bushel.integrations.torch_data", "bushel[torch]"):
     import torch.utils.data
@@ -53,7 +53,7 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
         self._loader: Loader | None = None
         self._epoch: int | None = None
         self._resumes = False  # whether the next iteration continues from a state
-        self._next_epochs = SharedCounts("q", _MOST_WORKERS * (_MOST_WORKERS + 1) // 2)
+        self._next_epochs = SharedCounts("int64", _MOST_WORKERS * (_MOST_WORKERS + 1) // 2)
 
     def __getstate__(self) -> dict[str, Any]:
         # a worker that is spawned has no process group

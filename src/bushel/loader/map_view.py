@@ -16,7 +16,7 @@ from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.read.window_fields import random_windows
 from bushel.loader.run.pipeline import Clock, Pipeline, raise_first
-from bushel.loader.shared_counts import SharedCounts
+from bushel.loader.run.shared_memory import SharedCounts
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Sample
 
@@ -65,8 +65,8 @@ class MapView(MapOptions):
         order = Sequential(len(self.dataset), seed)
         self._pipeline = Pipeline(source_of(self.dataset), order, fields, transforms=planned, windows=windows)
         self._random = planned.random or windows is not None
-        self._epoch = SharedCounts("q", 1)
-        self._reads = SharedCounts("H", len(self.dataset) if self._random else 0)
+        self._epoch = SharedCounts("int64", 1)
+        self._reads = SharedCounts("uint16", len(self.dataset) if self._random else 0)
 
     @property
     def epoch(self) -> int | None:

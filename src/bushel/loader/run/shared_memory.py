@@ -1,9 +1,8 @@
-"""Shared memory that carries batches from worker processes. It is anonymous, so nothing is left when one is killed.
+"""Memory that processes share: segments with batches of worker processes, and counters. It has no name.
 
-A segment is a memfd, or a temporary file without a name on systems without memfd: the kernel frees it when no process
-    holds
-it. The worker process creates segments, sends each descriptor once, and reuses a segment when the consumer's last array
-in it is gone.
+A segment is a memfd, or a temporary file without a name on systems without memfd: the kernel frees it
+when no process holds it, so nothing is left when one is killed. The worker process creates segments,
+sends each descriptor once, and reuses a segment when the consumer's last array in it is gone.
 """
 
 from __future__ import annotations
@@ -17,6 +16,7 @@ from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._runtime.pickles import pickle_with_buffers
 from bushel._runtime.structs import Struct
@@ -128,3 +128,42 @@ class SegmentReader:
         for segment in self._segments:
             os.close(segment.descriptor)
         self._segments.clear()
+
+
+class SharedCounts:
+    """Counters from 0. Processes that are started with them share them; copies and other pickles start from 0 again.
+
+    Args:
+        dtype: The type of the counters, such as `"uint16"`.
+        size: Their number.
+        descriptor: A file that holds such counters; None for a new one.
+
+    Attributes:
+        numbers: The counters, as an array that all processes write to.
+
+    Raises:
+        OSError: The system is out of memory.
+    """
+
+    def __init__(self, dtype: str, size: int, descriptor: int | None = None) -> None:
+        self._descriptor = anonymous_file() if descriptor is None else descriptor
+        weakref.finalize(self, os.close, self._descriptor)
+        # a file of no bytes cannot be mapped
+        length = max(np.dtype(dtype).itemsize * size, 1)
+        os.ftruncate(self._descriptor, length)
+        memory = mmap.mmap(self._descriptor, length)
+        self.numbers: npt.NDArray[Any] = np.frombuffer(memory, dtype, size)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        from multiprocessing.context import get_spawning_popen
+
+        counters = self.numbers.dtype.name, len(self.numbers)
+        if get_spawning_popen() is None:
+            return SharedCounts, counters
+        from multiprocessing.reduction import DupFd
+
+        return _shared_counts, (*counters, DupFd(self._descriptor))
+
+
+def _shared_counts(dtype: str, size: int, descriptor: Any) -> SharedCounts:
+    return SharedCounts(dtype, size, descriptor.detach())
