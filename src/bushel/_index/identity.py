@@ -8,16 +8,17 @@ container, as long as the stored bytes are the same.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import msgspec
 import numpy as np
 
 from bushel._index.file_spec import without_code
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, ranges
+from bushel.storage.base import FROM_TAG
 
-__all__ = ["sample_digests", "table_digest"]
+__all__ = ["facts_of_files", "sample_digests", "table_digest"]
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
 
@@ -42,10 +43,10 @@ def table_digest(index: ShardIndex) -> str:
 
     The number of samples, their keys, the names and types of fields, the names of classes, and the
     length and CRC-32 of each value enter; a missing value has a length of its own. For a table that
-    lacks the CRC-32 of a field, the sizes and stamps of the files enter, too, but never their times.
+    lacks the CRC-32 of a field, `facts_of_files` enter, too, but never times.
     """
     checksums = all(extents.crc32 is not None for extents in index.fields.values())
-    files = [] if checksums else [(stamp.size, stamp.crc32) for stamp in index.files]
+    files = [] if checksums else facts_of_files(index.files)
     names = sorted(index.fields)
     # as a sidecar names them: a writer's table has a type that runs code by its own name
     types = [(name, without_code(index.fields[name].field).type) for name in names]
@@ -63,6 +64,15 @@ def table_digest(index: ShardIndex) -> str:
             _add(digest.update, extents.starts, np.int64)
             _add(digest.update, extents.empty_and_absent[1], np.bool_)
     return digest.hexdigest()[:32]
+
+
+def facts_of_files(stamps: Sequence[FileStamp]) -> list[tuple[int, int | None]]:
+    """Return size and stamp of each file, or the tag of an object, by which its store tells that it was replaced."""
+    facts: list[tuple[int, int | None]] = []
+    for entry in stamps:
+        tag = entry.mtime_ns if entry.mtime_ns >= FROM_TAG else None
+        facts.append((entry.size, tag if entry.crc32 is None else entry.crc32))
+    return facts
 
 
 def _add(update: Callable[[memoryview], None], array: np.ndarray, dtype: type[np.generic]) -> None:

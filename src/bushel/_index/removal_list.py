@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.shard_list import Strings
@@ -22,7 +23,7 @@ from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, read_whole
 
-_VERSION = 2
+_VERSION = 3
 _ARRAYS = {
     "calls.ids.text": "U8",
     "calls.ids.offsets": "I64",
@@ -35,6 +36,7 @@ _ARRAYS = {
     "keyed": "U8",
     "digests": "U64",
     "sizes": "I64",
+    "clean": "U8",
 }
 _BITS = 22
 _SHIFT = np.uint64(64 - _BITS)
@@ -92,12 +94,20 @@ class RemovalCall(Struct, frozen=True):
     time: int  # in nanoseconds since 1970
 
 
+Digests = npt.NDArray[np.bytes_]
+"""S16[n], the digests of tables of shards, in bytes."""
+
+NO_DIGESTS: Digests = np.zeros(0, "S16")
+
+
 class RemovalList(Struct, frozen=True):
     """The calls in force, in order of time, and the samples that they named."""
 
     calls: tuple[RemovalCall, ...]
     starts: I64  # int64[calls + 1]; call `i` has the names `starts[i]` to `starts[i + 1]`
     names: Names
+    # the digests of the tables with checksums that were searched and have none of these samples, ascending
+    clean: Digests = NO_DIGESTS
 
     @property
     def numbers(self) -> I64:
@@ -109,19 +119,30 @@ class RemovalList(Struct, frozen=True):
         numbers = [number for number, one in enumerate(self.calls) if one.id == call]
         return self.names.take(np.flatnonzero(np.isin(self.numbers, numbers)))
 
-    def with_call(self, call: RemovalCall, names: Names) -> RemovalList:
-        """Return the list with one more call. A call that is in it already is not added again."""
+    def are_clean(self, digests: Digests) -> Bools:
+        """Return which tables with these digests are known to have no sample that the list names."""
+        if not len(self.clean):
+            return np.zeros(len(digests), np.bool_)
+        places = np.minimum(np.searchsorted(self.clean, digests), len(self.clean) - 1)
+        return np.asarray(self.clean[places] == digests)
+
+    def with_call(self, call: RemovalCall, names: Names, clean: Digests = NO_DIGESTS) -> RemovalList:
+        """Return the list with one more call. A call that is in it already is not added again.
+
+        `clean` are the digests of tables that have no sample of this call or of those before it.
+        """
+        clean = np.unique(clean)
         if any(one.id == call.id for one in self.calls):
-            return self
+            return replace(self, clean=clean)
         starts = np.append(self.starts, self.starts[-1] + len(names))
-        return RemovalList((*self.calls, call), starts, Names.join([self.names, names]))
+        return RemovalList((*self.calls, call), starts, Names.join([self.names, names]), clean)
 
     def without_call(self, call: str) -> RemovalList:
         """Return the list without a call, given its id."""
         stay = np.array([one.id != call for one in self.calls], np.bool_)
         calls = tuple(one for one in self.calls if one.id != call)
         names = self.names.take(np.flatnonzero(stay[self.numbers]))
-        return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names)
+        return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names, self.clean)
 
 
 EMPTY = RemovalList((), np.zeros(1, np.int64), Names.join([]))
@@ -258,7 +279,7 @@ def _list_of(arrays: dict[str, npt.NDArray[Any]], checksum: int) -> RemovalList:
     ids, reasons = (texts.tolist() for texts in several)
     calls = tuple(map(RemovalCall, ids, reasons, times.tolist()))
     names = Names(keys.text, keys.offsets, keyed.astype(np.bool_), arrays["digests"], arrays["sizes"])
-    return RemovalList(calls, starts, names)
+    return RemovalList(calls, starts, names, arrays["clean"].view("S16"))
 
 
 def encode_removal_list(removed: RemovalList) -> bytes:
@@ -267,6 +288,7 @@ def encode_removal_list(removed: RemovalList) -> bytes:
     times = np.array([call.time for call in removed.calls], np.int64)
     names = removed.names
     own = (ids.text, ids.offsets, reasons.text, reasons.offsets, times, removed.starts, names.text, names.offsets)
-    values = (*own, names.keyed.astype(np.uint8), names.digests, names.sizes)
+    clean = removed.clean.view(np.uint8)
+    values = (*own, names.keyed.astype(np.uint8), names.digests, names.sizes, clean)
     arrays: dict[str, npt.NDArray[Any]] = dict(zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True))
     return encode(arrays, _Header(_VERSION, body_crc32(arrays)))

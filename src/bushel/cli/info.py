@@ -63,8 +63,8 @@ def command(
 
 
 def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
-    names = ("container", "shards", "files", "samples", "removed", "bytes", "keyed", "checksums", "indexed", "complete")
-    info = {name: getattr(dataset.info, name) for name in (*names, "expected")}
+    names = ("container", "shards", "files", "samples", "removed", "removed_missing", "bytes", "keyed", "checksums")
+    info = {name: getattr(dataset.info, name) for name in (*names, "indexed", "complete", "expected")}
     return {**info, "fingerprint": dataset.fingerprint, "labels": dataset.labels}
 
 
@@ -78,9 +78,12 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
     yield "samples", f"{info.samples:,}"
     if info.removed:
         yield "removed", f"{info.removed:,}: `bushel remove --list` prints when and why"
+    if info.removed_missing:
+        what = f"{info.removed_missing:,} samples that the list of removed samples names are not stored any more"
+        yield "missing", f"{what}: `bushel remove --list` counts them by call"
     yield "bytes", f"{info.bytes:,} ({size(info.bytes)})"
     yield "keys", keys if info.keyed else "none: samples have positions only"
-    missing = "missing for some or all fields: `bushel index` records them"
+    missing = "missing for some or all fields, so the fingerprint has stamps of files: `bushel index` records them"
     yield "checksums", "of every field" if info.checksums else missing
     yield "index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"
     if not info.complete:

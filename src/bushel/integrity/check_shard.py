@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from bushel._dataset.open.caller_fields import CallerFields
+from bushel._dataset.open.declared import has_declared
 from bushel._dataset.open.tables import bind, staged_table, stamp_of, stamps_of
 from bushel._dataset.read.rebuild import again
 from bushel._dataset.read.shards import OpenShard
@@ -30,6 +31,7 @@ from bushel.kernels import ExtentError
 from bushel.spec import KEY, Field
 from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
+from bushel.storage.files import mapped_once
 
 _Damaged: TypeAlias = set[tuple[str, int]]
 """Fields and samples of values whose damage was reported."""
@@ -70,7 +72,8 @@ def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
     expansion_cache().clear()  # so that the present bytes of the files are compared
     found = Findings(checks.room)
     try:
-        return _check(container, shard, checks, found)
+        with mapped_once():
+            return _check(container, shard, checks, found)
     except OSError as error:
         found.add_os_error(error, str(shard.path(0)))
     return Checked(found, None)
@@ -135,7 +138,9 @@ def _table_from_files(
     if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
         try:
             spec = {name: column.field for name, column in recorded.fields.items()}
-            declared = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
+            declared = built
+            if declared is None or declared.fields.keys() != spec.keys() or not has_declared(declared, spec):
+                declared = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
             declared = CallerFields(spec, checks.pickle).table(declared)
         except FormatError as refused:
             error = refused if built is None else error

@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,13 +22,14 @@ from bushel._dataset.open.open import open_shards
 from bushel._dataset.open.removal_lists import PlacedList, list_to_write, lists_beside
 from bushel._dataset.read.find_keys import positions_of_keys
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.remaining import named_rows, names_of, remaining_in
+from bushel._dataset.read.remaining import matches_in, names_of, recorded_digests, remaining_in
 from bushel._dataset.read.shards import Listing
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._index.removal_list import (
     EMPTY,
-    NameLookup,
+    NO_DIGESTS,
+    Digests,
     Names,
     RemovalCall,
     RemovalList,
@@ -35,7 +37,7 @@ from bushel._index.removal_list import (
     load_removal_list,
     parse_removal_list,
 )
-from bushel._index.table import may_lack_samples
+from bushel._index.table import LISTS_OF_FILES, may_lack_samples
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel._runtime.public import public
@@ -139,9 +141,13 @@ def remove(
         known = [_same_call(load_removal_list(place) or EMPTY, names, reason) for place, names in named]
         if (again := next((one for one in known if one is not None), None)) is not None and None not in known:
             call = again
+        lists = [PlacedList(place, EMPTY.with_call(call, names), None) for place, names in named]
+        after = remaining_in(reader.shards, lists)
+        matched = np.zeros(0, np.int64) if after is None else after.removed
+        clean = _clean_digests(reader, matched)
         for place, names in named:
-            _update(place, lambda removed, names=names: removed.with_call(call, names))  # type: ignore[misc]
-        matched = _rows(reader, [PlacedList(place, EMPTY.with_call(call, names), None) for place, names in named])
+            searched = clean if place.parent.name != LISTS_OF_FILES.rpartition("/")[2] else NO_DIGESTS
+            _update(place, partial(RemovalList.with_call, call=call, names=names, clean=searched))
         alike = np.setdiff1d(matched, chosen)
         if len(alike):
             log_warning(
@@ -292,19 +298,17 @@ def _update(place: AnyPath, change: Callable[[RemovalList], RemovalList]) -> Non
             place.parent.rmdir()
 
 
-def _rows(reader: Reader, lists: Sequence[PlacedList]) -> I64:
-    """Return the positions in the whole dataset of the samples that lists name, ascending."""
-    remaining = remaining_in(reader.shards, lists)
-    return np.zeros(0, np.int64) if remaining is None else remaining.removed
+def _clean_digests(reader: Reader, removed: I64) -> Digests:
+    """Return the digests of the tables that have checksums, but no removed sample, these or earlier ones."""
+    if reader.remaining is not None:
+        removed = np.concatenate([removed, reader.remaining.removed])
+    clean = np.array([shard.checksums for shard in reader.shards], np.bool_)
+    clean[np.searchsorted(reader.starts, removed, side="right") - 1] = False
+    digests = recorded_digests(reader.shards)
+    return digests[clean & (digests != b"")]
 
 
 def _of_call(reader: Reader, placed: PlacedList, call: RemovalCall) -> tuple[int, int]:
     """Return how many stored samples a call names, and how many of its names no stored sample has."""
-    names = placed.removed.names_of(call.id)
-    lookup, samples, matched = NameLookup(names), 0, np.zeros(len(names), np.bool_)
-    for shard in reader.shards:
-        if placed.names(shard.shard):
-            rows, entries = named_rows(shard, lookup)
-            samples += len(np.unique(rows))
-            matched[entries] = True
+    samples, matched = matches_in(reader.shards, placed, placed.removed.names_of(call.id))
     return samples, int((~matched).sum())

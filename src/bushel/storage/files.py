@@ -5,7 +5,9 @@ from __future__ import annotations
 import errno
 import io
 import os
-from collections.abc import Callable, Hashable, Sequence
+import threading
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar, cast
 
@@ -126,7 +128,7 @@ def open_file(path: AnyPath) -> File:
     """
     if isinstance(path, Path):
         try:
-            return MappedFile(str(path))
+            return _mapped(str(path))
         except FileNotFoundError as error:
             if not path.is_absolute() and _current_folder() != _FIRST_FOLDER:
                 error.add_note(f"the path is relative, and the current folder was {_FIRST_FOLDER} before: {_ABSOLUTE}")
@@ -143,6 +145,40 @@ def open_file(path: AnyPath) -> File:
     from bushel.storage.fileobject import FileObject
 
     return FileObject(path)
+
+
+@contextmanager
+def mapped_once() -> Iterator[None]:
+    """Let this thread map each large file once, while it goes through a shard several times.
+
+    The system maps pages one by one, which takes as long as reading them. A few files stay open until the end.
+    """
+    _MAPPED.files = {}
+    try:
+        yield
+    finally:
+        _MAPPED.files = None
+
+
+class _Mapped(threading.local):
+    """The large files that this thread has mapped, by path; None outside of `mapped_once`."""
+
+    files: dict[str, MappedFile] | None = None
+
+
+_MAPPED = _Mapped()
+_LARGE, _FEW = 1 << 20, 64
+
+
+def _mapped(path: str) -> MappedFile:
+    files = _MAPPED.files
+    if files is None:
+        return MappedFile(path)
+    if (file := files.get(path)) is None:
+        file = MappedFile(path)
+        if file.size >= _LARGE and len(files) < _FEW:
+            files[path] = file
+    return file
 
 
 def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:

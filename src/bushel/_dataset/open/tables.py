@@ -364,20 +364,22 @@ def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
     return tuple(stamps)
 
 
-def stamped(stamps: Sequence[FileStamp], shard: Shard) -> tuple[FileStamp, ...]:
+def stamped(stamps: Sequence[FileStamp], shard: Shard, most: int | None = None) -> tuple[FileStamp, ...]:
     """Return the entries of a table's files with the stamps that they lack, for files that have not changed since.
+
+    Of more than `most` files, that many at equal distances get one.
 
     Raises:
         OSError: A file cannot be read.
     """
-    found = []
-    for number, entry in enumerate(stamps):
+    entries = list(stamps)
+    for number in range(0, len(entries), 1 if most is None else -(-len(entries) // most) or 1):
+        entry = entries[number]
         if entry.crc32 is None:
             file = open_file(shard.path(number))
             if (file.size, file.mtime_ns) == (entry.size, entry.mtime_ns):
-                entry = replace(entry, crc32=stamp_of(file))
-        found.append(entry)
-    return tuple(found)
+                entries[number] = replace(entry, crc32=stamp_of(file))
+    return tuple(entries)
 
 
 def same_files(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:

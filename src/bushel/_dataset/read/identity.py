@@ -16,7 +16,7 @@ import numpy as np
 
 from bushel._dataset.read.selection import Positions, Remaining
 from bushel._dataset.read.shards import Listing, OpenShard
-from bushel._index.identity import sample_digests
+from bushel._index.identity import facts_of_files, sample_digests
 from bushel._runtime.arrays import I64, U64
 from bushel.storage import is_object
 
@@ -112,8 +112,7 @@ def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
         if parts[0].section is None:
             yield _digest_of(parts[0])
         else:
-            files = [(stamp.size, stamp.crc32) for stamp in parts[0].stamps]
-            yield msgspec.json.encode([sum(part.samples for part in parts), files])
+            yield msgspec.json.encode([sum(part.samples for part in parts), facts_of_files(parts[0].stamps)])
 
 
 def _digest_of(shard: OpenShard) -> bytes:

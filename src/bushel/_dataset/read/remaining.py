@@ -11,11 +11,11 @@ from msgspec.structs import replace
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.selection import Call, Remaining
-from bushel._dataset.read.shards import Listing, OpenShard
+from bushel._dataset.read.shards import Listing, OpenShard, kinds, samples_of
 from bushel._index.identity import sample_digests
-from bushel._index.removal_list import NameLookup, Names, stored_sizes
+from bushel._index.removal_list import Digests, NameLookup, Names, stored_sizes
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U64, offsets_of
+from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.kernels import crc32
 
 
@@ -29,30 +29,69 @@ def remaining_in(shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None
         OSError: A list, or a value without a recorded checksum, cannot be read.
     """
     if lists is None:
-        lists = lists_beside([shards[0].shard] if isinstance(shards, Listing) else [each.shard for each in shards])
+        lists = _lists_of(shards)
     ordered = sorted(
         ((call.time, call, placed) for placed in lists for call in placed.removed.calls), key=lambda own: own[0]
     )
     calls = tuple(Call(call.reason, call.time, call.id) for _, call, _ in ordered)
     number_of = {(str(placed.path), call.id): number for number, (_, call, placed) in enumerate(ordered)}
-    matches = [_Matcher(placed, number_of) for placed in lists]
-    total, positions, numbers = 0, [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
-    for shard in shards:
-        for matcher in matches:
-            if matcher.placed.names(shard.shard):
-                rows, own = matcher.rows(shard)
-                positions.append(rows + total)
-                numbers.append(own)
-        total += shard.samples
-    found, first = _earliest(np.concatenate(positions), np.concatenate(numbers))
-    return Remaining.of(total, found, first.astype(np.uint32), calls) if len(found) else None
+    digests, starts = recorded_digests(shards), offsets_of(samples_of(shards))
+    positions, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
+    for placed in lists:
+        matcher = _Matcher(placed, number_of)
+        for number in shards_to_search(shards, placed, digests):
+            rows, own = matcher.rows(shards[number])
+            positions.append(rows + starts[number])
+            numbers.append(own)
+    removed, first = _earliest(np.concatenate(positions), np.concatenate(numbers))
+    return Remaining.of(int(starts[-1]), removed, first.astype(np.uint32), calls) if len(removed) else None
+
+
+def recorded_digests(shards: Sequence[OpenShard]) -> Digests:
+    """Return the recorded digest of the table of each shard, in bytes; an empty one where none is recorded."""
+    if isinstance(shards, Listing):
+        return shards.listed.digests.view("S16")
+    return np.array([bytes.fromhex(shard.recorded) for shard in shards], "S16")
+
+
+def shards_to_search(shards: Sequence[OpenShard], placed: PlacedList, digests: Digests) -> list[int]:
+    """Return the numbers of the shards that may have a sample which a list names.
+
+    Those that were searched when the list was written need not be searched, or loaded, again. Shards with the same
+    digest have the same samples.
+    """
+    numbers = np.flatnonzero(~placed.removed.are_clean(digests)).tolist()
+    return [number for number in numbers if placed.file is None or placed.names(shards[number].shard)]
+
+
+def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) -> tuple[int, Bools]:
+    """Return how many stored samples have some of the names of a list, and which of these names any sample has."""
+    lookup, samples, matched = NameLookup(names), 0, np.zeros(len(names), np.bool_)
+    for number in shards_to_search(shards, placed, recorded_digests(shards)):
+        rows, entries = named_rows(shards[number], lookup)
+        samples += len(np.unique(rows))
+        matched[entries] = True
+    return samples, matched
+
+
+def names_without_sample(shards: Sequence[OpenShard]) -> int:
+    """Return how many samples the lists of removed samples name that are not stored any more."""
+    count = 0
+    for placed in _lists_of(shards):
+        _, matched = matches_in(shards, placed, names := placed.removed.names)
+        count += len(names.take(np.flatnonzero(~matched)).distinct())
+    return count
+
+
+def _lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
+    return lists_beside([shard.shard for shard in kinds(shards)])
 
 
 class _Matcher:
     """Finds the rows of shards that a list names, and the number of the first call that names each."""
 
     def __init__(self, placed: PlacedList, number_of: dict[tuple[str, str], int]) -> None:
-        self.placed, self._lookup = placed, NameLookup(placed.removed.names)
+        self._lookup = NameLookup(placed.removed.names)
         own = [number_of[str(placed.path), call.id] for call in placed.removed.calls]
         self._numbers = np.array(own, np.int64)[placed.removed.numbers]
 

@@ -11,6 +11,7 @@ from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds
 from bushel._index.expansion import COSTLY, expansion_of
 from bushel._index.sidecar import find_manifest
+from bushel._index.table import may_lack_samples
 from bushel._runtime.amounts import size
 from bushel._runtime.public import public
 from bushel.containers import get_container
@@ -42,6 +43,7 @@ class Info:
             order; 0 if nothing is compressed. Only shards whose tables are open are counted.
         joins: A `Joined` for each dataset that was joined to the first one.
         removed: Number of samples that were removed (docs/removal.md), which the other counts of samples leave out.
+        removed_missing: Number of samples that lists of removed samples name, but that are not stored any more.
         unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
 
     Examples:
@@ -65,6 +67,7 @@ class Info:
     unread: int = 0
     joins: tuple[Joined, ...] = ()
     removed: int = 0
+    removed_missing: int = 0
 
     @property
     def costly(self) -> str | None:
@@ -92,6 +95,8 @@ class Info:
             notes.append(self.shortfall)
         if self.removed:
             notes.append(f"{self.removed:,} removed")
+        if self.removed_missing:
+            notes.append(f"{self.removed_missing:,} removed before and not stored any more")
         if self.costly is not None:
             notes.append(self.costly)
         if self.unread:
@@ -148,7 +153,19 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
         expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
         joins=reader.joins,
         removed=0 if reader.remaining is None else len(reader.remaining.removed),
+        removed_missing=_removed_missing(reader),
     )
+
+
+def _removed_missing(reader: Reader) -> int:
+    """Return how many samples the lists of removed samples name that are not stored; a store is not asked for lists."""
+    shards = [shard.shard for shard in kinds(reader.shards)]
+    local = all(isinstance(shard.beside, Path) for shard in shards)
+    if reader.remaining is None and not (local and may_lack_samples(shards)):
+        return 0
+    from bushel._dataset.read.remaining import names_without_sample
+
+    return names_without_sample(reader.shards)
 
 
 def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
