@@ -39,26 +39,27 @@ def test_only_shards_concerned_are_searched(tmp_path: Path, searched: list[str])
     path = write(tmp_path / "data", count=24)  # 4 shards of 6
     first = bushel.remove(path, keys=keys([7, 8]), reason="a")
     shards, left = of_opening(path, searched)
-    assert shards == ["000001.tar"]
+    assert shards == ["shard-000001.tar"]
     assert left == keys(number for number in range(24) if number not in (7, 8))
     bushel.remove(path, keys=keys([20]), reason="b")
-    assert of_opening(path, searched)[0] == ["000001.tar", "000003.tar"]
+    assert of_opening(path, searched)[0] == ["shard-000001.tar", "shard-000003.tar"]
     bushel.restore(path, first.call)
     assert of_opening(path, searched)[1] == keys(number for number in range(24) if number != 20)
 
 
-def test_shards_that_came_later_are_searched_until_the_call_is_repeated(tmp_path: Path, searched: list[str]) -> None:
+def test_shards_that_came_later_are_searched_until_the_next_call(tmp_path: Path, searched: list[str]) -> None:
     path = write(tmp_path / "data", count=12)
     bushel.remove(path, keys=keys([7]), reason="a")
     with bushel.Writer(path, mode="append", sync=False) as writer:
         for number in (7, 30):  # the first one is another sample with a removed key, so it stays
             writer.append({"data": b"new", "label": number}, key=f"k{number:02}")
     shards, left = of_opening(path, searched)
-    assert (shards, left.count("k07")) == (["000001.tar", "000002.tar"], 1)
+    assert (shards, left.count("k07")) == (["shard-000001.tar", "shard-000002.tar"], 1)
     with bushel.Writer(path, mode="append", sync=False) as writer:
         writer.append({"data": b"007" * 5, "label": 7}, key="k077")  # renamed: another sample
+    assert len(of_opening(path, searched)[0]) == 3
     bushel.remove(path, keys=["k30"], reason="b")
-    assert of_opening(path, searched)[0] == ["000001.tar", "000002.tar"]
+    assert of_opening(path, searched)[0] == ["shard-000001.tar", "shard-000002.tar"]
 
 
 @pytest.mark.parametrize("change", ["rename", "rebuild", "copy over another"])
@@ -66,15 +67,15 @@ def test_a_shard_in_another_place_is_known_by_its_digest(change: str, tmp_path: 
     path = write(tmp_path / "data", count=24)
     bushel.remove(path, keys=keys([7, 8]), reason="a")
     if change == "rename":
-        (path / "000001.tar").rename(path / "zzz.tar")
+        (path / "shard-000001.tar").rename(path / "zzz.tar")
         expected = ["zzz.tar"]
     elif change == "rebuild":
-        for sidecar in (path / ".bushel").glob("0*.safetensors"):
+        for sidecar in (path / ".bushel").glob("shard*.safetensors"):
             sidecar.unlink()
-        expected = ["000001.tar"]
+        expected = ["shard-000001.tar"]
     else:
-        shutil.copy(path / "000001.tar", path / "000003.tar")
-        expected = ["000001.tar", "000003.tar"]
+        shutil.copy(path / "shard-000001.tar", path / "shard-000003.tar")
+        expected = ["shard-000001.tar", "shard-000003.tar"]
     if change == "copy over another":
         bushel.index(path, force=True)
     else:
@@ -89,7 +90,7 @@ def test_without_checksums_every_shard_is_searched(tmp_path: Path, searched: lis
     shutil.rmtree(path / ".bushel")
     bushel.index(path, checksums=False)
     bushel.remove(path, keys=keys([7]), reason="a")
-    assert of_opening(path, searched)[0] == ["000000.tar", "000001.tar"]
+    assert of_opening(path, searched)[0] == ["shard-000000.tar", "shard-000001.tar"]
 
 
 def test_info_counts_names_of_samples_that_are_not_stored(tmp_path: Path) -> None:
@@ -97,7 +98,7 @@ def test_info_counts_names_of_samples_that_are_not_stored(tmp_path: Path) -> Non
     assert bushel.open(path).info.removed_missing == 0
     bushel.remove(path, keys=keys([1, 7, 8]), reason="a")
     bushel.remove(path, keys=keys([3]), reason="b")
-    (path / "000001.tar").unlink()
+    (path / "shard-000001.tar").unlink()
     bushel.index(path)
     info = bushel.open(path).info
     assert (info.removed, info.removed_missing) == (2, 2)

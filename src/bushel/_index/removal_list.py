@@ -13,7 +13,6 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.shard_list import Strings
@@ -131,11 +130,10 @@ class RemovalList(Struct, frozen=True):
 
         `clean` are the digests of tables that have no sample of this call or of those before it.
         """
-        clean = np.unique(clean)
         if any(one.id == call.id for one in self.calls):
-            return replace(self, clean=clean)
+            return self
         starts = np.append(self.starts, self.starts[-1] + len(names))
-        return RemovalList((*self.calls, call), starts, Names.join([self.names, names]), clean)
+        return RemovalList((*self.calls, call), starts, Names.join([self.names, names]), np.unique(clean))
 
     def without_call(self, call: str) -> RemovalList:
         """Return the list without a call, given its id."""
