@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -94,3 +95,17 @@ def test_a_field_that_a_sample_lacks_does_not_enter(tmp_path: Path) -> None:
     row = np.array([2])
     assert sample_digests(both, row) == sample_digests(without, row)
     assert sample_digests(both, row) != sample_digests(index, row)
+
+
+@pytest.mark.parametrize("kind", ["png", "bmp"])
+def test_tables_in_memory_know_other_files_by_their_stamps(kind: str, tmp_path: Path) -> None:
+    for name, content in (("a", b"1234"), ("b", b"4321")):
+        (tmp_path / name).mkdir()
+        for key in "xyz":
+            (tmp_path / name / f"{key}.{kind}").write_bytes(b"\x89PNG\r\n\x1a\n" * (kind == "png") + content)
+    shutil.copytree(tmp_path / "a", tmp_path / "c")
+    known = [bushel.open(tmp_path / name, index="memory").fingerprint for name in "abc"]
+    assert (known[0] == known[1], known[0] == known[2]) == (False, True)
+    bushel.index(tmp_path / "c", checksums=False)
+    stored = bushel.open(tmp_path / "c")
+    assert (stored.fingerprint, stored.info.checksums) == (known[0], False)

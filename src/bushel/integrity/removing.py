@@ -305,7 +305,7 @@ def _clean_digests(reader: Reader, removed: I64) -> Digests:
     clean = np.array([shard.checksums for shard in reader.shards], np.bool_)
     clean[np.searchsorted(reader.starts, removed, side="right") - 1] = False
     digests = recorded_digests(reader.shards)
-    return digests[clean & (digests != b"")]
+    return np.compress(clean & (digests != b""), digests)
 
 
 def _of_call(reader: Reader, placed: PlacedList, call: RemovalCall) -> tuple[int, int]:

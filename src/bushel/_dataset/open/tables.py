@@ -364,6 +364,9 @@ def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
     return tuple(stamps)
 
 
+_STAMPED = 1000  # files without checksums whose stamps enter the digest of a table that is not stored
+
+
 def stamped(stamps: Sequence[FileStamp], shard: Shard, most: int | None = None) -> tuple[FileStamp, ...]:
     """Return the entries of a table's files with the stamps that they lack, for files that have not changed since.
 
@@ -382,9 +385,19 @@ def stamped(stamps: Sequence[FileStamp], shard: Shard, most: int | None = None) 
     return tuple(entries)
 
 
+def digest_in_memory(index: ShardIndex, shard: Shard) -> str:
+    """Return the digest of a table that is not stored. Without checksums, stamps of its local files enter."""
+    from bushel._index.identity import table_digest
+
+    if is_local(shard.root) and any(column.crc32 is None for column in index.fields.values()):
+        index = replace(index, files=stamped(index.files, shard, _STAMPED))
+    return table_digest(index)
+
+
 def same_files(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:
     """Return whether names and sizes are equal. The folders in the names do not matter."""
-    return [_name_and_size(entry) for entry in known] == [_name_and_size(entry) for entry in now]
+    facts = [[(entry.name.rsplit("/", 1)[-1], entry.size) for entry in stamps] for stamps in (known, now)]
+    return facts[0] == facts[1]
 
 
 def bind(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard) -> tuple[FileStamp, ...] | None:
@@ -434,7 +447,3 @@ def _stored_after_data(known: Sequence[FileStamp], shard: Shard) -> bool:
         return True
     data = [path.stat().modified for path in map(shard.path, range(len(known))) if is_object(path)]
     return bool(sidecar.stat().modified >= max(data))
-
-
-def _name_and_size(entry: FileStamp) -> tuple[str, int]:
-    return entry.name.rsplit("/", 1)[-1], entry.size

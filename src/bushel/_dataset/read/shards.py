@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import field
-from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
@@ -34,9 +33,6 @@ if TYPE_CHECKING:
 
 _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
-
-_STAMPED = 1000
-"""Files of a shard without checksums whose stamps enter its digest, if its table is not stored."""
 
 
 class OpenShard(Struct):
@@ -137,13 +133,9 @@ class OpenShard(Struct):
     def digest(self) -> str:
         """The digest of its table: which data it holds. For a shard that is opened by sections, see `identity`."""
         if not self.recorded:
-            from bushel._dataset.open.tables import stamped
-            from bushel._index.identity import table_digest
+            from bushel._dataset.open.tables import digest_in_memory
 
-            index = self.index
-            if self.local and not self.checksums:  # a table in memory has no stamps yet
-                index = replace(index, files=stamped(index.files, self.shard, _STAMPED))
-            self.recorded = table_digest(index)
+            self.recorded = digest_in_memory(self.index, self.shard)
         return self.recorded
 
     @property
