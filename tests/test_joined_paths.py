@@ -39,7 +39,7 @@ EXCEPTIONS = {
         _pack/reshape.py:split _pack/run_folder.py:part_path
         _pack/side_files.py:_beside _pack/side_files.py:PackState.__init__ sources/fetching.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
-        compat/granular/v24.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
+        compat/granular/v24/datasets.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
         compat/webdataset/commands/widsindex.py:_update compat/webdataset/writer.py:_Part._own
     """,
@@ -52,7 +52,7 @@ EXCEPTIONS = {
         _pack/run_folder.py:RunFolder.note_errors _pack/run_folder.py:RunFolder._names
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
         storage/objects/hub_api.py:_kept storage/staging.py:Staging.discard storage/whole.py:create_whole
-        compat/granular/v24.py:ShardedDatasetWriter._resume compat/granular/writer.py:Shards._begin
+        compat/granular/v24/datasets.py:ShardedDatasetWriter._resume compat/granular/writer.py:Shards._begin
         compat/gulpio2/fileio.py:GulpDirectory.new_chunks compat/gulpio2/utils.py:temp_dir_for_bursting
         compat/gulpio2/utils.py:find_images_in_folder compat/gulpio2/utils.py:get_single_video_path
     """,

@@ -50,7 +50,7 @@ OF_ORIGINALS = {
     "compat/granular/loader.py:Loader.__init__",
     "compat/gulpio2/adapters.py:Custom20BNCsvWebmAdapter.__init__",
     "compat/gulpio2/adapters.py:Custom20BNJsonVideoAdapter.__init__",
-    "compat/mxnet/gluon/data/loader.py:DataLoader.__init__",
+    "compat/mxnet/gluon/data/dataloader.py:DataLoader.__init__",
     "compat/mxnet/image/augment.py:CreateAugmenter",
     "compat/mxnet/image/iterator.py:ImageIter.__init__",
     "compat/mxnet/io/record_iter.py:ImageRecordIter.__init__",

@@ -28,7 +28,7 @@ def smooth(height, width, channels=3):
     planes = [128 + 100 * np.sin(down / 5 + i) * np.cos(across / 7 - i) for i in range(channels)]
     return np.stack(planes, 2).astype(np.uint8)
 def A(x):
-    return mx.nd.array(x, dtype=x.dtype) if hasattr(mx, "nd") else mx.array(x, dtype=x.dtype)
+    return mx.nd.array(x, dtype=x.dtype)
 def size(x):
     x = x.asnumpy() if hasattr(x, "asnumpy") else x
     return [str(x.dtype), list(x.shape)]

@@ -71,14 +71,16 @@ def as_original(error: Exception, original: Callable[..., Any], *arguments: Any)
         raise same from error
 
 
-def _encode_int(value: Any, size: int | None = None, signed: bool = True) -> bytes:
+def encode_int(value: Any, size: int | None = None, signed: bool = True) -> bytes:
+    """Encode a whole number, little-endian, in `size` bytes or as few as it needs."""
     if size is None:
         size = int(np.ceil(np.log2(1 + value) / 8))
     found: bytes = value.to_bytes(max(1, int(size)), "little", signed=signed)
     return found
 
 
-def _decode_int(data: bytes, size: int | None = None, signed: bool = True) -> int:
+def decode_int(data: bytes, size: int | None = None, signed: bool = True) -> int:
+    """Decode a whole number of at most 16 bytes."""
     if (size is not None and len(data) != size) or len(data) > 16:
         raise AssertionError(f"{len(data)} bytes where {size or 'at most 16'} are needed")
     return int.from_bytes(data, "little", signed=signed)
@@ -133,7 +135,8 @@ def _encode_image(value: Any, *_: str, kind: str) -> bytes:
     return stream.getvalue()
 
 
-def _decode_image(data: bytes, *_: str) -> Any:
+def decode_image(data: bytes, *_: str) -> Any:
+    """Decode an image with Pillow: uint8, HxWx3, or HxW of a grey one."""
     from PIL import Image
 
     return np.array(Image.open(io.BytesIO(data)))
@@ -164,16 +167,16 @@ _PLAIN: Mapping[str, Pair] = {
     "utf8": (_encode_utf8, _decode_utf8),
     "msgpack": (msgpack.packb, msgpack.unpackb),
 }
-_JPEG: Pair = partial(_encode_image, kind="JPEG"), _decode_image
+_JPEG: Pair = partial(_encode_image, kind="JPEG"), decode_image
 _IMAGE_AND_VIDEO: Mapping[str, Pair] = {
-    "png": (partial(_encode_image, kind="PNG"), _decode_image),
+    "png": (partial(_encode_image, kind="PNG"), decode_image),
     "mp4": (_refuse_video, _refuse_video),
 }
 GRANULAR: Mapping[str, Pair] = {
     **_PLAIN,
-    "int": (_encode_int, _decode_int),
-    "i64": (partial(_encode_int, size=8), partial(_decode_int, size=8)),
-    "u64": (partial(_encode_int, size=8, signed=False), partial(_decode_int, size=8, signed=False)),
+    "int": (encode_int, decode_int),
+    "i64": (partial(encode_int, size=8), partial(decode_int, size=8)),
+    "u64": (partial(encode_int, size=8, signed=False), partial(decode_int, size=8, signed=False)),
     "array": (_encode_array, _decode_array),
     "tree": (_encode_tree, _decode_tree),
     "jpg": _JPEG,

@@ -71,11 +71,18 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
     def asscalar(self) -> Any:
         return self.item()
 
+    def as_in_context(self, context: Any) -> NDArray:
+        """Return the array itself: there is no other device."""
+        return self
 
-def array(source_array: Any, dtype: Any = None) -> NDArray:
-    """Return a copy as an `NDArray`; values that are not an array become float32, as in MXNet."""
+    def wait_to_read(self) -> None:
+        """Return at once: no operation is still running."""
+
+
+def array(source_array: Any, ctx: Any = None, dtype: Any = None) -> NDArray:
+    """Return a copy as an `NDArray`: float32 of all but an `NDArray`, as in MXNet 1.9.1."""
     if dtype is None:
-        dtype = source_array.dtype if isinstance(source_array, np.ndarray) else np.float32
+        dtype = source_array.dtype if isinstance(source_array, NDArray) else np.float32
     return np.array(source_array, dtype).view(NDArray)
 
 

@@ -16,7 +16,7 @@ from bushel.compat.webdataset.cache import FileCache, pipe_cleaner, url_to_cache
 from bushel.compat.webdataset.errors import UrlsTypeError
 from bushel.compat.webdataset.handlers import Handler, reraise_exception
 from bushel.compat.webdataset.pipeline import DataPipeline
-from bushel.compat.webdataset.pytorch import DataLoader
+from bushel.compat.webdataset.pytorch import DataLoader, IterableDataset
 from bushel.compat.webdataset.tariterators import tarfile_to_samples, with_local_paths
 from bushel.compat.webdataset.utils import is_iterable
 
@@ -102,7 +102,8 @@ class WebDataset(DataPipeline, FluidInterface):
 
     Args:
         urls: Text with braces and `::`, a list, a folder (with a slash at its end, see `DirectoryShardList`), or a
-            specification for `MultiShardSample`: a `.yaml` file or a dict.
+            specification for `MultiShardSample`: a `.yaml` file or a dict. Or a source of shards, such as
+            `SimpleShardList(…)`.
         mode: `"resampled"`, or a mode of `DirectoryShardList`.
         repeat: Ignored, as in the original: call `repeat()`.
         seed: Seed of the order of shards, which with `shardshuffle` is the same in each epoch, and with `detshuffle`
@@ -181,6 +182,8 @@ def _shards_in_buffer(asked: int | bool | None, mode: str | None) -> int | None:
 
 
 def _shards_of(urls: Any, mode: str | None, seed: Any) -> Any:
+    if isinstance(urls, IterableDataset):
+        return urls
     if isinstance(urls, Mapping) or (isinstance(urls, str) and urls.endswith((".yaml", ".yml"))):
         return shardlists.MultiShardSample(urls)
     if isinstance(urls, str) and urls.endswith(".json"):

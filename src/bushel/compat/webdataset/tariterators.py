@@ -32,6 +32,23 @@ class _Stopped(Exception):
     """A handler returned False."""
 
 
+class EndOfShard(dict[str, Any]):
+    """The record at the end of a shard: equal to `{}`, as webdataset 0.2.9x to 1.0.2 have it.
+
+    Programs for versions up to 0.2.86, which have no such record, read `fname` from it, get an
+    empty name, which belongs to no sample, and go on to the next record.
+    """
+
+    def __missing__(self, name: str) -> str | bytes:
+        if name not in ("fname", "data", "__url__"):
+            raise KeyError(name)
+        return b"" if name == "data" else ""
+
+
+class _EndOfDamage(EndOfShard):
+    """The end of a damaged shard, whose last sample lacks fields."""
+
+
 def base_plus_ext(path: str) -> tuple[str, str] | tuple[None, None]:
     """Return key and extension of a member; two None if it belongs to no sample."""
     split = split_name(path.encode("utf-8", "surrogateescape"))
@@ -150,9 +167,12 @@ def tar_file_expander(
     handler: Handler = reraise_exception,
     select_files: Select | None = None,
     rename_files: Rename | None = None,
-    eof_value: Any = {},  # noqa: B006  (never changed: an empty dict marks the end of a shard)
+    eof_value: Any = EndOfShard(),  # noqa: B008  (never changed)
 ) -> Iterator[Sample]:
-    """Yield the files of open shards (`{"url", "stream"}`) as `{"fname", "data", "__url__"}`; `eof_value` ends each."""
+    """Yield the files of open shards (`{"url", "stream"}`) as `{"fname", "data", "__url__"}`.
+
+    `eof_value` ends each shard, unless it is None.
+    """
     for source in data:
         extra = {"__url__": source["url"]}
         if source.get("local_path") is not None:
@@ -168,7 +188,9 @@ def tar_file_expander(
         except Exception as error:  # the handler decides
             if not handler(error):
                 return
-            yield {**extra, "fname": None}  # group_by_keys drops the truncated sample
+            if eof_value is not None:
+                yield _EndOfDamage()
+            continue
         if eof_value is not None:
             yield eof_value
 
@@ -189,10 +211,9 @@ def group_by_keys(
     wanted = None if suffixes is None else frozenset(suffixes)
     for file in data:
         try:
-            if not file or file["fname"] is None:
-                if file and current is not None:
-                    current = None  # truncated
-                elif current is not None and valid_sample(current):
+            if not file:
+                truncated = isinstance(file, _EndOfDamage)
+                if current is not None and not truncated and valid_sample(current):
                     yield current
                 current = None
                 continue
@@ -242,7 +263,15 @@ def tarfile_samples(
     have it as `__local_path__`. `select_files` gets the (new) names of
     files. The handler gets errors of shards that cannot be opened, that are damaged, or that have two files for one
     field. Samples of local shards that `bushel remove` removed are passed over.
+
+    If a program has replaced `url_opener`, `tar_file_expander` or `group_by_keys` in this module,
+    the three are called one after the other, as in the original.
     """
+    if (url_opener, tar_file_expander, group_by_keys) != _STAGES:
+        streams = url_opener(src, handler=handler)
+        files = tar_file_expander(streams, handler=handler, select_files=select_files, rename_files=rename_files)
+        yield from group_by_keys(files, handler=handler)
+        return
     for source in src:
         url = source["url"]
         path = source.get("local_path")
@@ -286,5 +315,7 @@ def _grouped(files: Iterator[tuple[str, bytes]], url: str, path: str | None, han
     if len(sample) > 1:
         yield sample
 
+
+_STAGES = url_opener, tar_file_expander, group_by_keys
 
 tarfile_to_samples = pipelinefilter(tarfile_samples)

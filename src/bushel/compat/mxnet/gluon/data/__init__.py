@@ -1,10 +1,10 @@
 """`mxnet.gluon.data`: datasets of anything with a length and positions, and their loader."""
 
 from bushel.compat.mxnet.gluon.data import vision
-from bushel.compat.mxnet.gluon.data.datasets import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
-from bushel.compat.mxnet.gluon.data.loader import (
+from bushel.compat.mxnet.gluon.data.dataloader import DataLoader
+from bushel.compat.mxnet.gluon.data.dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
+from bushel.compat.mxnet.gluon.data.sampler import (
     BatchSampler,
-    DataLoader,
     FilterSampler,
     RandomSampler,
     Sampler,
@@ -19,5 +19,8 @@ __all__ = [
     "FilterSampler",
     "RandomSampler",
     "RecordFileDataset",
+    "Sampler",
+    "SequentialSampler",
+    "SimpleDataset",
+    "vision",
 ]
-__all__ += ["Sampler", "SequentialSampler", "SimpleDataset", "vision"]

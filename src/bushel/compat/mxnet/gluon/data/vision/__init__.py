@@ -1,6 +1,6 @@
 """`mxnet.gluon.data.vision`: datasets of images, and transforms."""
 
-from bushel.compat.mxnet.gluon.data.datasets import ImageRecordDataset
 from bushel.compat.mxnet.gluon.data.vision import transforms
+from bushel.compat.mxnet.gluon.data.vision.datasets import ImageFolderDataset, ImageRecordDataset
 
-__all__ = ["ImageRecordDataset", "transforms"]
+__all__ = ["ImageFolderDataset", "ImageRecordDataset", "transforms"]

@@ -1,4 +1,4 @@
-"""`gluon.data.DataLoader` and its samplers: batches of any dataset with a length and positions."""
+"""`gluon.data.DataLoader`: batches of any dataset with a length and positions."""
 
 from __future__ import annotations
 
@@ -7,66 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from bushel.compat.batching import Batches, LastBatch, make_batches, shuffled
+from bushel.compat.batching import LastBatch, make_batches
 from bushel.compat.mxnet.base import NDArray
-
-
-class Sampler:
-    """Base class: iterates over positions, or lists of them, in every epoch."""
-
-    def __iter__(self) -> Iterator[Any]:
-        raise NotImplementedError
-
-    def __len__(self) -> int:
-        raise NotImplementedError
-
-
-class SequentialSampler(Sampler):
-    """The positions from `start` on."""
-
-    def __init__(self, length: int, start: int = 0) -> None:
-        self._positions = range(start, start + length)
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._positions)
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-
-class RandomSampler(Sampler):
-    """All positions in a random order, drawn from the module `numpy.random`, as in the original."""
-
-    def __init__(self, length: int) -> None:
-        self._length = length
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(shuffled(self._length))
-
-    def __len__(self) -> int:
-        return self._length
-
-
-class FilterSampler(Sampler):
-    """The positions of the samples of a dataset for which `fn` is true. It is called once for each, at once."""
-
-    def __init__(self, fn: Callable[[Any], Any], dataset: Any) -> None:
-        self._positions = [position for position, sample in enumerate(dataset) if fn(sample)]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._positions)
-
-    def __len__(self) -> int:
-        return len(self._positions)
-
-
-class BatchSampler(Batches, Sampler):
-    """Lists of `batch_size` positions; `last_batch` keeps a short last one, discards it, or begins the next epoch."""
-
-    def __init__(self, sampler: Any, batch_size: int, last_batch: LastBatch = "keep") -> None:
-        if last_batch not in ("keep", "discard", "rollover"):
-            raise ValueError(f"last_batch must be one of keep, discard, rollover, not {last_batch!r}")
-        super().__init__(sampler, batch_size, last_batch)
+from bushel.compat.mxnet.gluon.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
 
 class DataLoader:

@@ -1,7 +1,7 @@
-"""Granular 0.24 on Bushel: `import bushel.compat.granular.v24 as granular`.
+"""Bags and datasets of Granular 0.24.
 
-Its writers write generation C (`.bag` and `.idx` files) and continue where an earlier writer ended or died. Its readers
-read every generation.
+Writers write generation C (`.bag` and `.idx` files) and continue where an earlier writer ended or died. Readers read
+every generation.
 """
 
 from __future__ import annotations
@@ -24,10 +24,9 @@ from bushel.compat.granular.base import (
     WrongTypeError,
     WrongUseError,
 )
-from bushel.compat.granular.formats import Codecs, bind_codecs, decoders, encoders, stored_bytes
+from bushel.compat.granular.formats import Codecs, bind_codecs, stored_bytes
 from bushel.compat.granular.paths import LocalCopy, granular_path, make_folder, with_suffix
 from bushel.compat.granular.reader import DatasetReader as AnyDatasetReader
-from bushel.compat.granular.reader import ShardedDatasetReader
 from bushel.compat.granular.writer import ShardedDatasetWriter as NewShards
 from bushel.compat.granular.writer import checked_point, checked_spec
 from bushel.containers import WriteOptions
@@ -35,19 +34,6 @@ from bushel.containers.bag import encode_table, plan_layout
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, Sink, read_whole, write_whole
-
-__all__ = [
-    "BagReader",
-    "BagWriter",
-    "DatasetReader",
-    "DatasetWriter",
-    "Loader",
-    "ShardedDatasetReader",
-    "ShardedDatasetWriter",
-    "decoders",
-    "encoders",
-    "sources",
-]
 
 
 class _Appending(Closing):

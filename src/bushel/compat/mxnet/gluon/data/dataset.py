@@ -8,9 +8,7 @@ from functools import partial
 from typing import Any
 
 from bushel.compat.errors import WrongUseError
-from bushel.compat.mxnet.image.functions import imdecode
-from bushel.compat.mxnet.pixels import COLOUR
-from bushel.compat.mxnet.recordio import MXIndexedRecordIO, unpack
+from bushel.compat.mxnet.recordio import MXIndexedRecordIO
 
 
 class Dataset:
@@ -124,18 +122,3 @@ class RecordFileDataset(Dataset):
 
     def __getitem__(self, idx: int) -> Any:
         return self._record.read_idx(self._record.keys[idx])
-
-
-class ImageRecordDataset(RecordFileDataset):
-    """The images (HxWx3 RGB, or HxWx1 with `flag=0`) and labels of a file of image records."""
-
-    def __init__(
-        self, filename: str | os.PathLike[str], flag: int = COLOUR, transform: Callable[[Any, Any], Any] | None = None
-    ) -> None:
-        super().__init__(filename)
-        self._flag, self._transform = flag, transform
-
-    def __getitem__(self, idx: int) -> Any:
-        header, data = unpack(super().__getitem__(idx))
-        image = imdecode(data, self._flag)
-        return (image, header.label) if self._transform is None else self._transform(image, header.label)

@@ -1,0 +1,27 @@
+"""Granular 0.24 on Bushel: `import bushel.compat.granular.v24 as granular`."""
+
+from bushel.compat.granular.reader import ShardedDatasetReader
+from bushel.compat.granular.v24 import formats as formats
+from bushel.compat.granular.v24 import sources
+from bushel.compat.granular.v24.datasets import (
+    BagReader,
+    BagWriter,
+    DatasetReader,
+    DatasetWriter,
+    Loader,
+    ShardedDatasetWriter,
+)
+from bushel.compat.granular.v24.formats import decoders, encoders
+
+__all__ = [
+    "BagReader",
+    "BagWriter",
+    "DatasetReader",
+    "DatasetWriter",
+    "Loader",
+    "ShardedDatasetReader",
+    "ShardedDatasetWriter",
+    "decoders",
+    "encoders",
+    "sources",
+]
