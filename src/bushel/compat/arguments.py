@@ -14,11 +14,11 @@ class SuggestingParser(argparse.ArgumentParser):
         """Print the usage and the error, and exit with 2."""
         kind, _, unknown = message.partition("unrecognized arguments: ")
         if unknown and not kind:
-            known = [option for option in self._option_string_actions if option.startswith("--")]
+            options = [option for option in self._option_string_actions if option.startswith("--")]
             for word in unknown.split():
                 name = word.partition("=")[0]
-                near = [option for option in known if len(name) > 2 and option.startswith(name)]
-                near = near or difflib.get_close_matches(name, known, n=2)
+                near = [option for option in options if len(name) > 2 and option.startswith(name)]
+                near = near or difflib.get_close_matches(name, options, n=2)
                 if name.startswith("-") and near:
                     message += f". Did you mean {' or '.join(near)}?"
                     break

@@ -245,17 +245,17 @@ class FileReader:
 
 def _remaining(tables: Sequence[tuple[Shard, ShardIndex]]) -> npt.NDArray[np.int64] | None:
     """Return the numbers of the records that were not removed; None if none was."""
-    found, start = [np.zeros(0, np.int64)], 0
+    removed, start = [np.zeros(0, np.int64)], 0
     for shard, table in tables:
-        found.append(removed_positions(shard.path(0), container="ffrecord") + start)
+        removed.append(removed_positions(shard.path(0), container="ffrecord") + start)
         start += table.samples
-    gone = np.concatenate(found)
+    gone = np.concatenate(removed)
     return np.delete(np.arange(start, dtype=np.int64), gone) if len(gone) else None
 
 
 def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
     if isinstance(fname, (list, tuple)):
-        paths = [path for one in fname for path in _files(one if isinstance(one, os.PathLike) else str(one))]
+        paths = [path for name in fname for path in _files(name if isinstance(name, os.PathLike) else str(name))]
     elif isinstance(fname, (str, os.PathLike)):
         path = Path(fname)
         if not path.exists():

@@ -142,9 +142,9 @@ def _folder(root: Tree, names: Sequence[str]) -> Tree:
 
 
 def _names(folder: Tree, files: bool, folders: bool, recursive: bool) -> list[str]:
-    found = sorted(name for name, entry in folder.items() if isinstance(entry, int)) if files else []
+    names = sorted(name for name, entry in folder.items() if isinstance(entry, int)) if files else []
     for name, entry in sorted(folder.items()) if folders or recursive else ():
         if isinstance(entry, dict):
-            found += [name] if folders else []
-            found += [f"{name}/{one}" for one in _names(entry, files, folders, recursive)] if recursive else []
-    return found
+            names += [name] if folders else []
+            names += [f"{name}/{inner}" for inner in _names(entry, files, folders, recursive)] if recursive else []
+    return names

@@ -36,8 +36,8 @@ def dump(dataset: Records, fname: PathLike, nfiles: int, verbose: bool = False) 
     if nfiles == 1:
         _write(dataset, range(n), Path(fname), verbose)
         return
-    each = max(-(-n // nfiles), 1)
-    parts = [range(start, min(start + each, n)) for start in range(0, n, each)] or [range(0)]
+    size = max(-(-n // nfiles), 1)
+    parts = [range(start, min(start + size, n)) for start in range(0, n, size)] or [range(0)]
     if len(parts) != nfiles:
         warnings.warn(f"Split into {len(parts)} files rather than {nfiles} files", stacklevel=2)
     folder = Path(fname)

@@ -171,20 +171,20 @@ class BagReader(Closing):
         elif isinstance(paths[0], Path):
             paths += [table] if (table := with_suffix(paths[0], ".idx")).exists() else []
         with raised_as(DamagedError):
-            found = get_container("bag").index(files_as_shard(*paths), ReadOptions())
-            [column] = found.fields.values()
-            if (kept := kept_records(paths[0], column.rows)) is not None:
-                column = replace(column, offset=column.offset[kept], length=column.length[kept])
+            shard_index = get_container("bag").index(files_as_shard(*paths), ReadOptions())
+            [column] = shard_index.fields.values()
+            if (rows := kept_records(paths[0], column.rows)) is not None:
+                column = replace(column, offset=column.offset[rows], length=column.length[rows])
         if not cache_index:
             column = replace(column, offset=mapped(column.offset), length=mapped(column.length))
         self._pool = FilePool()
-        self._stamp = found.files[0]
+        self._stamp = shard_index.files[0]
         self._records = Records(column, self._pool, paths[0], lambda: self._open(paths[0]), hold=cache_data)
-        self._size = sum(stamp.size for stamp in found.files)
+        self._size = sum(stamp.size for stamp in shard_index.files)
 
     def _open(self, path: AnyPath) -> File:
-        file, known = open_file(path), self._stamp
-        if file.size != known.size or (known.mtime_ns and file.mtime_ns != known.mtime_ns):
+        file, stamp = open_file(path), self._stamp
+        if file.size != stamp.size or (stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns):
             raise DamagedError("the bag has changed since it was opened", file=str(path), hint="make a new reader")
         return file
 
@@ -285,12 +285,12 @@ def _of_removed_samples(path: Path, records: int, rows: npt.NDArray[np.int64]) -
     entries, refs = read_refs(read_spec(open_file(path.with_name("spec.json"))), open_file(refs_path))
     removed = np.zeros(entries.records, np.bool_)
     removed[rows] = True
-    if (own := refs.get(path.stem)) is None:  # a file that is not of the dataset
+    if (ranges := refs.get(path.stem)) is None:  # a file that is not of the dataset
         return np.zeros(records, np.bool_)
-    first = own.first.astype(np.int64)
-    count = np.ones(len(first), np.int64) if own.count is None else own.count.astype(np.int64)
-    lost, kept = (_referred(first[rows], count[rows], records) for rows in (removed, ~removed))
-    return lost & ~kept
+    first = ranges.first.astype(np.int64)
+    count = np.ones(len(first), np.int64) if ranges.count is None else ranges.count.astype(np.int64)
+    lost, remaining = (_referred(first[rows], count[rows], records) for rows in (removed, ~removed))
+    return lost & ~remaining
 
 
 def _referred(first: npt.NDArray[np.int64], count: npt.NDArray[np.int64], records: int) -> npt.NDArray[np.bool_]:

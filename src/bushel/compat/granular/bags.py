@@ -175,9 +175,9 @@ class _Parsed(reader.PointReader):
 
     def _known(self, mask: Any) -> dict[str, Any]:
         """Return a mask in the order of the spec. As in bags, an empty range or a None leaves a sequence out."""
-        known = super()._known(mask)
+        selection = super()._known(mask)
         sequences = {name for name, kind in self._spec.items() if kind.endswith("[]")}
-        parts = {name: known[name] for name in self._spec if name in known}
+        parts = {name: selection[name] for name in self._spec if name in selection}
         return {name: False if name in sequences and not part else part for name, part in parts.items()}
 
 

@@ -45,8 +45,8 @@ class Coder:
 
     def __init__(self, codec: str, encodes: bool, original: Pair) -> None:
         self._arguments = codec, encodes, original
-        found = get_codec(codec)
-        self._call = found.encode if encodes else found.decode
+        functions = get_codec(codec)
+        self._call = functions.encode if encodes else functions.decode
         self._original = original[0] if encodes else original[1]
         self._direct = None if encodes else _DIRECT.get(codec)
 
@@ -75,8 +75,8 @@ def encode_int(value: Any, size: int | None = None, signed: bool = True) -> byte
     """Encode a whole number, little-endian, in `size` bytes or as few as it needs."""
     if size is None:
         size = int(np.ceil(np.log2(1 + value) / 8))
-    found: bytes = value.to_bytes(max(1, int(size)), "little", signed=signed)
-    return found
+    stored: bytes = value.to_bytes(max(1, int(size)), "little", signed=signed)
+    return stored
 
 
 def decode_int(data: bytes, size: int | None = None, signed: bool = True) -> int:
@@ -107,9 +107,9 @@ def _decode_array(data: bytes) -> Any:
 def _encode_tree(value: Any) -> bytes:
     def plain(each: Any) -> Any:
         if isinstance(each, list | tuple):
-            return [plain(one) for one in each]
+            return [plain(element) for element in each]
         if isinstance(each, dict):
-            return {key: plain(one) for key, one in each.items()}
+            return {key: plain(element) for key, element in each.items()}
         return ("_", each.dtype.str, each.shape, _contiguous(each).data) if isinstance(each, np.ndarray) else each
 
     data: bytes = msgpack.packb(plain(value))
@@ -121,8 +121,8 @@ def _decode_tree(data: bytes) -> Any:
         if isinstance(each, list) and len(each) == 4 and each[0] == "_":
             return np.frombuffer(each[3], each[1]).reshape(each[2]).copy()
         if isinstance(each, list):
-            return [full(one) for one in each]
-        return {key: full(one) for key, one in each.items()} if isinstance(each, dict) else each
+            return [full(element) for element in each]
+        return {key: full(element) for key, element in each.items()} if isinstance(each, dict) else each
 
     return full(msgpack.unpackb(data))
 

@@ -40,12 +40,12 @@ class Task:
     def points(self, steps: Sequence[Step], seed: int) -> list[Arrays]:
         """Return the datapoints of some steps."""
         if self.by_call:
-            found = [self.source(index) for index, _ in steps]
+            points = [self.source(index) for index, _ in steps]
         elif len(steps) > 1 and hasattr(self.source, "points"):
-            found = self.source.points([index for index, _ in steps])
+            points = self.source.points([index for index, _ in steps])
         else:
-            found = [self.source[index] for index, _ in steps]
-        return [self._finished(point, [seed, step]) for point, (_, step) in zip(found, steps, strict=True)]
+            points = [self.source[index] for index, _ in steps]
+        return [self._finished(point, [seed, step]) for point, (_, step) in zip(points, steps, strict=True)]
 
     def _finished(self, point: Any, seed: list[int]) -> Arrays:
         point = _as_arrays(point, self.source)
@@ -249,11 +249,11 @@ class BatchLoader(Closing):
         pool = self._pool or self._start()
         parts: list[tuple[Future[Sequence[Arrays]], int]] = []
         for place in range(0, self.batch, size):
-            own = steps[place : place + size]
+            part = steps[place : place + size]
             if self._context is None:
-                parts.append((pool.submit(fill, self._task, own, self.seed, arrays, place), place))
+                parts.append((pool.submit(fill, self._task, part, self.seed, arrays, place), place))
             else:
-                parts.append((pool.submit(send, own, self.seed), place))
+                parts.append((pool.submit(send, part, self.seed), place))
         self._pending.append(Batch(arrays, parts))
         self.step += self.num_shards * self.batch
 

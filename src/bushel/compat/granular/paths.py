@@ -54,20 +54,20 @@ class ForeignPath:
 
     def is_dir(self) -> bool:
         """Return whether it is a folder; if the other library has no folders, whether it contains anything."""
-        known = getattr(self._path, "is_dir", None) or getattr(self._path, "isdir", None)
-        return bool(known()) if known else self.exists() and next(self.iterdir(), None) is not None
+        method = getattr(self._path, "is_dir", None) or getattr(self._path, "isdir", None)
+        return bool(method()) if method else self.exists() and next(self.iterdir(), None) is not None
 
     def is_file(self) -> bool:
-        known = getattr(self._path, "is_file", None) or getattr(self._path, "isfile", None)
-        return bool(known()) if known else self.exists() and not self.is_dir()
+        method = getattr(self._path, "is_file", None) or getattr(self._path, "isfile", None)
+        return bool(method()) if method else self.exists() and not self.is_dir()
 
     def iterdir(self) -> Iterator[ForeignPath]:
         return (ForeignPath(path) for path in self._path.glob("*"))
 
     def stat(self) -> Any:
         """Return at least `st_size`, which is found by seeking if the other library does not have it."""
-        known = getattr(self._path, "stat", None)
-        if known is not None and hasattr(stat := known(), "st_size"):
+        method = getattr(self._path, "stat", None)
+        if method is not None and hasattr(stat := method(), "st_size"):
             return stat
         if isinstance(size := getattr(self._path, "size", None), int):
             return SimpleNamespace(st_size=size)

@@ -52,8 +52,8 @@ class Key:
             return value if self.decode is None else self.decode(value)
         first, last = self.starts[row], self.starts[row + 1]
         if mask is not True:
-            wanted = checked_range(mask)
-            first, last = first + wanted.start, min(first + wanted.stop, last)
+            selected = checked_range(mask)
+            first, last = first + selected.start, min(first + selected.stop, last)
         values = self.records.many(first, last)
         return values if self.decode is None else [self.decode(value) for value in values]
 
@@ -71,7 +71,8 @@ class _Names:
     held = True
 
     def __init__(self, dataset: bushel.Dataset, shard: int) -> None:
-        self._shard, self._start = dataset.shards[shard], sum(one.samples for one in dataset.shards[:shard])
+        self._shard = dataset.shards[shard]
+        self._start = sum(before.samples for before in dataset.shards[:shard])
 
     def one(self, row: int) -> bytes:
         keys = self._shard.index.keys
@@ -245,7 +246,7 @@ class PointReader(Closing):
         for name, key in self._shards[shard].items():
             value = _stored(stored, name)
             if key.decode is not None:
-                value = key.decode(value) if key.starts is None else [key.decode(each) for each in value]
+                value = key.decode(value) if key.starts is None else [key.decode(element) for element in value]
             point[name] = value
         return point
 
@@ -264,9 +265,9 @@ class PointReader(Closing):
         values: dict[str, list[Any]] = {name: [] for name in names}
         stored = self._dataset.read(numbers, [name for name in names if name != KEY], decode=False)
         for position, sample in zip(numbers, stored, strict=True):
-            own = self._shards[self._place(position)[0]]
+            keys_of_shard = self._shards[self._place(position)[0]]
             for name, column in values.items():
-                value, decode = _stored(sample, name), own[name].decode
+                value, decode = _stored(sample, name), keys_of_shard[name].decode
                 column.append(value if decode is None else decode(value))
         return values
 
@@ -310,8 +311,8 @@ class PointReader(Closing):
         for name in mask:
             if name not in self._spec:
                 raise UnknownKeyError(f"unknown key {name!r}; the keys are {', '.join(self._spec)}")
-        known: dict[str, Any] = mask
-        return known
+        selection: dict[str, Any] = mask
+        return selection
 
 
 def _stored(sample: Datapoint, name: str) -> Any:
@@ -384,14 +385,14 @@ def check_shards(start: int, step: int) -> None:
 def _shard_folders(directory: AnyPath, start: int, step: int) -> list[AnyPath]:
     """Return the folders of every `step`-th shard from `start`. Names that are not numbers are ignored."""
     folders = {int(entry.name): entry.name for entry in directory.iterdir() if entry.name.isdecimal()}
-    own = sorted(number for number in folders if number >= start and (number - start) % step == 0)
-    if not own:
+    numbers = sorted(number for number in folders if number >= start and (number - start) % step == 0)
+    if not numbers:
         raise NoDatasetError(f"{directory} has no shard {start:06d}")
-    for number, expected in zip(own, range(start, own[-1] + 1, step), strict=False):
+    for number, expected in zip(numbers, range(start, numbers[-1] + 1, step), strict=False):
         if number != expected:
             raise DamagedError(
                 f"shard {expected:06d} is missing, although there is a shard {number:06d}",
                 file=str(directory),
                 hint="wait until its writer is done, or restore the folder",
             )
-    return [directory / folders[number] for number in own]
+    return [directory / folders[number] for number in numbers]

@@ -285,8 +285,8 @@ class KineticsAdapter(_Videos):
 
     def set_video_storage(self) -> None:
         """Find the videos."""
-        found = glob.glob(os.path.join(glob.escape(self.folder), "*", "*.mp4"))
-        self.vid_storage = [os.path.relpath(path, self.folder) for path in sorted(found)]
+        paths = glob.glob(os.path.join(glob.escape(self.folder), "*", "*.mp4"))
+        self.vid_storage = [os.path.relpath(path, self.folder) for path in sorted(paths)]
 
     def video_id(self, vid_file: str) -> str:
         whole = kinetics_id(vid_file)

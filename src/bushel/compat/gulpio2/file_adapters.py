@@ -46,8 +46,8 @@ class _Files(AbstractDatasetAdapter):
         """Iterate over the items, and write `label2idx.json` at the end."""
         for meta in self.all_meta[slice_element or slice(None)]:
             if (frames := self.frames_of(meta)) is not None:
-                kept = {name: value for name, value in meta.items() if self.keeps_path or name != "path"}
-                yield {"meta": kept, "frames": frames, "id": meta["id"]}
+                stored = {name: value for name, value in meta.items() if self.keeps_path or name != "path"}
+                yield {"meta": stored, "frames": frames, "id": meta["id"]}
         self.write_label2idx_dict()
 
     def frames_of(self, meta: dict[str, Any]) -> list[Any] | None:

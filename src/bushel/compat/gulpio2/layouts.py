@@ -177,9 +177,9 @@ def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
         >>> read_annotations("list.json", "database")
         {'a': {'subset': 'training', 'annotations': []}}
     """
-    found = parse_json(read_list(as_path(path)), str(path))
+    content = parse_json(read_list(as_path(path)), str(path))
     expected = "an object of videos by id" if member is None else f"an object with a {member!r}, videos by id"
-    videos = found.get(member) if isinstance(found, dict) and member is not None else found
+    videos = content.get(member) if isinstance(content, dict) and member is not None else content
     if not isinstance(videos, dict):
         raise FormatError(f"expected {expected}, found a {type(videos).__name__}", file=str(path))
     return videos

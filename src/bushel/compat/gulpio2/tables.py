@@ -124,7 +124,7 @@ def chunk_files(folder: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]
     """Return the number, data file and meta file of each chunk. An unpaired file is an `UnpairedChunkError`."""
     with raised_as(UnpairedChunkError):
         shards = pair_chunks(Path(folder), *file_names(folder))
-    return ((chunk_number(one.root, one.name), str(one.path(0)), str(one.path(1))) for one in shards)
+    return ((chunk_number(shard.root, shard.name), str(shard.path(0)), str(shard.path(1))) for shard in shards)
 
 
 def ids_in(folder: str | os.PathLike[str]) -> set[str]:

@@ -73,9 +73,9 @@ def burst_frames_to_shm(vid_path: str, temp_burst_dir: str, frame_rate: float | 
     rate = [] if not frame_rate else ["-r", str(frame_rate)]
     target = os.path.join(temp_burst_dir, "%010d.jpg")
     command = ["ffmpeg", "-nostdin", "-loglevel", "error", "-i", vid_path, *rate, "-q:v", "1", "-f", "image2", target]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        print(f"{vid_path}: ffmpeg ended with {done.returncode}: {done.stderr.strip()}", file=sys.stderr)
+    result = subprocess.run(command, capture_output=True, text=True, check=False)
+    if result.returncode != 0:
+        print(f"{vid_path}: ffmpeg ended with {result.returncode}: {result.stderr.strip()}", file=sys.stderr)
 
 
 def burst_video_into_frames(vid_path: str, temp_burst_dir: str, frame_rate: float | None = None) -> list[str]:
@@ -133,16 +133,16 @@ def remove_entries_with_duplicate_ids(
     entries = _remove_duplicates_in_metadict(meta_dict)  # which prints, also if the directory cannot be read
     with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # about tables that are empty
         existing = ids_in(output_directory)
-    kept = []
+    new_entries = []
     for entry in entries:
         if str(entry["id"]) in existing:
             print(f"Id {entry['id']} already in GulpDirectory, I skip it!")
         else:
-            kept.append(entry)
-    if not kept:
+            new_entries.append(entry)
+    if not new_entries:
         print("no items to add... Abort")
         raise DuplicateIdException(f"all {len(meta_dict)} items are in {os.fspath(output_directory)} already")
-    return kept
+    return new_entries
 
 
 def _remove_duplicates_in_metadict(meta_dict: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
@@ -158,13 +158,13 @@ def _remove_duplicates_in_metadict(meta_dict: Sequence[Mapping[str, Any]]) -> li
 
 def find_images_in_folder(folder: str | os.PathLike[str], formats: Sequence[str] = ("jpg",)) -> list[str]:
     """Return the paths of the images with these suffixes, sorted."""
-    found = [path for suffix in formats for path in glob.glob(os.path.join(glob.escape(str(folder)), f"*.{suffix}"))]
-    return sorted(found)
+    paths = [path for suffix in formats for path in glob.glob(os.path.join(glob.escape(str(folder)), f"*.{suffix}"))]
+    return sorted(paths)
 
 
 def get_single_video_path(folder_name: str | os.PathLike[str], format_: str = "mp4") -> str:
     """Return the path of the one video in a folder."""
-    found = glob.glob(os.path.join(glob.escape(str(folder_name)), f"*.{format_}"))
-    if len(found) != 1:
-        raise VideoNotFoundError(f"{Path(folder_name)} holds {len(found)} videos *.{format_}; expected one")
-    return found[0]
+    paths = glob.glob(os.path.join(glob.escape(str(folder_name)), f"*.{format_}"))
+    if len(paths) != 1:
+        raise VideoNotFoundError(f"{Path(folder_name)} holds {len(paths)} videos *.{format_}; expected one")
+    return paths[0]

@@ -100,7 +100,7 @@ class DataBatch:
         self.data, self.label, self.pad, self.index = data, label, pad, index
 
     def __str__(self) -> str:
-        shapes, labels = [one.shape for one in self.data], [one.shape for one in self.label]
+        shapes, labels = [values.shape for values in self.data], [values.shape for values in self.label]
         return f"DataBatch: data shapes: {shapes} label shapes: {labels}"
 
 

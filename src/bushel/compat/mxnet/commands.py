@@ -31,7 +31,7 @@ _NATIVE: dict[str, int | None] = {
 
 def im2rec(arguments: list[str]) -> int:
     """Make lists of images, or record files of lists. Return 1 if images could not be packed, else 0."""
-    if len(arguments) > 2 and not any(one.startswith("-") for one in arguments[:3]):
+    if len(arguments) > 2 and not any(argument.startswith("-") for argument in arguments[:3]):
         return _native(arguments)
     options = _options().parse_args(arguments)
     return _list(options) if options.list else _record(options)
@@ -106,14 +106,14 @@ def _record(options: argparse.Namespace) -> int:
     prefix = Path(os.path.abspath(options.prefix))
     folder = prefix if prefix.is_dir() else prefix.parent
     start = "" if prefix.is_dir() else prefix.name
-    found = sorted(path for path in folder.glob("*.lst") if path.is_file() and _belongs(path.name, start))
-    if not found:
-        wanted = f"in the folder {prefix}" if prefix.is_dir() else f"{prefix}.lst"
-        raise FileNotFoundError(f"no such list: {wanted}: --list makes it")
+    lists = sorted(path for path in folder.glob("*.lst") if path.is_file() and _belongs(path.name, start))
+    if not lists:
+        expected = f"in the folder {prefix}" if prefix.is_dir() else f"{prefix}.lst"
+        raise FileNotFoundError(f"no such list: {expected}: --list makes it")
     _check_root(options.root)
     params = Im2recParams(**{name: getattr(options, name) for name in _PARAMS})
     errors = 0
-    for path in found:
+    for path in lists:
         print(f"Creating .rec file from {path} in {folder}")
         errors += _report(convert(path, folder / f"{path.stem}.rec", params))
     return 1 if errors else 0
@@ -141,14 +141,14 @@ def _report(packed: bushel.runs.PackResult) -> int:
 
 def _native(arguments: list[str]) -> int:
     listed, root, output, *rest = arguments
-    given = dict(one.partition("=")[::2] for one in rest)
-    encoding = given.pop("encoding", ".jpg")
-    if unknown := [name for name in given if name not in _NATIVE]:
+    options = dict(argument.partition("=")[::2] for argument in rest)
+    encoding = options.pop("encoding", ".jpg")
+    if unknown := [name for name in options if name not in _NATIVE]:
         raise ValueError(f"im2rec has no option {unknown[0]!r}: there are {', '.join(_NATIVE)} and encoding")
     if not output.endswith(".rec"):
         raise ValueError(f"the output must be called something.rec, not {output}")
     numbers = dict(_NATIVE)
-    for name, value in given.items():
+    for name, value in options.items():
         try:
             numbers[name] = int(value)
         except ValueError:

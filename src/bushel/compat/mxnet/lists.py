@@ -55,16 +55,16 @@ def find_images(
     Raises:
         NotADirectoryError: `root` is not a folder.
     """
-    wanted = {suffix.lower() for suffix in suffixes}
+    suffixes_in_lower_case = {suffix.lower() for suffix in suffixes}
     place = as_path(root)
     if not place.is_dir():
         raise NotADirectoryError(f"{root} is not a folder")
-    found = _found_in(place, recursive) if isinstance(place, Path) else _listed_in(place, recursive)
+    folders = _found_in(place, recursive) if isinstance(place, Path) else _listed_in(place, recursive)
     labels: dict[str, int] = {}
     index = 0
-    for folder, files in found:
+    for folder, files in folders:
         for name in files:
-            if os.path.splitext(name)[1].lower() in wanted:
+            if os.path.splitext(name)[1].lower() in suffixes_in_lower_case:
                 label = labels.setdefault(folder, len(labels))
                 yield ListLine(index, (float(label),), os.path.join(folder, name))
                 index += 1
@@ -77,22 +77,22 @@ def number_as_pack(lines: Iterable[ListLine]) -> tuple[list[ListLine], tuple[str
         The images in folders; the names of the classes in order, none if all images lie in the root
         itself; and the number of images that were left out, since they lie beside the folders.
     """
-    found = list(lines)
-    inside = [line for line in found if os.sep in line.path]
+    all_lines = list(lines)
+    inside = [line for line in all_lines if os.sep in line.path]
     if not inside:
-        return found, (), 0
+        return all_lines, (), 0
     numbers = extend_labels(line.path.split(os.sep)[0] for line in inside)
     numbered = [
         ListLine(index, (float(numbers[line.path.split(os.sep)[0]]),), line.path) for index, line in enumerate(inside)
     ]
-    return numbered, tuple(numbers), len(found) - len(inside)
+    return numbered, tuple(numbers), len(all_lines) - len(inside)
 
 
 def number_as_im2rec(lines: Iterable[ListLine]) -> tuple[list[ListLine], tuple[str, ...], int]:
     """Keep the numbers of `find_images`, where each folder is a class, and do else what `number_as_pack` does."""
-    found = list(lines)
-    names = dict.fromkeys(os.path.dirname(line.path) or "." for line in found)
-    return found, tuple(names) if len(names) > 1 else (), 0
+    all_lines = list(lines)
+    names = dict.fromkeys(os.path.dirname(line.path) or "." for line in all_lines)
+    return all_lines, tuple(names) if len(names) > 1 else (), 0
 
 
 def _found_in(root: Path, recursive: bool) -> Iterator[tuple[str, list[str]]]:
@@ -126,23 +126,23 @@ def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[List
     """
     lines = _ordered(lines, plan)
     size = -(-len(lines) // plan.chunks)
-    found: dict[str, list[ListLine]] = {}
+    lists: dict[str, list[ListLine]] = {}
     for chunk in range(plan.chunks):
         images = lines[chunk * size : (chunk + 1) * size]
         name = f"_{chunk}" if plan.chunks > 1 else ""
         if plan.train_ratio == 1:
-            found[name] = images
+            lists[name] = images
             continue
         base = size if plan.im2rec_order else len(images)  # im2rec cuts a shorter last chunk as it does the others
         test = int(base * plan.test_ratio)
         validates = plan.train_ratio + plan.test_ratio < 1 - 1e-9
         end = test + int(base * plan.train_ratio) if validates else len(images)
         if plan.test_ratio:
-            found[f"{name}_test"] = images[:test]
+            lists[f"{name}_test"] = images[:test]
         if validates:
-            found[f"{name}_val"] = images[end:]
-        found[f"{name}_train"] = images[test:end]
-    return found
+            lists[f"{name}_val"] = images[end:]
+        lists[f"{name}_train"] = images[test:end]
+    return lists
 
 
 def write_lists(prefix: str | os.PathLike[str] | AnyPath, lists: dict[str, list[ListLine]]) -> list[AnyPath]:

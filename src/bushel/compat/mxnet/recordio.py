@@ -58,16 +58,16 @@ def removed_places(path: Any) -> list[int]:
         return []
     with bushel.open([path], container="recordio", on_damage="raise") as dataset:
         index = dataset.shards[0].index
-    found = np.full(index.samples, -1, np.int64)
+    offsets = np.full(index.samples, -1, np.int64)
     for extents in index.fields.values():
         if extents.starts is None:
-            own = rows[extents.length[rows] >= 0]
-            found[own] = extents.offset[own]
+            stored = rows[extents.length[rows] >= 0]
+            offsets[stored] = extents.offset[stored]
         else:
-            own = rows[extents.starts[rows + 1] > extents.starts[rows]]
-            found[own] = extents.offset[extents.starts[own]]
+            stored = rows[extents.starts[rows + 1] > extents.starts[rows]]
+            offsets[stored] = extents.offset[extents.starts[stored]]
     file = next(iter(index.fields.values())).file
-    return sorted(index.place(file, offset).offset for offset in found[rows].tolist() if offset >= 0)
+    return sorted(index.place(file, offset).offset for offset in offsets[rows].tolist() if offset >= 0)
 
 
 class MXRecordIO:

@@ -201,9 +201,11 @@ class Decoder:
     @property
     def concurrent(self) -> bool:
         """Whether several threads may and should decode samples: all handlers are built in, and one decodes images."""
-        own = (gzfilter, basichandlers)
+        builtin_filters = (gzfilter, basichandlers)
         images = [handler for handler in self.handlers if type(handler) is ImageHandler]
-        return bool(images) and len(images) + sum(handler in own for handler in self.handlers) == len(self.handlers)
+        return bool(images) and len(images) + sum(handler in builtin_filters for handler in self.handlers) == len(
+            self.handlers
+        )
 
     def decode1(self, key: str, data: Any) -> Any:
         """Decode one field. Return the data if no handler does."""

@@ -138,10 +138,11 @@ class WebDataset(DataPipeline, FluidInterface):
         super().__init__()
         mode = "resampled" if resampled else mode
         shardshuffle = _shards_in_buffer(shardshuffle, mode)
-        given = os.environ.get("WDS_SEED") if seed is None else seed
-        made = random.randint(0, 1000000) if seed is None else None  # as in the original, where random.seed() counts
-        self.seed = made if given is None else given
-        self.append(_shards_of(urls, mode, given))
+        chosen_seed = os.environ.get("WDS_SEED") if seed is None else seed
+        # as in the original, where random.seed() counts
+        drawn_seed = random.randint(0, 1000000) if seed is None else None
+        self.seed = drawn_seed if chosen_seed is None else chosen_seed
+        self.append(_shards_of(urls, mode, chosen_seed))
         self.pipeline += [splitter for splitter in (nodesplitter, workersplitter) if splitter]
         if shardshuffle is not None and detshuffle:
             self.append(filters.detshuffle(shardshuffle, seed=int(str(self.seed))))

@@ -251,14 +251,14 @@ def _rename_keys(
         matched = {pattern: False for pattern, _ in renamings}
         for path, value in sample.items():
             fname = re.sub(r".*/", "", path).lower()
-            found = next(((pattern, new) for pattern, new in reversed(renamings) if fnmatch(fname, pattern)), None)
-            if found is None:
+            renaming = next(((pattern, new) for pattern, new in reversed(renamings) if fnmatch(fname, pattern)), None)
+            if renaming is None:
                 if keep_unselected:
                     result[path] = value
                 continue
-            matched[found[0]] = True
-            if found[1] not in result:
-                result[found[1]] = value
+            matched[renaming[0]] = True
+            if renaming[1] not in result:
+                result[renaming[1]] = value
             elif duplicate_is_error:
                 raise ValueError(f"Duplicate value in sample {sample.keys()} after rename.")
         if must_match and not all(matched.values()):

@@ -159,11 +159,11 @@ class Cached(PipelineStage):
         if self.cached is not None:
             yield from self.cached
             return
-        kept = []
+        samples = []
         for sample in source:
-            kept.append(sample)
+            samples.append(sample)
             yield sample
-        self.cached = kept
+        self.cached = samples
 
 
 def _is_removed(sample: Any, removed: Callable[[str], frozenset[str]]) -> bool:

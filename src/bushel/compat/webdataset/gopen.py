@@ -157,9 +157,12 @@ def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
         hub: Any = import_module("huggingface_hub")
     except ModuleNotFoundError as error:
         raise MissingPackageError(f"{url}: hf needs a package: pip install huggingface_hub") from error
-    found = hub.HfFileSystem().resolve_path(url)
+    resolved = hub.HfFileSystem().resolve_path(url)
     address = hub.hf_hub_url(
-        repo_id=found.repo_id, filename=found.path_in_repo, repo_type=found.repo_type, revision=found.revision
+        repo_id=resolved.repo_id,
+        filename=resolved.path_in_repo,
+        repo_type=resolved.repo_type,
+        revision=resolved.revision,
     )
     token = hub.get_token()
     header = b"" if token is None else f'header = "Authorization: Bearer {token}"\n'.encode()

@@ -72,16 +72,16 @@ class ImageHandler:
 
 
 def _pixels(data: bytes, mode: str) -> np.ndarray[Any, Any]:
-    if mode != "rgb" or (found := _jpeg(data)) is None:
+    if mode != "rgb" or (pixels := _jpeg(data)) is None:
         return np.asarray(_pillow(data, mode))
-    return np.repeat(found[:, :, np.newaxis], 3, axis=2) if found.ndim == 2 else found
+    return np.repeat(pixels[:, :, np.newaxis], 3, axis=2) if pixels.ndim == 2 else pixels
 
 
 def _pillow(data: bytes, mode: str) -> Any:
     from PIL import Image
 
-    if (found := _jpeg(data)) is not None:
-        image: Any = Image.fromarray(found)
+    if (pixels := _jpeg(data)) is not None:
+        image: Any = Image.fromarray(pixels)
     else:
         image = Image.open(io.BytesIO(data))
         image.load()

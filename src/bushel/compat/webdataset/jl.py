@@ -155,7 +155,7 @@ default_decoders: list[tuple[Rule, Callable[[Any], Any]]] = [
 def braceexpand(pattern: str | Iterable[str]) -> list[str]:
     """Expand `{000..146}` in a pattern or in several patterns. Other braces stay, because commands use them."""
     patterns = [pattern] if isinstance(pattern, str) else pattern
-    return [name for one in patterns for name in expand_braces(one, only_ranges=True)]
+    return [name for braced in patterns for name in expand_braces(braced, only_ranges=True)]
 
 
 def generic_open(source: Source, *, allow_commands: bool | None = None) -> Any:

@@ -42,8 +42,8 @@ def _span(rule: Match, field: str, value: Any) -> tuple[int, int] | None:
         return (0, len(name)) if isinstance(value, rule) else None
     if isinstance(rule, str):
         return (len(name) - len(rule), len(name)) if name.endswith(rule.lower()) else None
-    found = rule.search(name)
-    return None if found is None else found.span()
+    match = rule.search(name)
+    return None if match is None else match.span()
 
 
 def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:

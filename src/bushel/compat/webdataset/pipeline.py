@@ -46,8 +46,8 @@ class DataPipeline(IterableDataset, PipelineStage):
         if isinstance(f, list):
             return iter(f)
         if callable(f):
-            found: Iterator[Any] = f(*args, **kwargs)
-            return found
+            iterator: Iterator[Any] = f(*args, **kwargs)
+            return iterator
         raise ValueError(f"{f}: not a valid pipeline stage")
 
     def run(self, *args: Any, **kw: Any) -> Iterator[Any]:
@@ -129,6 +129,6 @@ def _with_len(kind: Any) -> type[Any]:
 
 
 def _restore(kind: type[Any], state: dict[str, Any]) -> Any:
-    made = object.__new__(_with_len(cast("Hashable", kind)))
-    made.__dict__.update(state)
-    return made
+    restored = object.__new__(_with_len(cast("Hashable", kind)))
+    restored.__dict__.update(state)
+    return restored

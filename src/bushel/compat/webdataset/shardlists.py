@@ -151,8 +151,8 @@ class ResampledShards(IterableDataset):
 
     def __iter__(self) -> Iterator[Shard]:
         self.epoch += 1
-        others = () if self.deterministic else (os.getpid(), time.time_ns(), os.urandom(4))
-        seed = make_seed(self.worker_seed(), self.epoch, self.seed, *others)
+        noise = () if self.deterministic else (os.getpid(), time.time_ns(), os.urandom(4))
+        seed = make_seed(self.worker_seed(), self.epoch, self.seed, *noise)
         if os.environ.get("WDS_SHOW_SEED", "0") == "1":
             print(f"# ResampledShards seed {seed}")
         rng = random.Random(seed)
@@ -195,8 +195,8 @@ class DirectoryShardList(IterableDataset):
     ) -> None:
         mode = "resample" if mode in (None, "resampled") else mode
         if not path.endswith("/") or mode not in ("resample", "keep", "unlink") or select not in ("random", "oldest"):
-            given = f"{path!r}, mode={mode!r}, select={select!r}"
-            raise WrongUseError(f"invalid DirectoryShardList({given}): see its documentation")
+            arguments = f"{path!r}, mode={mode!r}, select={select!r}"
+            raise WrongUseError(f"invalid DirectoryShardList({arguments}): see its documentation")
         if not os.path.isdir(path):
             raise NoFolderError(f"no such folder: {path}")
         self.path, self.pattern, self.poll, self.timeout = path, pattern, poll, timeout
@@ -225,15 +225,15 @@ class DirectoryShardList(IterableDataset):
                 self._recycle(self._left.pop())
         while time.monotonic() - start < self.timeout:
             self.cleanup_files_without_processes()
-            found = sorted(
+            names = sorted(
                 name for pattern in expand_braces(self.pattern) for name in glob.glob(glob.escape(self.path) + pattern)
             )
-            if not found:
+            if not names:
                 if self.poll is None:
                     return
                 time.sleep(self.poll)
                 continue
-            chosen = min(found, key=os.path.getmtime) if self.select == "oldest" else random.choice(found)
+            chosen = min(names, key=os.path.getmtime) if self.select == "oldest" else random.choice(names)
             taken = f"{chosen}._{os.getpid()}_"
             try:
                 os.rename(chosen, taken)
@@ -271,7 +271,7 @@ class MultiShardSample(IterableDataset):
         if not isinstance(spec, Mapping) or not {"datasets"} <= spec.keys() <= {"prefix", "datasets", "buckets"}:
             raise WrongUseError(f"{fname}: a specification has `datasets`, and optionally `prefix` and `buckets`")
         self.rng = random.Random()
-        self.sources = [_source(each, spec) for each in spec["datasets"]]
+        self.sources = [_source(entry, spec) for entry in spec["datasets"]]
 
     def set_epoch(self, seed: int) -> None:
         """Seed the choice of the next epoch, equally on all ranks."""

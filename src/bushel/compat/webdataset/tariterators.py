@@ -120,8 +120,8 @@ def _kept(
         elif skip_meta is not None and re.match(skip_meta, name):
             return None
         try:
-            found = name if rename_files is None else rename_files(name)
-            return found if select_files is None or select_files(found) else None
+            renamed = name if rename_files is None else rename_files(name)
+            return renamed if select_files is None or select_files(renamed) else None
         except Exception as error:  # of the user's functions
             if handler(error):
                 return None
@@ -208,7 +208,7 @@ def group_by_keys(
     extension, which is left out.
     """
     current: Sample | None = None
-    wanted = None if suffixes is None else frozenset(suffixes)
+    chosen_suffixes = None if suffixes is None else frozenset(suffixes)
     for file in data:
         try:
             if not file:
@@ -227,7 +227,7 @@ def group_by_keys(
                 current = {"__key__": key, "__url__": file["__url__"]}
             if suffix in current:
                 raise _duplicate(file["fname"], suffix, current)  # noqa: TRY301
-            if wanted is None or suffix in wanted:
+            if chosen_suffixes is None or suffix in chosen_suffixes:
                 current[suffix] = file["data"]
             if file.get("__local_path__") is not None:
                 current["__local_path__"] = file["__local_path__"]

@@ -63,11 +63,11 @@ def decode_buffer(buf: bytes, infos: Infos = False) -> Any:
     arrays = list(decoders["ten"](buf))
     if infos is False or infos is None:
         return arrays
-    found = [bytes(buf[start:][_INFO]).rstrip(b"\0").decode("ascii", "replace") for start in _headers(buf)]
+    stored_infos = [bytes(buf[start:][_INFO]).rstrip(b"\0").decode("ascii", "replace") for start in _headers(buf)]
     if infos is True:
-        return arrays, found
-    if list(infos) != found:
-        raise ValueError(f"the infos are {found}, not {list(infos)}")
+        return arrays, stored_infos
+    if list(infos) != stored_infos:
+        raise ValueError(f"the infos are {stored_infos}, not {list(infos)}")
     return arrays
 
 

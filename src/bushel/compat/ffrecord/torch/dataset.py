@@ -94,17 +94,17 @@ class ConcatDataset(Dataset):
 
     def __getitem__(self, indices: Any) -> Any:
         """Read a batch with one read per dataset. Indices may be repeated; negative ones count from the end."""
-        wanted = np.asarray(indices, np.int64).reshape(-1)
-        if len(wanted) and not (-len(self) <= wanted.min() and wanted.max() < len(self)):
-            wrong = wanted.min() if wanted.min() < -len(self) else wanted.max()
+        positions = np.asarray(indices, np.int64).reshape(-1)
+        if len(positions) and not (-len(self) <= positions.min() and positions.max() < len(self)):
+            wrong = positions.min() if positions.min() < -len(self) else positions.max()
             raise DatasetIndexError(f"index {wrong} is out of range: there are {len(self)} samples")
-        wanted = np.where(wanted < 0, wanted + len(self), wanted)
-        numbers = np.searchsorted(self.cumulative_sizes, wanted, side="right")
-        samples: list[Any] = [None] * len(wanted)
+        positions = np.where(positions < 0, positions + len(self), positions)
+        numbers = np.searchsorted(self.cumulative_sizes, positions, side="right")
+        samples: list[Any] = [None] * len(positions)
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number).tolist()
             start = self.cumulative_sizes[number] - len(self.datasets[number])
-            batch = self.datasets[number][(wanted[places] - start).tolist()]
+            batch = self.datasets[number][(positions[places] - start).tolist()]
             for place, sample in zip(places, batch, strict=True):
                 samples[place] = sample
         return samples

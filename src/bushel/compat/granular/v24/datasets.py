@@ -223,7 +223,7 @@ class DatasetWriter(_Appending):
         _put_spec(path, self._spec)
         with ExitStack() as opened:
             self._bags = {name: opened.enter_context(BagWriter(path / f"{name}.bag")) for name in self._spec}
-            self._length = min(len(each) for each in self._bags.values())
+            self._length = min(len(writer) for writer in self._bags.values())
             opened.pop_all()  # close() closes them
 
     @property
@@ -234,7 +234,7 @@ class DatasetWriter(_Appending):
     @property
     def size(self) -> int:
         """Bytes of all bags and indices."""
-        return sum(each.size for each in self._bags.values())
+        return sum(writer.size for writer in self._bags.values())
 
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
         """Append a datapoint and return its number. If it cannot be encoded, nothing of it is stored.
@@ -248,35 +248,35 @@ class DatasetWriter(_Appending):
         records = {
             name: stored_bytes(name, kind, self._encoders[name], datapoint[name]) for name, kind in self._spec.items()
         }
-        there = {name for name, each in self._bags.items() if len(each) > self._length}
-        for name in there:
+        names = {name for name, writer in self._bags.items() if len(writer) > self._length}
+        for name in names:
             if self._bags[name].record(self._length) != records[name]:
                 raise MismatchError(
                     f"Record mismatch: an interrupted writer left another {name!r} for datapoint {self._length} of "
                     f"{self.directory}: append the same datapoints as before, or delete the dataset"
                 )
-        for name in records.keys() - there:
+        for name in records.keys() - names:
             self._bags[name].append(records[name], flush=False)
         return self._added(flush)
 
     def flush(self) -> None:
         try:
-            for each in self._bags.values():
-                each.check()
+            for writer in self._bags.values():
+                writer.check()
         except MismatchError:
-            for each in self._bags.values():
-                each.forget()
-            self._length = min(len(each) for each in self._bags.values())
+            for writer in self._bags.values():
+                writer.forget()
+            self._length = min(len(writer) for writer in self._bags.values())
             raise
-        for each in self._bags.values():
-            each.flush()
+        for writer in self._bags.values():
+            writer.flush()
 
     def close(self) -> None:
         if self.closed:
             return
         with ExitStack() as closing:  # all, also if one fails
-            for each in self._bags.values():
-                closing.callback(each.close)
+            for writer in self._bags.values():
+                closing.callback(writer.close)
             self.closed = True
             self.flush()
 
@@ -289,11 +289,11 @@ def _put_spec(path: AnyPath, spec: Mapping[str, str]) -> None:
         write_whole(target, json.dumps(spec).encode())
         return
     try:
-        found = json.loads(read_whole(target))
+        existing = json.loads(read_whole(target))
     except ValueError as error:
         raise SpecError(f"{target}: invalid JSON: {error}") from error
-    if found != spec:
-        raise MismatchError(f"{path} has the spec {found}: a writer with {dict(spec)} cannot continue it")
+    if existing != spec:
+        raise MismatchError(f"{path} has the spec {existing}: a writer with {dict(spec)} cannot continue it")
 
 
 class ShardedDatasetWriter(NewShards):

@@ -80,9 +80,9 @@ class Gulp:
     items: str = "videos"
 
     def __call__(self, arguments: list[str]) -> int:
-        given = vars(self._parser().parse_args(arguments))
-        adapter = made_by(self.adapter, given)
-        written = GulpIngestor(adapter, given["output_folder"], given["items_per_chunk"], given["num_workers"])()
+        options = vars(self._parser().parse_args(arguments))
+        adapter = made_by(self.adapter, options)
+        written = GulpIngestor(adapter, options["output_folder"], options["items_per_chunk"], options["num_workers"])()
         return 0 if written == len(adapter) else 1
 
     def _parser(self) -> argparse.ArgumentParser:

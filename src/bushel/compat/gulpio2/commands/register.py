@@ -28,20 +28,20 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
     )
     parser.add_argument("adapter_file", help="the module of the class, such as gulpio2.adapters, or its file")
     parser.add_argument("class_name", help="the class, an AbstractDatasetAdapter")
-    given = parser.parse_args(arguments)
-    kind = _load(given.adapter_file, given.class_name)
-    path = Path(script_name(given.class_name))
+    options = parser.parse_args(arguments)
+    kind = _load(options.adapter_file, options.class_name)
+    path = Path(script_name(options.class_name))
     build_parser(kind, path.name)  # fails now if a command line cannot give a parameter
-    module = given.adapter_file
+    module = options.adapter_file
     module = str(Path(module).resolve()) if module.endswith(".py") else module
     lines = (
-        f'"""Gulp with {given.class_name}: {path.name} --help."""',
+        f'"""Gulp with {options.class_name}: {path.name} --help."""',
         "",
         "from bushel.cli.messages import exit_code_of",
         "from bushel.compat.gulpio2.commands.register import run",
         "",
         'if __name__ == "__main__":',
-        f"    raise SystemExit(exit_code_of(lambda: run({module!r}, {given.class_name!r})))",
+        f"    raise SystemExit(exit_code_of(lambda: run({module!r}, {options.class_name!r})))",
     )
     write_script(path, lines, "w")
     print(f"{path}: run ./{path} --help")
@@ -51,8 +51,10 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
 def run(module: str, class_name: str, arguments: Sequence[str] | None = None) -> None:
     """Gulp with an adapter class of a module (or its file); `arguments` are by default those that the process got."""
     kind = _load(module, class_name)
-    given = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
-    GulpIngestor(made_by(kind, given), given["output_folder"], given["videos_per_chunk"], given["num_workers"])()
+    options = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
+    GulpIngestor(
+        made_by(kind, options), options["output_folder"], options["videos_per_chunk"], options["num_workers"]
+    )()
 
 
 def script_name(class_name: str) -> str:
@@ -99,13 +101,13 @@ def _reader(kind: Any, default: Any) -> Callable[[str], Any] | None:
     if kind is bool:
         return _truth
     if kind in (str, int, float, Path):
-        made: Callable[[str], Any] = kind
-        return made
+        convert: Callable[[str], Any] = kind
+        return convert
     if (typing.get_origin(kind) or kind) in (list, tuple, Sequence):
         [element, *_] = [*typing.get_args(kind), type(default[0]) if default else str]
-        each = _reader(element, None)
-        if each is not None:
-            return lambda text: [each(part.strip()) for part in text.split(",") if part.strip()]
+        element_reader = _reader(element, None)
+        if element_reader is not None:
+            return lambda text: [element_reader(part.strip()) for part in text.split(",") if part.strip()]
     return None
 
 

@@ -100,11 +100,11 @@ class SequentialAug(Augmenter):
 
     def dumps(self) -> Any:
         """Return the name, and the `dumps` of each augmenter."""
-        return [type(self).__name__.lower(), [one.dumps() for one in self.ts]]
+        return [type(self).__name__.lower(), [augmenter.dumps() for augmenter in self.ts]]
 
     def __call__(self, src: Array) -> Array:
-        for one in self.ts:
-            src = one(src)
+        for augmenter in self.ts:
+            src = augmenter(src)
         return src
 
 

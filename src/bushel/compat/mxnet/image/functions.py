@@ -162,8 +162,8 @@ def imrotate(src: Array, rotation_degrees: Any, zoom_in: bool = False, zoom_out:
     if tensor.ndim == 3:
         return _rotated(tensor, float(rotation_degrees), zoom_in, zoom_out).view(NDArray)
     angles = np.broadcast_to(np.asarray(rotation_degrees, np.float64), len(tensor))
-    each = [_rotated(one, angle, zoom_in, zoom_out) for one, angle in zip(tensor, angles.tolist(), strict=True)]
-    return np.stack(each).view(NDArray)
+    rotated = [_rotated(image, angle, zoom_in, zoom_out) for image, angle in zip(tensor, angles.tolist(), strict=True)]
+    return np.stack(rotated).view(NDArray)
 
 
 def random_rotate(
@@ -190,8 +190,8 @@ def _scale(height: int, width: int, angle: float, zoom_in: bool, zoom_out: bool)
         return 1.0
     diagonal, corner = math.hypot(height, width), math.atan(height / width)
     corners = corner + abs(angle), corner - abs(angle)
-    wide = max(abs(diagonal * math.cos(one)) for one in corners) / width
-    high = max(abs(diagonal * math.sin(one)) for one in corners) / height
+    wide = max(abs(diagonal * math.cos(corner)) for corner in corners) / width
+    high = max(abs(diagonal * math.sin(corner)) for corner in corners) / height
     return max(wide, high) if zoom_out else min(1 / wide, 1 / high)
 
 

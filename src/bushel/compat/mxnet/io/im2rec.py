@@ -59,9 +59,9 @@ class Im2recParams:
     def steps(self, transforms: Iterable[Callable[..., Any]]) -> list[Any]:
         """Return the transforms of `bushel.pack`: the user's, and im2rec's with OpenCV's pixels."""
         low, high = (1, 100) if self.encoding == ".jpg" else (0, 9)
-        given = tuple(self.resize) if isinstance(self.resize, list) else self.resize
+        size = tuple(self.resize) if isinstance(self.resize, list) else self.resize
         ours = im2rec_steps(
-            given or None,
+            size or None,
             center_crop=bool(self.center_crop),
             quality=None if self.quality is None else min(max(self.quality, low), high),
             color=-1,  # `decode` has converted the images of a list
@@ -134,11 +134,11 @@ def im2rec(
     An image that is missing or damaged is logged, listed in `NAME.rec.errors.jsonl`, and left out. If more than
     `max_errors` fail, a `TooManyErrors` is raised, and the images packed before are kept.
     """
-    given = dict(dataset_params or {})
-    known = [field.name for field in fields(Im2recParams)]
-    if unknown := [name for name in given if name not in known]:
-        raise ValueError(f"dataset_params has no {unknown[0]!r}: there are {', '.join(known)}")
-    params = Im2recParams(**given)
+    options = dict(dataset_params or {})
+    names = [field.name for field in fields(Im2recParams)]
+    if unknown := [name for name in options if name not in names]:
+        raise ValueError(f"dataset_params has no {unknown[0]!r}: there are {', '.join(names)}")
+    params = Im2recParams(**options)
     is_array = hasattr(list_file, "__array__")
     name = params.name or ("images" if is_array else as_path(list_file).name.removesuffix(".lst"))
     target = as_path(output_path) / f"{name}.rec"
@@ -150,11 +150,11 @@ def convert(
     list_file: Any, target: AnyPath, params: Im2recParams, transforms: Compose | Iterable[Callable[..., Any]] = ()
 ) -> bushel.runs.PackResult:
     """Do what `im2rec` does, with the output file `target`."""
-    own = tuple(transforms.transforms if isinstance(transforms, Compose) else transforms)
-    if any(isinstance(step, ToTensor) for step in own):
+    user_steps = tuple(transforms.transforms if isinstance(transforms, Compose) else transforms)
+    if any(isinstance(step, ToTensor) for step in user_steps):
         raise ValueError("a record file cannot hold the results of ToTensor: apply it when the file is read")
-    is_array, steps = hasattr(list_file, "__array__"), params.steps(own)
-    if params.pass_through and (own or is_array):
+    is_array, steps = hasattr(list_file, "__array__"), params.steps(user_steps)
+    if params.pass_through and (user_steps or is_array):
         raise ValueError("pass_through keeps the bytes of files, so it excludes transforms and arrays")
     if params.labels is not None and not is_array:
         raise ValueError("labels go with an array: a list contains its labels")

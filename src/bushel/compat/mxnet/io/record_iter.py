@@ -139,7 +139,7 @@ class ImageRecordIter(DataIter):
             steps.append(Grayscale())
         if dtype != "uint8":
             mean, std = (mean_r, mean_g, mean_b)[:channels], (std_r, std_g, std_b)[:channels]
-            levels = tuple(one / 255 for one in mean), tuple(one / 255 / scale for one in std)
+            levels = tuple(level / 255 for level in mean), tuple(level / 255 / scale for level in std)
             steps.append(Normalize(*levels, "float16" if dtype == "float16" else "float32"))
         steps.append(ToCHW())
         dataset = _images(path_imgrec)
@@ -182,13 +182,15 @@ class ImageRecordIter(DataIter):
         labels = self._label(batch["label"], ids)
         return DataBatch([image.view(NDArray)], [labels.view(NDArray)], pad=pad, index=ids)
 
-    def _label(self, found: Any, ids: Array) -> Array:
+    def _label(self, labels: Any, ids: Array) -> Array:
         if self._labels is not None:
             try:
-                found = [self._labels[number] for number in ids.tolist()]
+                labels = [self._labels[number] for number in ids.tolist()]
             except KeyError as error:
                 raise KeyError(f"path_imglist has no image {error.args[0]}") from None
-        rows = np.array([np.asarray(one, np.float32).reshape(-1)[: self._label_width] for one in found], np.float32)
+        rows = np.array(
+            [np.asarray(label, np.float32).reshape(-1)[: self._label_width] for label in labels], np.float32
+        )
         return rows if self._label_width > 1 else rows[:, 0]
 
 

@@ -81,7 +81,7 @@ class Reading:
     @classmethod
     def of(cls, arguments: argparse.Namespace, **more: Any) -> Reading:
         """Return the options from the arguments of `add_reading`."""
-        urls = [url for one in arguments.inputs for url in expand_braces(one)]
+        urls = [url for pattern in arguments.inputs for url in expand_braces(pattern)]
         return cls(urls, arguments.slice, maxerr=arguments.maxerr, allow_commands=arguments.allow_commands, **more)
 
 
@@ -97,8 +97,8 @@ def samples(reading: Reading) -> Iterator[Sample]:
         return True
 
     def one(url: str) -> Iterator[Sample]:
-        found = tarfile_samples([{"url": url}], handler, allow_commands=reading.allow_commands)
-        return _sliced(found, reading.chosen_of_each)
+        stream = tarfile_samples([{"url": url}], handler, allow_commands=reading.allow_commands)
+        return _sliced(stream, reading.chosen_of_each)
 
     groups = in_batches(map(one, reading.urls), max(reading.mix, 1))
     mixed = chain.from_iterable(round_robin_longest(*group) for group in groups)

@@ -156,12 +156,12 @@ def _cat(options: argparse.Namespace) -> int:
         if len(options.inputs) != 1:
             raise ValueError("--load takes one file with the names of archives")
         options.inputs = Path(options.inputs[0]).read_text(encoding="utf-8").split()
-    found = samples(Reading.of(options, chosen_of_each=options.shardslice, mix=options.mix))
-    found = renamed(_logged(found, options.logging), options.field)
+    stream = samples(Reading.of(options, chosen_of_each=options.shardslice, mix=options.mix))
+    stream = renamed(_logged(stream, options.logging), options.field)
     if options.shuffle > 0:
-        found = shuffle(options.shuffle, options.shuffle // 2 + 1, seed=options.seed)(found)
+        stream = shuffle(options.shuffle, options.shuffle // 2 + 1, seed=options.seed)(stream)
     with archive(options.output, options.allow_commands) as writer:
-        for sample in rekeyed(found, options.rekey):
+        for sample in rekeyed(stream, options.rekey):
             writer.write(sample)
     return 0
 
@@ -180,9 +180,9 @@ def _split(options: argparse.Namespace) -> int:
         raise ValueError("--count and --size are at least 1")
 
     def post(name: str) -> None:
-        done = subprocess.run(["/bin/bash", "-c", options.post.replace("%s", shlex.quote(name))], check=False)
-        if done.returncode:
-            raise FormatError(f"the command failed for the shard with exit status {done.returncode}", file=name)
+        result = subprocess.run(["/bin/bash", "-c", options.post.replace("%s", shlex.quote(name))], check=False)
+        if result.returncode:
+            raise FormatError(f"the command failed for the shard with exit status {result.returncode}", file=name)
 
     writer = ShardWriter(
         options.output,
@@ -274,17 +274,17 @@ def _run(folder: Path, command: str, shell: str, sample: Sample, *, several: boo
         if "/" in field or "\0" in field or len(os.fsencode(field)) > _LONGEST:
             raise FormatError(f"sample {sample['__key__']!r}: {field[:99]!r} cannot be the name of a file")
         (folder / f"sample.{field}").write_bytes(value.encode() if isinstance(value, str) else value)
-    done = subprocess.run(
+    result = subprocess.run(
         [shell, "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False
     )
-    if done.returncode:
-        raise FormatError(f"the command failed for sample {sample['__key__']!r} with exit status {done.returncode}")
-    found: dict[str, Sample] = {}
+    if result.returncode:
+        raise FormatError(f"the command failed for sample {sample['__key__']!r} with exit status {result.returncode}")
+    outputs: dict[str, Sample] = {}
     for name in sorted(os.listdir(folder)):
         match = re.fullmatch(r"(sample-\d+)\.(.+)" if several else r"(sample)\.(.+)", name)
         if match:
-            found.setdefault(match[1], {})[match[2]] = (folder / name).read_bytes()
-    for stem, fields in found.items():
+            outputs.setdefault(match[1], {})[match[2]] = (folder / name).read_bytes()
+    for stem, fields in outputs.items():
         key = fields.pop("__key__", None)
-        own = f"{sample['__key__']}{stem.removeprefix('sample')}"
-        yield {"__key__": own if key is None else key.decode().strip(), **fields}
+        default_key = f"{sample['__key__']}{stem.removeprefix('sample')}"
+        yield {"__key__": default_key if key is None else key.decode().strip(), **fields}

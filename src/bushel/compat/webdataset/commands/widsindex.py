@@ -73,7 +73,7 @@ def _create(options: argparse.Namespace) -> int:
         print("setting name to", name)
     info = None if options.info is None else Path(options.info).read_text(encoding="utf-8")
     shards = []
-    for url in (url for one in names for url in expand_braces(one)):
+    for url in (url for pattern in names for url in expand_braces(pattern)):
         print(url)
         shards.append(_describe(url, options.allow_commands))
     _write(options.output, index_of(shards, name, options.base, info))

@@ -92,14 +92,14 @@ class _CopyPath:
 
 
 def _transformations(asked: Any) -> list[Callable[[dict[str, Any]], Any]]:
-    found = []
-    for one in asked if isinstance(asked, list) else [asked]:
-        if one in ("PIL", "numpy"):
-            one = partial(default_decoder, format=one)
-        if not callable(one):
-            raise TypeError(f"transformations={one!r} is neither a function nor PIL or numpy")
-        found.append(one)
-    return found
+    functions = []
+    for transformation in asked if isinstance(asked, list) else [asked]:
+        if transformation in ("PIL", "numpy"):
+            transformation = partial(default_decoder, format=transformation)
+        if not callable(transformation):
+            raise TypeError(f"transformations={transformation!r} is neither a function nor PIL or numpy")
+        functions.append(transformation)
+    return functions
 
 
 class ShardListDataset:

@@ -42,10 +42,10 @@ def urldir(url: str) -> str:
 
 def urlmerge(base: str, url: str) -> str:
     """Return a URL relative to another: missing parts are taken from `base`, and the paths are joined."""
-    above, own = urlparse(base), urlparse(url)
-    path = own.path if own.path.startswith("/") else os.path.normpath(os.path.join(above.path, own.path))
-    scheme, place = own.scheme or above.scheme, own.netloc or above.netloc
-    return urlunparse((scheme, place, path, own.params, own.query, own.fragment))
+    above, relative = urlparse(base), urlparse(url)
+    path = relative.path if relative.path.startswith("/") else os.path.normpath(os.path.join(above.path, relative.path))
+    scheme, place = relative.scheme or above.scheme, relative.netloc or above.netloc
+    return urlunparse((scheme, place, path, relative.params, relative.query, relative.fragment))
 
 
 def load(source: Any, *, allow_commands: bool | None = None) -> dict[str, Any]:
@@ -61,13 +61,13 @@ def load(source: Any, *, allow_commands: bool | None = None) -> dict[str, Any]:
     else:
         text = source.read()
     try:
-        found = json.loads(text)
+        description = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise MalformedError(f"not an index of wids: {error}", file=name) from error
-    if not isinstance(found, dict):
+    if not isinstance(description, dict):
         raise MalformedError("not an index of wids: expected a JSON object", file=name)
-    _shards(found.get("shardlist", []), None, {}, name)
-    return found
+    _shards(description.get("shardlist", []), None, {}, name)
+    return description
 
 
 def resolve(
@@ -81,8 +81,8 @@ def resolve(
     spec = {**found, **options}
     if spec.get("wids_version") != 1:
         raise MalformedError(f"unknown version {spec.get('wids_version')!r} of an index of wids; expected 1")
-    own = {"weight": spec.get("weight"), "name": spec.get("name")}
-    shards = _shards(spec.get("shardlist", []), base, own)
+    defaults = {"weight": spec.get("weight"), "name": spec.get("name")}
+    shards = _shards(spec.get("shardlist", []), base, defaults)
     for component in spec.get("datasets", []):
         part, parent = component, component.get("base")
         if "source_url" in component:

@@ -103,13 +103,13 @@ def DistributedChunkedSampler(
     """
     if drop_last is not None:
         warnings.warn("DistributedChunkedSampler does not support drop_last, thus it will be ignored", stacklevel=2)
-    found: Any = torch_ranks(None)
-    if found is None and num_replicas is None:
+    ranks: Any = torch_ranks(None)
+    if ranks is None and num_replicas is None:
         warnings.warn(
             "DistributedChunkedSampler is called without distributed initialized; assuming single process", stacklevel=2
         )
-    own, world = found or (0, 1)
-    rank, num_replicas = own if rank is None else rank, num_replicas or world
+    own_rank, world = ranks or (0, 1)
+    rank, num_replicas = own_rank if rank is None else rank, num_replicas or world
     if not 0 <= rank < num_replicas:
         raise ValueError(f"rank={rank} is out of range: there are {num_replicas} ranks")
     count = num_samples or len(dataset)

@@ -95,15 +95,15 @@ class ArrayDataset(Dataset):
     """Tuples of the elements of several arrays of one length."""
 
     def __init__(self, *args: Any) -> None:
-        if not args or len({len(one) for one in args}) != 1:
-            raise WrongUseError(f"all arrays must have the same length: {[len(one) for one in args]}")
+        if not args or len({len(array) for array in args}) != 1:
+            raise WrongUseError(f"all arrays must have the same length: {[len(array) for array in args]}")
         self._data = args
 
     def __len__(self) -> int:
         return len(self._data[0])
 
     def __getitem__(self, idx: int) -> Any:
-        return self._data[0][idx] if len(self._data) == 1 else tuple(one[idx] for one in self._data)
+        return self._data[0][idx] if len(self._data) == 1 else tuple(array[idx] for array in self._data)
 
 
 class RecordFileDataset(Dataset):

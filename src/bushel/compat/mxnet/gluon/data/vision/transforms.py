@@ -35,8 +35,8 @@ def _pair(size: Size) -> tuple[int, int]:
 
 def _like(values: Array, image: Array) -> NDArray:
     """Return values in the type of an image; as in MXNet, uint8 is clipped, and rounded down."""
-    kept = np.clip(values, 0, 255) if image.dtype == np.uint8 else values
-    return kept.astype(image.dtype).view(NDArray)
+    clipped = np.clip(values, 0, 255) if image.dtype == np.uint8 else values
+    return clipped.astype(image.dtype).view(NDArray)
 
 
 def shifted_hue(image: Array, turns: float) -> Array:
@@ -64,7 +64,7 @@ class Compose:
     """Transforms of this module, or any callables, applied one after the other."""
 
     def __init__(self, transforms: Iterable[Callable[..., Any]]) -> None:
-        self.transforms = [one for one in transforms if one is not None]
+        self.transforms = [step for step in transforms if step is not None]
 
     def __call__(self, x: Any, rng: Rng = None) -> Any:
         for transform in self.transforms:
@@ -89,8 +89,8 @@ class RandomApply:
     def __call__(self, x: Array, rng: Rng = None) -> Any:
         if self.p < _draws(rng).random():
             return x
-        each = self.transforms if isinstance(self.transforms, list | tuple) else [self.transforms]
-        return Compose(each)(x, rng)
+        steps = self.transforms if isinstance(self.transforms, list | tuple) else [self.transforms]
+        return Compose(steps)(x, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +121,7 @@ class Normalize:
     def __call__(self, x: Array) -> NDArray:
         values = np.asarray(x)
         shape = (-1,) if values.dtype == np.uint8 else (-1, 1, 1)
-        mean, std = (np.asarray(one, np.float32).reshape(shape) for one in (self.mean, self.std))
+        mean, std = (np.asarray(levels, np.float32).reshape(shape) for levels in (self.mean, self.std))
         return ((values.astype(np.float32) - mean) / std).view(NDArray)
 
 
@@ -135,7 +135,7 @@ class Resize:
 
     def __call__(self, x: Array) -> NDArray:
         if x.ndim == 4:
-            return np.stack([self(one) for one in x]).view(NDArray)
+            return np.stack([self(image) for image in x]).view(NDArray)
         (width, height), (rows, columns) = _pair(self.size), x.shape[:2]
         if self.keep_ratio and isinstance(self.size, int):
             short = min(rows, columns)
@@ -156,7 +156,7 @@ class CropResize:
 
     def __call__(self, image: Array) -> NDArray:
         if image.ndim == 4:
-            return np.stack([self(one) for one in image]).view(NDArray)
+            return np.stack([self(frame) for frame in image]).view(NDArray)
         rows, columns = image.shape[:2]
         if min(self.x, self.y) < 0 or self.x + self.width > columns or self.y + self.height > rows:
             raise SizeError(f"{self} does not lie inside an image of {columns}x{rows} pixels")
