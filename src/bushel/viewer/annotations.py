@@ -57,7 +57,10 @@ def shapes_of(value: Any, form: Form, size: tuple[int, int], *, points: bool = F
     """
     scale = np.array((1.0, 1.0) if form.relative else size, np.float64).clip(min=1e-9)
     if points and (several := _points(value)) is not None:
-        return [Shape("points", each[:, :2] / scale, seen=_seen(each)) for each in several[:_MOST]]
+        return [
+            Shape("points", points_of_shape[:, :2] / scale, seen=_seen(points_of_shape))
+            for points_of_shape in several[:_MOST]
+        ]
     shapes: list[Shape] = []
     for item in _items(value)[:_MOST]:
         shapes += _shapes_of_item(item, form, scale)
@@ -66,8 +69,8 @@ def shapes_of(value: Any, form: Form, size: tuple[int, int], *, points: bool = F
 
 def box_numbers(value: Any) -> F64:
     """Return the four numbers of each box of a value that a `Form` applies to: (boxes, 4)."""
-    found = [each for item in _items(value)[:_MOST] if (each := _four(_first(item, _BOX))) is not None]
-    return np.array(found, np.float64).reshape(-1, 4)
+    boxes = [box for item in _items(value)[:_MOST] if (box := _four(_first(item, _BOX))) is not None]
+    return np.array(boxes, np.float64).reshape(-1, 4)
 
 
 def guessed_form(boxes: F64, sizes: F64, *, usual: str) -> Form:
@@ -102,7 +105,7 @@ def _items(value: Any) -> list[Mapping[str, Any]]:
             if name in value:
                 return _items(value[name])
         if (boxes := _first(value, _BOX)) is not None and _four(boxes) is None:
-            return [dict(zip(("bbox", "category", "score"), each, strict=True)) for each in _by_rows(value, boxes)]
+            return [dict(zip(("bbox", "category", "score"), row, strict=True)) for row in _by_rows(value, boxes)]
         return [value]
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biuf" or value.ndim == 0:
@@ -110,15 +113,15 @@ def _items(value: Any) -> list[Mapping[str, Any]]:
         value = value.reshape(-1, value.shape[-1]) if value.ndim > 1 else value[None]
     if not isinstance(value, list | tuple | np.ndarray):
         return []
-    found: list[Mapping[str, Any]] = []
+    objects: list[Mapping[str, Any]] = []
     if _four(value) is not None:
         value = [value]
-    for each in value:
-        if isinstance(each, Mapping):
-            found.append(each)
-        elif (numbers := _numbers(each)) is not None and len(numbers) >= 4:
-            found.append({"bbox": numbers[:4]} | _rest(numbers[4:]))
-    return found
+    for annotation in value:
+        if isinstance(annotation, Mapping):
+            objects.append(annotation)
+        elif (numbers := _numbers(annotation)) is not None and len(numbers) >= 4:
+            objects.append({"bbox": numbers[:4]} | _rest(numbers[4:]))
+    return objects
 
 
 def _by_rows(value: Mapping[str, Any], boxes: Any) -> list[tuple[Any, Any, Any]]:
@@ -126,7 +129,7 @@ def _by_rows(value: Mapping[str, Any], boxes: Any) -> list[tuple[Any, Any, Any]]
     if not isinstance(boxes, list | tuple | np.ndarray):
         return []
     beside = [_first(value, names) for names in (_CLASSES, _SCORE)]
-    columns = [each if _length(each) == len(boxes) else [None] * len(boxes) for each in beside]
+    columns = [column if _length(column) == len(boxes) else [None] * len(boxes) for column in beside]
     return list(zip(boxes, *columns, strict=True))
 
 
@@ -147,13 +150,13 @@ def _shapes_of_item(item: Mapping[str, Any], form: Form, scale: F64) -> list[Sha
     polygons = _first(item, _POLYGON)
     if isinstance(polygons, list | tuple) and polygons and not isinstance(polygons[0], list | tuple | np.ndarray):
         polygons = [polygons]
-    for each in polygons if isinstance(polygons, list | tuple) else ():
-        numbers = _numbers(np.asarray(each).reshape(-1) if _is_regular(each) else None)
+    for polygon in polygons if isinstance(polygons, list | tuple) else ():
+        numbers = _numbers(np.asarray(polygon).reshape(-1) if _is_regular(polygon) else None)
         if numbers is not None and len(numbers) >= 6 and not len(numbers) % 2:
             shapes.append(Shape("polygon", numbers.reshape(-1, 2) / scale, name, score))
     points = _first(item, _POINTS)
     if points is not None and (several := _points(points)) is not None:
-        shapes += [Shape("points", each[:, :2] / scale, name, seen=_seen(each)) for each in several]
+        shapes += [Shape("points", joints[:, :2] / scale, name, seen=_seen(joints)) for joints in several]
     return shapes
 
 
@@ -194,7 +197,7 @@ def _points(value: Any) -> list[F64] | None:
 
 def _seen(points: F64) -> list[bool]:
     placed: Bools = np.all(np.isfinite(points), axis=1)
-    return [bool(each) for each in (placed & (points[:, 2] > 0) if points.shape[1] == 3 else placed)]
+    return [bool(seen) for seen in (placed & (points[:, 2] > 0) if points.shape[1] == 3 else placed)]
 
 
 def _is_regular(value: Any) -> bool:
@@ -209,12 +212,16 @@ def _numbers(value: Any) -> F64 | None:
     if not _is_regular(value):
         return None
     array = np.asarray(value)
-    return array.astype(np.float64) if array.ndim == 1 and array.dtype.kind in "biuf" else None
+    if array.ndim == 1 and array.dtype.kind in "biuf":
+        return array.astype(np.float64)
+    return None
 
 
 def _four(value: Any) -> F64 | None:
     numbers = _numbers(value)
-    return numbers if numbers is not None and len(numbers) == 4 and bool(np.isfinite(numbers).all()) else None
+    if numbers is not None and len(numbers) == 4 and bool(np.isfinite(numbers).all()):
+        return numbers
+    return None
 
 
 def _first(item: Mapping[str, Any], names: Sequence[str]) -> Any:
@@ -222,7 +229,9 @@ def _first(item: Mapping[str, Any], names: Sequence[str]) -> Any:
 
 
 def _length(value: Any) -> int:
-    return len(value) if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim) else -1
+    if isinstance(value, list | tuple) or (isinstance(value, np.ndarray) and value.ndim):
+        return len(value)
+    return -1
 
 
 def _name(value: Any) -> int | str | None:
@@ -234,4 +243,6 @@ def _name(value: Any) -> int | str | None:
 
 
 def _score(value: Any) -> float | None:
-    return float(value) if isinstance(value, int | float | np.floating) and np.isfinite(value) else None
+    if isinstance(value, int | float | np.floating) and np.isfinite(value):
+        return float(value)
+    return None

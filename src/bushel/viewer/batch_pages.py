@@ -78,7 +78,7 @@ class BatchPages(Pages):
             tokens=tokens,
             padding=_padding(rows),
             shares=shares,
-            hues=["#" + bytes(each).hex() for each in class_colours()[1:13]],
+            hues=["#" + bytes(colour).hex() for colour in class_colours()[1:13]],
             positions=_positions(shown, loader, batch) if batch else [],
         )
 
@@ -101,28 +101,30 @@ class BatchPages(Pages):
         name = parameters.get("loader") or next(iter(loaders), "")
         if name not in loaders:
             raise KeyError(f"unknown loader {name!r}: known are {', '.join(loaders) or 'none'}")
-        numbers = [number_in(parameters, each, 0, 1 << 48) for each in ("epoch", "step", "rank")]
+        numbers = [number_in(parameters, key, 0, 1 << 48) for key in ("epoch", "step", "rank")]
         return _Place(name, *numbers), loaders[name]
 
     def _batch(self, place: _Place, loader: Loader) -> Mapping[str, Any]:
         with self._lock:  # the pictures of a page ask for one batch at once
             if self._last is None or self._last[0] != place:
-                made: Any = loader.peek(place.step, place.rank, place.epoch)
-                if not isinstance(made, Mapping) or "__key__" not in made:
+                batch: Any = loader.peek(place.step, place.rank, place.epoch)
+                if not isinstance(batch, Mapping) or "__key__" not in batch:
                     raise ValueError(
-                        f"the loader {place.loader!r} gives {type(made).__name__}: batches are shown if they are dicts "
+                        f"the loader {place.loader!r} gives {type(batch).__name__}: batches are shown if they are dicts "
                         "with keys, so leave out keys=False, and a collate or batch_transform that makes something else"
                     )
                 if loader.batch_size is None and not loader.bucket_by:  # a single sample
-                    made = {name: [value] for name, value in made.items()}
-                self._last = place, made
+                    batch = {name: [value] for name, value in batch.items()}
+                self._last = place, batch
             return self._last[1]
 
 
 def _tokens_of(loader: Loader) -> str | None:
     """Return the field whose documents share rows; None if each sample has its own row."""
     by = loader.pack_by or loader.chunk_by
-    return None if by is None else (by if isinstance(by, str) else next(iter(by))).removesuffix(".length")
+    if by is None:
+        return None
+    return (by if isinstance(by, str) else next(iter(by))).removesuffix(".length")
 
 
 def _form_of(value: Any) -> str:
@@ -134,12 +136,14 @@ def _form_of(value: Any) -> str:
 def _padding(rows: Any) -> float:
     """Return the share of padding in shared rows."""
     length = sum(row.length for row in rows)
-    return 1 - sum(each.size for row in rows for each in row.documents) / length if length else 0.0
+    if length:
+        return 1 - sum(document.size for row in rows for document in row.documents) / length
+    return 0.0
 
 
 def _shares(loader: Loader, place: _Place) -> list[tuple[int, list[tuple[str, int, float]]]]:
     """Return the number of samples from each dataset of a mixture at some steps: step, and name, count, share."""
-    found = []
+    shares = []
     for step in range(place.step, place.step + _STEPS):
         try:
             counts = loader.shares(step, place.rank, place.epoch)
@@ -148,8 +152,8 @@ def _shares(loader: Loader, place: _Place) -> list[tuple[int, list[tuple[str, in
         if not counts:
             break
         whole = sum(counts.values()) or 1
-        found.append((step, [(name, count, count / whole) for name, count in counts.items()]))
-    return found
+        shares.append((step, [(name, count, count / whole) for name, count in counts.items()]))
+    return shares
 
 
 def _positions(shown: Shown, loader: Loader, batch: Mapping[str, Any]) -> list[list[int]]:

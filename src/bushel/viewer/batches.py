@@ -78,11 +78,11 @@ def rows_of_batch(
         for name, value in batch.items():
             if name in _OWN or (tokens is not None and hasattr(value, "shape")):  # tokens, and arrays packed alike
                 continue
-            own = value_at(value, number)
-            if isinstance(own, np.ndarray) and own.ndim >= 2 and _drawable(own):
+            shown = value_at(value, number)
+            if isinstance(shown, np.ndarray) and shown.ndim >= 2 and _drawable(shown):
                 pictures.append(name)
             else:
-                values.append((name, _line(own)))
+                values.append((name, _line(shown)))
         documents = () if tokens is None else _documents(batch, tokens, number, tokenizer)
         rows.append(
             Row(
@@ -100,10 +100,10 @@ def rows_of_batch(
 
 def value_at(value: Any, number: int) -> Any:
     """Return the value of a row of a batch, arrays as NumPy arrays: a field is an array, a tensor or a list."""
-    own = value[number]
-    if isinstance(own, np.ndarray | list | tuple | str | bytes | Mapping) or own is None:
-        return own
-    moved = own.cpu() if hasattr(own, "cpu") else own  # a tensor
+    field = value[number]
+    if isinstance(field, np.ndarray | list | tuple | str | bytes | Mapping) or field is None:
+        return field
+    moved = field.cpu() if hasattr(field, "cpu") else field  # a tensor
     array = np.asarray(moved)
     return array.item() if array.ndim == 0 and array.dtype.kind in "biuf" else array
 
@@ -116,14 +116,14 @@ def _drawable(array: npt.NDArray[Any]) -> bool:
 def _documents(batch: Mapping[str, Any], tokens: str, number: int, tokenizer: Tokenizer | None) -> tuple[Document, ...]:
     row = np.asarray(value_at(batch[tokens], number))
     bounds = np.asarray(value_at(batch["cu_seqlens"], number)).tolist()
-    found = []
+    documents = []
     keys = batch[KEY][number]
     sources = batch[SOURCE][number] if SOURCE in batch else [""] * len(keys)
     for key, source, start, stop in zip(keys, sources, bounds[:-1], bounds[1:], strict=True):
         shown = row[start : min(stop, start + _TOKENS)].tolist()
         text = _text(shown, tokenizer)
-        found.append(Document(plain_text(str(key)), source, start, stop - start, text, stop - start - len(shown)))
-    return tuple(found)
+        documents.append(Document(plain_text(str(key)), source, start, stop - start, text, stop - start - len(shown)))
+    return tuple(documents)
 
 
 def _text(tokens: Sequence[int], tokenizer: Tokenizer | None) -> str:

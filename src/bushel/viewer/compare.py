@@ -53,7 +53,7 @@ class ComparePages(Pages):
             raise ValueError(f"show={show}: expected {', '.join(SHOWN)}")
         comparison = Comparison(left, right, self._diff(left.shown, right.shown))
         first = number_in(parameters, "from", 0, 1 << 60)
-        found = _page(comparison, show, first)
+        page = _page(comparison, show, first)
         return self._site.page(
             request,
             "compare.html",
@@ -61,12 +61,12 @@ class ComparePages(Pages):
             here="compare",
             left=left,
             right=right,
-            choices=[Side(each, field.name) for each in shelf.datasets for field in each.fields],
+            choices=[Side(dataset, field.name) for dataset in shelf.datasets for field in dataset.fields],
             shows=SHOWN,
             show=show,
             diff=comparison.diff,
             counts=_counts(comparison.diff),
-            found=found,
+            found=page,
             url=_url(left, right, show),
         )
 
@@ -107,7 +107,7 @@ def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:
         chosen = shelf.shown(int(number))
         return Side(chosen, chosen.field(name).name)
     if len(shelf.datasets) > 1 and place:
-        other = next(each for each in shelf.datasets if each.number != shown.number)
+        other = next(dataset for dataset in shelf.datasets if dataset.number != shown.number)
         if shown.main is not None and shown.main.name in other.dataset.spec:
             return Side(other, shown.main.name)
         if other.main is not None:
@@ -155,8 +155,8 @@ def _counts(diff: Diff | None) -> list[FieldCount]:
         return []
     total = len(diff.pairs[0])
     counts = [
-        FieldCount(name, total - len(each.changed) - len(each.unknown), len(each.changed), len(each.unknown))
-        for name, each in diff.fields.items()
+        FieldCount(name, total - len(count.changed) - len(count.unknown), len(count.changed), len(count.unknown))
+        for name, count in diff.fields.items()
     ]
     return sorted(counts, key=lambda each: not each.changed)
 

@@ -48,8 +48,8 @@ class Side:
     @property
     def picture(self) -> bool:
         """Whether its values are shown as pictures."""
-        found = self.shown.field(self.field)
-        return found.visual or found.kind == "bytes"
+        field = self.shown.field(self.field)
+        return field.visual or field.kind == "bytes"
 
     def decoded(self, position: int) -> Any:
         """Return the decoded value of a sample.
@@ -93,11 +93,11 @@ def compare_values(left: list[Stored] | None, right: list[Stored] | None) -> str
         return "same" if left is right else "missing"
     if [value.size for value in left] != [value.size for value in right]:
         return "differs"
-    for one, other in zip(left, right, strict=True):
-        known = one.extent.crc32, other.extent.crc32
-        if None not in known and known[0] != known[1]:
+    for stored, other in zip(left, right, strict=True):
+        checksums = stored.extent.crc32, other.extent.crc32
+        if None not in checksums and checksums[0] != checksums[1]:
             return "differs"
-        if one.extent != other.extent and one.read() != other.read():
+        if stored.extent != other.extent and stored.read() != other.read():
             return "differs"
     return "same"
 
@@ -138,14 +138,18 @@ class Comparison:
         if show == "all":
             return np.arange(self.pairs, dtype=np.int64)
         unequal = self._unequal()
-        return np.sort(np.concatenate([left, unequal, right])) if show == "differences" else unequal
+        if show == "differences":
+            return np.sort(np.concatenate([left, unequal, right]))
+        return unequal
 
     def _unequal(self) -> I64:
         """Return the pairs of two samples whose values are not the same by the index."""
         if self.diff is None:
             return np.arange(len(self._partners), dtype=np.int64)
-        known = self.diff.fields.get(self.left.field) if self.left.field == self.right.field else None
-        return self.diff.pairs[0] if known is None else np.sort(np.concatenate([known.changed, known.unknown]))
+        difference = self.diff.fields.get(self.left.field) if self.left.field == self.right.field else None
+        if difference is None:
+            return self.diff.pairs[0]
+        return np.sort(np.concatenate([difference.changed, difference.unknown]))
 
     def shows(self, show: str, pair: Pair) -> bool:
         """Return whether a pair belongs to a choice of `SHOWN`."""
@@ -189,11 +193,15 @@ class Comparison:
         if size > _DECODED:
             return "large", Difference()
         values = self.left.decoded(left), self.right.decoded(right)
-        return ("value", Difference()) if same_value(*values) else ("differs", difference_of(*values))
+        if same_value(*values):
+            return ("value", Difference())
+        return ("differs", difference_of(*values))
 
 
 def _stored(side: Side, position: int | None) -> list[Stored] | None:
-    return None if position is None else stored_values(side.shown.dataset, position, side.field)
+    if position is None:
+        return None
+    return stored_values(side.shown.dataset, position, side.field)
 
 
 def _size(values: list[Stored] | None) -> int:

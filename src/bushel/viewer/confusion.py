@@ -69,11 +69,11 @@ class ConfusionPages(Pages):
         if _is_text(shown, first) != _is_text(shown, second):
             kinds = (f"{name} has {'texts' if _is_text(shown, name) else 'numbers'}" for name in (first, second))
             raise ValueError(f"choose two columns of one kind: {' and '.join(kinds)}")
-        known = np.ones(len(shown.dataset), np.bool_)
+        present = np.ones(len(shown.dataset), np.bool_)
         for missing in (lost, gone):
             if missing is not None:
-                known &= ~np.asarray(missing)
-        found = confusion_of(np.ma.getdata(labels), np.ma.getdata(predictions), known)
+                present &= ~np.asarray(missing)
+        confusion = confusion_of(np.ma.getdata(labels), np.ma.getdata(predictions), present)
         return self._site.page(
             request,
             "confusion.html",
@@ -82,10 +82,10 @@ class ConfusionPages(Pages):
             names=names,
             first=first,
             second=second,
-            found=found,
-            classes=[line_of(shown, first, value) for value in found.classes],
-            rows=_rows(found, first, second),
-            worst=_worst(shown, found, first, second),
+            found=confusion,
+            classes=[line_of(shown, first, value) for value in confusion.classes],
+            rows=_rows(confusion, first, second),
+            worst=_worst(shown, confusion, first, second),
         )
 
 
@@ -95,15 +95,15 @@ def _is_text(shown: Shown, name: str) -> bool:
 
 def _labels_of(shown: Shown, names: Sequence[str], predicted: str) -> str:
     """Return the column whose classes are predicted: of the same kind, and named as labels are if there are several."""
-    own = [name for name in names if name != predicted and _is_text(shown, name) == _is_text(shown, predicted)]
-    named = (name for name in own if re.search("label|class|target|truth|category", name.lower()))
-    return next(named, next(iter(own), predicted))
+    candidates = [name for name in names if name != predicted and _is_text(shown, name) == _is_text(shown, predicted)]
+    named = (name for name in candidates if re.search("label|class|target|truth|category", name.lower()))
+    return next(named, next(iter(candidates), predicted))
 
 
 def _cell(found: Confusion, first: str, second: str, row: int, column: int) -> tuple[int, str]:
     """Return the count of a cell, and the parameters of the grid that list its samples."""
-    one, other = (repr(value) for value in (found.classes[row], found.classes[column]))
-    where = f"{condition_name(first)} == {one} and {condition_name(second)} == {other}"
+    label, prediction = (repr(value) for value in (found.classes[row], found.classes[column]))
+    where = f"{condition_name(first)} == {label} and {condition_name(second)} == {prediction}"
     return int(found.counts[row, column]), urlencode({"where": where})
 
 

@@ -59,7 +59,7 @@ def _as_text(value: Any) -> str | None:
 
 
 def _of_arrays(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Difference:
-    shapes = [" × ".join(map(str, each.shape)) or "scalar" for each in (left, right)]
+    shapes = [" × ".join(map(str, array.shape)) or "scalar" for array in (left, right)]
     if left.shape != right.shape:
         return Difference(f"{shapes[0]} and {shapes[1]}")
     if left.dtype != right.dtype and left.dtype.kind != right.dtype.kind:
@@ -104,12 +104,12 @@ def difference_pixels(left: Any, right: Any, side: int) -> npt.NDArray[np.uint8]
 
 def _runs(left: str, right: str) -> tuple[list[Run], list[Run]]:
     words = re.findall(r"\w+|\s+|[^\w\s]", left), re.findall(r"\w+|\s+|[^\w\s]", right)
-    found: tuple[list[Run], list[Run]] = ([], [])
+    runs: tuple[list[Run], list[Run]] = ([], [])
     for kind, a, b, c, d in SequenceMatcher(None, *words, autojunk=False).get_opcodes():
-        for side, own in ((0, words[0][a:b]), (1, words[1][c:d])):
-            if own:
-                found[side].append((kind != "equal", "".join(own)))
-    return _shortened(found[0]), _shortened(found[1])
+        for side, changed in ((0, words[0][a:b]), (1, words[1][c:d])):
+            if changed:
+                runs[side].append((kind != "equal", "".join(changed)))
+    return _shortened(runs[0]), _shortened(runs[1])
 
 
 def _shortened(runs: list[Run]) -> list[Run]:

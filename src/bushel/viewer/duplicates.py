@@ -54,9 +54,9 @@ def groups_of(crc32: U32, length: I64, positions: I64, unknown: int = 0) -> Grou
 
     `unknown` values have no checksum; the others have one, a length and a position each.
     """
-    known = len(positions)
+    samples = len(positions)
     rows = _repeated(crc32)
-    if len(rows) < known:
+    if len(rows) < samples:
         crc32, length, positions = crc32[rows], length[rows], positions[rows]
     del rows
     order = np.lexsort((positions, crc32, length))
@@ -69,7 +69,7 @@ def groups_of(crc32: U32, length: I64, positions: I64, unknown: int = 0) -> Grou
     starts = offsets_of(counts[ranked])
     members = np.repeat(borders[ranked] - starts[:-1], counts[ranked])
     members += np.arange(len(members))
-    return Groups(positions[order[members]], starts, sizes[borders[ranked]], known, unknown)
+    return Groups(positions[order[members]], starts, sizes[borders[ranked]], samples, unknown)
 
 
 def _repeated(crc32: U32) -> I64:
@@ -93,24 +93,24 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
     dataset = shown.dataset
     sums = np.empty(len(dataset), np.uint32)
     lengths, places = np.empty((2, len(dataset)), np.int64)
-    known = unknown = 0
+    count_known = unknown = 0
     for first in range(0, len(dataset), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
         for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
-            own = positions if group.places is None else positions[group.places]
+            positions_of_group = positions if group.places is None else positions[group.places]
             column = group.index.fields.get(name)
             if column is None:
                 continue
-            there = column.length[group.rows] >= 0
-            count = int(np.count_nonzero(there))
+            present = column.length[group.rows] >= 0
+            count = int(np.count_nonzero(present))
             if column.crc32 is None:
                 unknown += count
                 continue
-            part = slice(known, known + count)
-            sums[part], lengths[part] = column.crc32[group.rows][there], column.length[group.rows][there]
-            places[part] = own[there]
-            known += count
-    return sums[:known], lengths[:known], places[:known], unknown
+            part = slice(count_known, count_known + count)
+            sums[part], lengths[part] = column.crc32[group.rows][present], column.length[group.rows][present]
+            places[part] = positions_of_group[present]
+            count_known += count
+    return sums[:count_known], lengths[:count_known], places[:count_known], unknown
 
 
 class DuplicatePages(Pages):
@@ -128,13 +128,13 @@ class DuplicatePages(Pages):
         default = shown.main if shown.main in plain else next(iter(plain), None)
         name = parameters.get("field") or (default.name if default else "")
         page = number_in(parameters, "page", 0, 1 << 40)
-        found = None
+        groups_of_field = None
         if name:
             if shown.field(name).sequence:
                 raise ValueError(f"field {name!r} is a sequence: duplicates are found in plain fields")
-            found = self._groups(shown, name)
-        listed = range(0 if found is None else len(found))[page * _PAGE : (page + 1) * _PAGE]
-        groups = [_group(shown, name, found, at) for at in listed] if found is not None else []
+            groups_of_field = self._groups(shown, name)
+        listed = range(0 if groups_of_field is None else len(groups_of_field))[page * _PAGE : (page + 1) * _PAGE]
+        groups = [_group(shown, name, groups_of_field, at) for at in listed] if groups_of_field is not None else []
         return self._site.page(
             request,
             "duplicates.html",
@@ -142,10 +142,10 @@ class DuplicatePages(Pages):
             here="duplicates",
             fields=[field.name for field in plain],
             name=name,
-            found=found,
+            found=groups_of_field,
             groups=groups,
             page=page,
-            pages_total=0 if found is None else -(-len(found) // _PAGE),
+            pages_total=0 if groups_of_field is None else -(-len(groups_of_field) // _PAGE),
         )
 
     def _groups(self, shown: Shown, name: str) -> Groups:

@@ -81,19 +81,21 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
     values = []
     for at in rows:
         offset, length = int(column.offset[at]), max(int(column.length[at]), 0)
-        known = None if column.crc32 is None else int(column.crc32[at])
+        checksum = None if column.crc32 is None else int(column.crc32[at])
         place = group.index.place(column.file, offset)
         file = None if place.file is None else str(shard.path(place.file))
         pieces = file is not None and bool(homes[at] < 0)
-        extent = Extent(file, place.offset, length, known, column.codec, pieces)
+        extent = Extent(file, place.offset, length, checksum, column.codec, pieces)
         values.append(Stored(extent, length, _reading(dataset, group.number, column.file, offset)))
     return values
 
 
 def _in_window(dataset: Dataset, position: int, name: str, rows: range) -> Sequence[int]:
     """Return the rows of the elements that a window has; all rows if the sample is not a window."""
-    own = elements_of_window(dataset, position).get(name)
-    return rows if own is None else [rows[element] for element in own.tolist()]
+    elements = elements_of_window(dataset, position).get(name)
+    if elements is None:
+        return rows
+    return [rows[element] for element in elements.tolist()]
 
 
 def _reading(dataset: Dataset, shard: int, file: int, offset: int) -> Callable[[int, int], bytes]:

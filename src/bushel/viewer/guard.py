@@ -164,8 +164,8 @@ class Guard:
 
         async def guarded(message: MutableMapping[str, Any]) -> None:
             if message["type"] == "http.response.start":
-                own = {name for name, _ in message.get("headers", ())}
-                more = [(name, value) for name, value in fixed if name not in own]
+                names = {name for name, _ in message.get("headers", ())}
+                more = [(name, value) for name, value in fixed if name not in names]
                 message = {**message, "headers": [*message.get("headers", ()), *more]}
             await send(message)
 

@@ -89,40 +89,40 @@ def histogram_of(
         asked: How it is drawn.
     """
     values = drawable(values)
-    there = _there(values, missing)
-    every = values if there is None else values[there]
-    own, lost = every, len(values) - len(every)
+    present = _there(values, missing)
+    every = values if present is None else values[present]
+    chosen, lost = every, len(values) - len(every)
     if selected is not None:
-        own = values[selected] if there is None else values[selected[there[selected]]]
-        lost = len(selected) - len(own)
+        chosen = values[selected] if present is None else values[selected[present[selected]]]
+        lost = len(selected) - len(chosen)
     name = condition_name(column)
     if values.dtype.kind == "O":
-        return _of_texts(name, Counter(every.tolist()), Counter(own.tolist()), lost, asked.find)
+        return _of_texts(name, Counter(every.tolist()), Counter(chosen.tolist()), lost, asked.find)
     if values.dtype.kind in "biu" and len(every) and not asked.size:
         classes, counts = _classes(every, asked.labels)
         if classes is not None:
-            return _of_classes(name, (classes, counts), own, lost, asked)
-    return Histogram("numbers", bins_of(name, every, own, logarithmic=asked.logarithmic), lost)
+            return _of_classes(name, (classes, counts), chosen, lost, asked)
+    return Histogram("numbers", bins_of(name, every, chosen, logarithmic=asked.logarithmic), lost)
 
 
 def _there(values: npt.NDArray[Any], missing: Bools | None) -> Bools | None:
     """Return which samples have a value that can be drawn; None if all have, so that no copies are needed."""
-    there = None if missing is None else ~missing
+    present = None if missing is None else ~missing
     if values.dtype.kind == "f":
         finite = np.isfinite(values)
-        there = finite if there is None else there & finite
-    return None if there is None or bool(there.all()) else there
+        present = finite if present is None else present & finite
+    return None if present is None or bool(present.all()) else present
 
 
 def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, find: str) -> Histogram:
-    found = [text for text, _ in total.most_common() if find.lower() in text.lower()]
+    texts = [text for text, _ in total.most_common() if find.lower() in text.lower()]
     if not find and len(total) > _TEXTS and total.most_common(1)[0][1] == 1:  # such as captions: nothing to choose from
         return Histogram("classes", [], lost, len(total))
     bins = [
         Bin(text or "(empty)", f"{name} == {_text(text)}", counted[text], total[text], _text(text))
-        for text in found[:_TEXTS]
+        for text in texts[:_TEXTS]
     ]
-    return Histogram("classes", bins, lost, len(found) - len(bins))
+    return Histogram("classes", bins, lost, len(texts) - len(bins))
 
 
 def _of_classes(
@@ -167,8 +167,8 @@ def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], I64]:
     total = np.zeros(greatest - least + 1, np.int64)
     for first in range(0, len(values), _COUNTED):  # without a sorted copy of all
         total += np.bincount(values[first : first + _COUNTED] - least, minlength=len(total))
-    found = np.flatnonzero(total)
-    return (found + least).astype(values.dtype), total[found]
+    classes = np.flatnonzero(total)
+    return (classes + least).astype(values.dtype), total[classes]
 
 
 def _named(value: Any, labels: Sequence[str]) -> str:
@@ -206,8 +206,8 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
     if logarithmic:
         positive = values[values > 0]
         first = max(positive.min().item(), 1e-300)
-        found = np.geomspace(first, greatest, _BINS + 1)
-        edges = np.unique(np.ceil(found) if whole else found).tolist()
+        edges_of_bins = np.geomspace(first, greatest, _BINS + 1)
+        edges = np.unique(np.ceil(edges_of_bins) if whole else edges_of_bins).tolist()
         edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
     else:
         low, high = _middle(values)
@@ -223,7 +223,7 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
 def _middle(values: npt.NDArray[Any]) -> tuple[float, float]:
     """Return the range of most values, without outliers."""
     some = values[:: max(1, len(values) // _SAMPLED)]
-    ends = np.quantile(some, [each for tail in _TAILS for each in (tail, 1 - tail)]).reshape(-1, 2)
+    ends = np.quantile(some, [quantile for tail in _TAILS for quantile in (tail, 1 - tail)]).reshape(-1, 2)
     spans = ends[:, 1] - ends[:, 0]
     chosen = int(np.argmax(spans <= _FAR * spans[-1])) if spans[-1] > 0 else 0
     low, high = ends[chosen].tolist()
@@ -255,21 +255,21 @@ class ColumnPages(Pages):
             raise ValueError(f"histograms are made of up to {_LARGEST:,} samples")
         selection = select(self._site.shelf, shown, Query.of(parameters))
         values, missing = self._site.shelf.column(shown, name)
-        asked = HistogramRequest(
+        request_of_histogram = HistogramRequest(
             labels=shown.labels.get(name, ()),
             size=name not in shown.dataset.spec and name.rpartition(".")[2] in _SIZES,
             logarithmic=parameters.get("scale") == "log",
             find=parameters.get("find", ""),
         )
-        found = histogram_of(name, values, missing, selection.positions, asked)
-        bins = [{**asdict(each), "label": plain_text(each.label)} for each in found.bins]
+        histogram = histogram_of(name, values, missing, selection.positions, request_of_histogram)
+        bins = [{**asdict(entry), "label": plain_text(entry.label)} for entry in histogram.bins]
         return as_json_answer(
             {
                 "column": name,
                 "name": condition_name(name),
-                "kind": found.kind,
+                "kind": histogram.kind,
                 "bins": bins,
-                "missing": found.missing,
-                "more": found.more,
+                "missing": histogram.missing,
+                "more": histogram.more,
             }
         )

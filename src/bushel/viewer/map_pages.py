@@ -41,7 +41,7 @@ class MapPages(Pages):
         if name not in names:
             raise KeyError(f"unknown vectors {name!r}: known are {', '.join(names) or 'none'}")
         columns = column_choices(shown)
-        colour = parameters.get("colour", next((each for each in columns if each in shown.dataset.spec), ""))
+        colour = parameters.get("colour", next((column for column in columns if column in shown.dataset.spec), ""))
         query = Query.of(parameters)
         return self._site.page(
             request,
@@ -63,21 +63,21 @@ class MapPages(Pages):
         shown, vectors = self._vectors(request)
         read_more(shown.dataset, vectors, _SECONDS)
         total = len(vectors.rows)
-        known = {
+        progress = {
             "done": vectors.done,
             "total": total,
             "samples": len(shown.dataset),
             "numbers": vectors.values.shape[1],
         }
         if vectors.done < total:
-            return as_json_answer(known)
+            return as_json_answer(progress)
         points = vectors.settle(method := _method(request, vectors))
         if points is None:
-            return as_json_answer(known | {"computing": vectors.waited()})
+            return as_json_answer(progress | {"computing": vectors.waited()})
         step = int(vectors.rows[1]) if total > 1 else 1
         missing = int(np.count_nonzero(np.isnan(points[:, 0])))
         return as_json_answer(
-            known
+            progress
             | {
                 "step": step,
                 "missing": missing,
@@ -110,8 +110,8 @@ class MapPages(Pages):
             numbers[~listed[vectors.rows]] = _OTHER
         counts = np.bincount(numbers, minlength=256)
         legend += [(_OTHER, "not listed", "#c9c4b8"), (_ABSENT, "no value", "#8a8579")]
-        known = [[number, text, colour, int(counts[number])] for number, text, colour in legend if counts[number]]
-        return as_json_answer({"legend": known, "numbers": base64.b64encode(numbers.tobytes()).decode()})
+        used = [[number, text, colour, int(counts[number])] for number, text, colour in legend if counts[number]]
+        return as_json_answer({"legend": used, "numbers": base64.b64encode(numbers.tobytes()).decode()})
 
     @at("/api/{d:int}/lasso", "POST")
     def lasso(self, request: Any) -> Any:
@@ -160,7 +160,7 @@ def _settled(request: Any, vectors: Vectors) -> npt.NDArray[np.float32]:
 
 def _polygon(text: str) -> npt.NDArray[np.float64]:
     try:
-        numbers = np.array([float(each) for each in text.split(",")], np.float64)
+        numbers = np.array([float(number) for number in text.split(",")], np.float64)
     except ValueError:
         numbers = np.zeros(0)
     if len(numbers) < 6 or len(numbers) % 2 or len(numbers) > 2 * _CORNERS or not np.isfinite(numbers).all():
@@ -172,27 +172,27 @@ def _numbers(
     shown: Shown, name: str, values: npt.NDArray[Any], missing: Any, rows: npt.NDArray[np.int64]
 ) -> tuple[npt.NDArray[np.uint8], Legend]:
     """Return a colour number for each vector, and the legend: number, text, colour."""
-    own = np.ma.getdata(values)[rows]
+    column = np.ma.getdata(values)[rows]
     lost = np.zeros(len(rows), np.bool_) if missing is None else np.asarray(missing)[rows].copy()
-    if own.dtype.kind == "f":
-        lost |= np.isnan(own)
-    there = np.flatnonzero(~lost)
+    if column.dtype.kind == "f":
+        lost |= np.isnan(column)
+    present = np.flatnonzero(~lost)
     numbers = np.full(len(rows), _ABSENT, np.uint8)
-    if not len(there):
+    if not len(present):
         return numbers, []
-    kinds, which, counts = np.unique(own[there], return_inverse=True, return_counts=True)
-    if len(kinds) <= 64 or own.dtype.kind not in "iuf" or name in shown.labels:
+    kinds, which, counts = np.unique(column[present], return_inverse=True, return_counts=True)
+    if len(kinds) <= 64 or column.dtype.kind not in "iuf" or name in shown.labels:
         order = np.argsort(-counts, kind="stable")[:_CLASSES]
         place = np.full(len(kinds), _OTHER, np.uint8)
         place[order] = np.arange(len(order))
-        numbers[there] = place[which]
+        numbers[present] = place[which]
         hues = class_colours()
         return numbers, [
             (number, line_of(shown, name, kinds[kind].item()), "#" + bytes(hues[1 + number]).hex())
             for number, kind in enumerate(order.tolist())
         ]
-    edges = np.quantile(own[there].astype(np.float64), np.linspace(0, 1, _STEPS + 1))
-    numbers[there] = np.searchsorted(edges[1:-1], own[there], side="right")
+    edges = np.quantile(column[present].astype(np.float64), np.linspace(0, 1, _STEPS + 1))
+    numbers[present] = np.searchsorted(edges[1:-1], column[present], side="right")
     shades = colours(np.arange(_STEPS, dtype=np.float64)[None])[0]
     return numbers, [
         (step, f"{edges[step]:.4g} to {edges[step + 1]:.4g}", "#" + bytes(shades[step]).hex()) for step in range(_STEPS)

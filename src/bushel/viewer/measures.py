@@ -109,7 +109,7 @@ def sound_measures(sound: F32) -> dict[str, float]:
 def text_measures(text: str) -> dict[str, float]:
     """Return the measures of a text. An empty text has no shares."""
     words = text.split()
-    symbols = sum(not (each.isalnum() or each.isspace()) for each in text)
+    symbols = sum(not (character.isalnum() or character.isspace()) for character in text)
     return {
         "characters": float(len(text)),
         "words": float(len(words)),
@@ -126,7 +126,10 @@ def text_hash(text: str) -> int | None:
     words = re.findall(r"\w+", text.lower())[:_WORDS]
     if len(words) < _LEAST_WORDS:
         return None
-    pairs = [f"{one} {other}".encode("utf-8", "surrogatepass") for one, other in zip(words, words[1:], strict=False)]
+    pairs = [
+        f"{word} {following}".encode("utf-8", "surrogatepass")
+        for word, following in zip(words, words[1:], strict=False)
+    ]
     halves = np.array([(zlib.crc32(pair), zlib.crc32(pair, 0x9E3779B9)) for pair in pairs], ">u4")
     bits = np.unpackbits(halves.view(np.uint8).reshape(len(pairs), 8), axis=1)
     return int(np.packbits(2 * bits.sum(axis=0, dtype=np.int64) > len(pairs)).view(">u8")[0])

@@ -24,10 +24,10 @@ def transforms_named(name: str) -> list[Any]:
     Raises:
         ValueError: The name is malformed, or what it refers to is not one of these.
     """
-    found = _called(_imported(name, "my_training:augment"))
-    listed = list(found) if isinstance(found, list | tuple) else [found]
-    if not all(callable(each) for each in listed):
-        raise ValueError(f"{name!r} is {found!r}: expected a transform or a list of transforms")
+    loaded = _called(_imported(name, "my_training:augment"))
+    listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
+    if not all(callable(transform) for transform in listed):
+        raise ValueError(f"{name!r} is {loaded!r}: expected a transform or a list of transforms")
     return listed
 
 
@@ -41,10 +41,10 @@ def loader_named(name: str) -> Loader:
     """
     from bushel.loader import Loader
 
-    found = _called(_imported(name, "my_training:make_loader"))
-    if not isinstance(found, Loader):
-        raise ValueError(f"{name!r} is {found!r}: expected a bushel.Loader, or a function that returns one")  # noqa: TRY004
-    return found
+    loader = _called(_imported(name, "my_training:make_loader"))
+    if not isinstance(loader, Loader):
+        raise ValueError(f"{name!r} is {loader!r}: expected a bushel.Loader, or a function that returns one")  # noqa: TRY004
+    return loader
 
 
 def tokenizer_named(name: str | Path) -> Tokenizer:
@@ -68,10 +68,10 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
         except Exception as error:  # tokenizers raises Exception itself
             raise ValueError(f"{name}: not a tokenizer: {error}") from error
         return lambda tokens: str(fast.decode(tokens, skip_special_tokens=False))
-    found = _imported(str(name), "my_training:tokenizer")
-    function = getattr(found, "decode", found)
+    loaded = _imported(str(name), "my_training:tokenizer")
+    function = getattr(loaded, "decode", loaded)
     if not callable(function):
-        raise ValueError(f"{str(name)!r} is {found!r}: expected a function of tokens, or an object with decode()")  # noqa: TRY004
+        raise ValueError(f"{str(name)!r} is {loaded!r}: expected a function of tokens, or an object with decode()")  # noqa: TRY004
     return function  # type: ignore[no-any-return]
 
 
@@ -89,4 +89,6 @@ def _imported(name: str, example: str) -> Any:
 
 def _called(found: Any) -> Any:
     """Call a function without arguments, and return its result; return anything else as it is."""
-    return found() if inspect.isfunction(found) and not inspect.signature(found).parameters else found
+    if inspect.isfunction(found) and not inspect.signature(found).parameters:
+        return found()
+    return found

@@ -29,16 +29,16 @@ _LARGEST = 1 << 22  # bytes of an annotation up to which it is read
 
 def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | None:
     """Return the annotations of a dataset's pictures; None without any."""
-    kept = site.overlays
+    overlays_by_dataset = site.overlays
     key = (shown.number, forms)
-    if key not in kept and forms:
-        found = overlays_of(site, shown)
-        kept[key] = None if found is None else settled(shown, found)
-    elif key not in kept:
+    if key not in overlays_by_dataset and forms:
+        declared_overlays = overlays_of(site, shown)
+        overlays_by_dataset[key] = None if declared_overlays is None else settled(shown, declared_overlays)
+    elif key not in overlays_by_dataset:
         names = {field.name for field in shown.fields}
         declared = {name: text for name, text in site.shelf.overlays.items() if name in names}
-        kept[key] = find_overlays(shown, declared)
-    return kept[key]
+        overlays_by_dataset[key] = find_overlays(shown, declared)
+    return overlays_by_dataset[key]
 
 
 class OverlayPages(Pages):
@@ -48,21 +48,21 @@ class OverlayPages(Pages):
     def overlays(self, request: Any) -> Any:
         """The annotations of samples: `i`, a position, once or more."""
         shown, parameters = self._site.shown(request), request.query_params
-        found = overlays_of(self._site, shown, forms=True)
-        positions = [number_in({"i": each}, "i") for each in parameters.getlist("i")[:_MOST]]
-        if found is None:
+        overlays = overlays_of(self._site, shown, forms=True)
+        positions = [number_in({"i": text}, "i") for text in parameters.getlist("i")[:_MOST]]
+        if overlays is None:
             return as_json_answer({"picture": None, "fields": [], "samples": {}})
         fields = [
             {
-                "name": each.field,
-                "kind": each.kind,
-                "form": str(each.form),
-                "guessed": each.form is not None and each.form.guessed,
+                "name": overlay.field,
+                "kind": overlay.kind,
+                "form": str(overlay.form),
+                "guessed": overlay.form is not None and overlay.form.guessed,
             }
-            for each in found.fields
+            for overlay in overlays.fields
         ]
-        samples = {str(position): annotations_of(shown, found, position) for position in positions}
-        return as_json_answer({"picture": found.picture, "fields": fields, "samples": samples})
+        samples = {str(position): annotations_of(shown, overlays, position) for position in positions}
+        return as_json_answer({"picture": overlays.picture, "fields": fields, "samples": samples})
 
     @at("/d/{d:int}/mask")
     def mask(self, request: Any) -> Any:
@@ -71,30 +71,30 @@ class OverlayPages(Pages):
         position, name = number_in(parameters, "i"), parameters.get("f", "")
         side = side_for(number_in(parameters, "side", 256))
         without = tuple(
-            sorted(number_in({"without": each}, "without", most=255) for each in parameters.getlist("without"))
+            sorted(number_in({"without": number}, "without", most=255) for number in parameters.getlist("without"))
         )
         key = (shown.number, position, name, side, "mask", without)
         with self._site.decoding:
-            made = self._site.shelf.pictures.get(key, lambda: _mask_picture(shown, position, name, side, without))
-        return bytes_answer(made.data, made.media_type, cache="private, max-age=86400")
+            picture = self._site.shelf.pictures.get(key, lambda: _mask_picture(shown, position, name, side, without))
+        return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
 
 def annotations_of(shown: Shown, overlays: Overlays, position: int) -> dict[str, Any]:
     """Return the annotations of a sample as JSON values. An error in one of them is named, the others are there."""
-    found: dict[str, Any] = {"size": None, "shapes": [], "masks": [], "captions": [], "errors": []}
+    facts: dict[str, Any] = {"size": None, "shapes": [], "masks": [], "captions": [], "errors": []}
     try:
         size = picture_size(shown, position, overlays.picture)
     except (BushelError, OSError, ValueError) as error:
-        return found | {"errors": [plain_text(str(error))]}
+        return facts | {"errors": [plain_text(str(error))]}
     if size is None:
-        return found
-    found["size"], found["turned"] = size[:2], size[2]
-    for each in overlays.fields:
+        return facts
+    facts["size"], facts["turned"] = size[:2], size[2]
+    for overlay in overlays.fields:
         try:
-            _annotate(shown, each, position, size[:2], found)
+            _annotate(shown, overlay, position, size[:2], facts)
         except (BushelError, OSError, ValueError, TypeError) as error:
-            found["errors"].append(f"{each.field}: {plain_text(str(error))}")
-    return found
+            facts["errors"].append(f"{overlay.field}: {plain_text(str(error))}")
+    return facts
 
 
 def _annotate(shown: Shown, overlay: Overlay, position: int, size: tuple[int, int], found: dict[str, Any]) -> None:
@@ -111,11 +111,11 @@ def _annotate(shown: Shown, overlay: Overlay, position: int, size: tuple[int, in
     sample = shown.dataset[position, names]
     value: Any = sample.get(overlay.field)
     if overlay.kind == "caption":
-        text = value if isinstance(value, str) else " / ".join(str(each) for each in value if isinstance(each, str))
+        text = value if isinstance(value, str) else " / ".join(str(line) for line in value if isinstance(line, str))
         found["captions"].append({"field": overlay.field, "text": plain_text(text[:_CAPTION])})
         return
-    if isinstance(value, list) and value and all(isinstance(each, np.ndarray) for each in value):
-        value = np.stack(value) if len({each.shape for each in value}) == 1 else []
+    if isinstance(value, list) and value and all(isinstance(mask, np.ndarray) for mask in value):
+        value = np.stack(value) if len({mask.shape for mask in value}) == 1 else []
     classes_ = _listed(sample.get(overlay.classes)) if overlay.classes else []
     shapes = shapes_of(value, overlay.form or Form(), size, points=overlay.kind == "keypoints")
     for number, shape in enumerate(shapes):
@@ -125,8 +125,8 @@ def _annotate(shown: Shown, overlay: Overlay, position: int, size: tuple[int, in
 
 def _plain(shape: Shape, overlay: Overlay, name: str, colour: str) -> dict[str, Any]:
     places = np.where(np.isfinite(shape.places), shape.places, 0.0).round(5).tolist()
-    known = {"field": overlay.field, "kind": shape.kind, "places": places, "name": name, "colour": colour}
-    return known | {"score": shape.score, "seen": list(shape.seen)}
+    shape_of_overlay = {"field": overlay.field, "kind": shape.kind, "places": places, "name": name, "colour": colour}
+    return shape_of_overlay | {"score": shape.score, "seen": list(shape.seen)}
 
 
 def _listed(value: Any) -> Sequence[Any]:

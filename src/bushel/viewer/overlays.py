@@ -82,49 +82,60 @@ def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:
     Raises:
         ValueError: A declaration is malformed.
     """
-    known = {name: checked_overlay(name, text) for name, text in declared.items()}
-    kinds = {each.name: known[each.name][0] if each.name in known else _kind_by_name(each) for each in shown.fields}
+    declared_kinds = {name: checked_overlay(name, text) for name, text in declared.items()}
+    kinds = {
+        field.name: declared_kinds[field.name][0] if field.name in declared_kinds else _kind_by_name(field)
+        for field in shown.fields
+    }
     pictures = [
-        each.name for each in shown.fields if each.kind == "image" and not each.sequence and kinds[each.name] != "mask"
+        field.name
+        for field in shown.fields
+        if field.kind == "image" and not field.sequence and kinds[field.name] != "mask"
     ]
     if not pictures:
         return None
-    found = []
-    for each in shown.fields:
-        kind = kinds[each.name]
-        if kind not in _KINDS or each.name == pictures[0]:
+    overlays = []
+    for field in shown.fields:
+        kind = kinds[field.name]
+        if kind not in _KINDS or field.name == pictures[0]:
             continue
-        form = known.get(each.name, ("", None))[1]
+        form = declared_kinds.get(field.name, ("", None))[1]
         if form is None and kind not in ("boxes", "keypoints"):
             form = Form()
-        found.append(Overlay(each.name, kind, form, _classes_field(shown, each) if kind == "boxes" else None))
-    return Overlays(pictures[0], tuple(found)) if found else None
+        overlays.append(Overlay(field.name, kind, form, _classes_field(shown, field) if kind == "boxes" else None))
+    return Overlays(pictures[0], tuple(overlays)) if overlays else None
 
 
 def settled(shown: Shown, overlays: Overlays) -> Overlays:
     """Return the same overlays, all with a form: those without one get it from the values of the first samples."""
-    found = []
-    for each in overlays.fields:
-        form = each.form or _guess(shown, shown.field(each.field), overlays.picture, each.kind)
-        found.append(replace(each, form=form))
-    return Overlays(overlays.picture, tuple(found))
+    settled_overlays = []
+    for overlay in overlays.fields:
+        form = overlay.form or _guess(shown, shown.field(overlay.field), overlays.picture, overlay.kind)
+        settled_overlays.append(replace(overlay, form=form))
+    return Overlays(overlays.picture, tuple(settled_overlays))
 
 
 def _kind_by_name(field: ShownField) -> str:
     words = set(re.split(r"[^a-z0-9]+", field.name.lower()))
-    for kind, known in _WORDS.items():
-        if words & known and field.kind in _SUITS[kind] and (not field.sequence or kind in ("boxes", "caption")):
+    for kind, words_of_kind in _WORDS.items():
+        if (
+            words & words_of_kind
+            and field.kind in _SUITS[kind]
+            and (not field.sequence or kind in ("boxes", "caption"))
+        ):
             return kind
     return ""
 
 
 def _classes_field(shown: Shown, field: ShownField) -> str | None:
     stem = field.name.removesuffix("es") if field.name.endswith("boxes") else field.name.removesuffix("s")
-    names = {each.name: each for each in shown.fields}
-    wanted = [f"{own}{mark}{word}" for own in (field.name, stem) for mark in "._" for word in _CLASSES] + [*_CLASSES]
-    for name in wanted:
-        each = names.get(name)
-        if each is not None and (each.sequence or each.kind in ("array", "tree")):
+    names = {field.name: field for field in shown.fields}
+    candidates = [f"{start}{mark}{word}" for start in (field.name, stem) for mark in "._" for word in _CLASSES] + [
+        *_CLASSES
+    ]
+    for name in candidates:
+        candidate_field = names.get(name)
+        if candidate_field is not None and (candidate_field.sequence or candidate_field.kind in ("array", "tree")):
             return name
     return None
 
@@ -143,9 +154,9 @@ def _guess(shown: Shown, field: ShownField, picture: str, kind: str) -> Form:
         if kind == "keypoints":
             most = max(most, _greatest(value))
             continue
-        own = box_numbers(value)
-        boxes.append(own)
-        sizes.append(np.broadcast_to(np.array(size[:2], np.float64), (len(own), 2)))
+        boxes_of_value = box_numbers(value)
+        boxes.append(boxes_of_value)
+        sizes.append(np.broadcast_to(np.array(size[:2], np.float64), (len(boxes_of_value), 2)))
     if kind == "keypoints":
         return Form("xyxy", most <= 1.001, guessed=True)
     usual = "xywh" if "bbox" in field.name.lower() or field.kind == "tree" else "xyxy"

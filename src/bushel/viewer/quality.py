@@ -109,9 +109,9 @@ def near_duplicates(hashes: Sequence[int] | U64) -> list[list[int]]:
         for start, stop in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
             members = order[start : min(stop, start + _CROWD)]
             for place, first in enumerate(members[:-1].tolist()):
-                others = members[place + 1 :]
-                near = _bits(values[others] ^ values[first]) <= _NEAR
-                for other in others[near].tolist():
+                later = members[place + 1 :]
+                near = _bits(values[later] ^ values[first]) <= _NEAR
+                for other in later[near].tolist():
                     parents[root(other)] = root(first)
     groups: dict[int, list[int]] = {}
     for number in range(len(values)):

@@ -49,12 +49,14 @@ class QualityPages(Pages):
         shown, parameters = self._site.shown(request), request.query_params
         if not shown.measured:
             raise KeyError("this dataset has no pictures, sounds, texts or arrays to measure")
-        own = self._site.shelf.measures_of(shown, parameters.get("field") or shown.measured[0].name)
-        others = [each for each in self._site.shelf.datasets if each is not shown and _alike(each, own)]
-        partner = next((each for each in others if str(each.number) == parameters.get("with", "")), None)
-        sides = [(shown, own)]
+        measures = self._site.shelf.measures_of(shown, parameters.get("field") or shown.measured[0].name)
+        partners = [
+            dataset for dataset in self._site.shelf.datasets if dataset is not shown and _alike(dataset, measures)
+        ]
+        partner = next((dataset for dataset in partners if str(dataset.number) == parameters.get("with", "")), None)
+        sides = [(shown, measures)]
         if partner is not None:
-            sides.append((partner, self._site.shelf.measures_of(partner, _alike(partner, own) or "")))
+            sides.append((partner, self._site.shelf.measures_of(partner, _alike(partner, measures) or "")))
         with self._site.decoding:
             for side in sides:
                 measure(*side, _SECONDS)
@@ -63,14 +65,14 @@ class QualityPages(Pages):
             "quality.html",
             shown,
             here="quality",
-            own=own,
-            words=MEASURES[own.kind],
-            column=f"{QUALITY}{own.field}.",
+            own=measures,
+            words=MEASURES[measures.kind],
+            column=f"{QUALITY}{measures.field}.",
             condition_name=condition_name,
-            others=others,
+            others=partners,
             partner=partner,
             sides=sides,
-            extremes=[(name, *_extremes(shown, own, name)) for name in own.values],
+            extremes=[(name, *_extremes(shown, measures, name)) for name in measures.values],
             groups=_groups(sides),
             outliers=_outliers(self._site, shown),
         )
@@ -78,7 +80,7 @@ class QualityPages(Pages):
 
 def _alike(shown: Shown, measures: Measures) -> str | None:
     """Return the field of a dataset with the kind of these values, of the same name if possible, else None."""
-    names = [each.name for each in shown.measured if each.kind == measures.kind]
+    names = [field.name for field in shown.measured if field.kind == measures.kind]
     return measures.field if measures.field in names else next(iter(names), None)
 
 
@@ -92,11 +94,11 @@ def measure(shown: Shown, measures: Measures, seconds: float) -> None:
             values = stored_values(shown.dataset, position, measures.field)
             if not values:
                 continue
-            found, hash_ = _measured(measures.kind, values[0].extent.codec, values[0].read())
+            values_measured, hash_ = _measured(measures.kind, values[0].extent.codec, values[0].read())
         except (BushelError, OSError, ValueError):  # its tile and its page show the error
             measures.failed += 1
             continue
-        measures.add(position, found, hash_)
+        measures.add(position, values_measured, hash_)
 
 
 def _measured(kind: str, codec: str, data: bytes) -> tuple[dict[str, float], int | None]:
@@ -108,12 +110,12 @@ def _measured(kind: str, codec: str, data: bytes) -> tuple[dict[str, float], int
     if kind == "image":
         pixels = value_pixels(codec, data, _SIDE)
         return picture_measures(pixels), picture_hash(pixels)
-    known = get_codec(codec)
+    codec_of_value = get_codec(codec)
     if kind == "audio":
-        ranged = known.ranged
-        sound = np.asarray(known.decode(data) if ranged is None else ranged.decode(data, slice(0, _FRAMES)))
+        ranged = codec_of_value.ranged
+        sound = np.asarray(codec_of_value.decode(data) if ranged is None else ranged.decode(data, slice(0, _FRAMES)))
         return (sound_measures(sound.reshape(len(sound), -1)) if sound.size else {}), None
-    value = known.decode(data)
+    value = codec_of_value.decode(data)
     if kind == "text":
         return text_measures(value), text_hash(value)
     array = np.asarray(value)
@@ -123,8 +125,8 @@ def _measured(kind: str, codec: str, data: bytes) -> tuple[dict[str, float], int
 def _extremes(shown: Shown, own: Measures, name: str) -> tuple[Any, Any]:
     """Return the samples with the least and with the greatest values."""
     values = own.values[name]
-    known = np.flatnonzero(np.isfinite(values))
-    order = known[np.argsort(values[known], kind="stable")]
+    measured = np.flatnonzero(np.isfinite(values))
+    order = measured[np.argsort(values[measured], kind="stable")]
     ends = order[:_EXTREME].tolist(), order[::-1][:_EXTREME].tolist()
     return tuple(  # type: ignore[return-value]
         [(row, float(values[row["position"]])) for row in _rows(shown, own.field, end)] for end in ends
@@ -134,9 +136,11 @@ def _extremes(shown: Shown, own: Measures, name: str) -> tuple[Any, Any]:
 def _rows(shown: Shown, field: str, positions: Sequence[int]) -> list[dict[str, Any]]:
     """Return rows of the grid, with `line`: the value of the field in words, where it is not shown as a picture."""
     rows = rows_of(shown, positions, [field])
-    found = shown.field(field)
+    shown_field = shown.field(field)
     for row in rows:
-        row["line"] = "" if found.visual else dict(row["values"]).get(field) or _long(shown, field, row["position"])
+        row["line"] = (
+            "" if shown_field.visual else dict(row["values"]).get(field) or _long(shown, field, row["position"])
+        )
     return rows
 
 
@@ -150,10 +154,10 @@ def _long(shown: Shown, field: str, position: int) -> str:
 
 def _groups(sides: Sequence[_Side]) -> list[dict[str, Any]]:
     """Return groups of near-duplicates: with two datasets, those that have members in both."""
-    own = [np.flatnonzero(each.hashed) for _, each in sides]
-    hashes = np.concatenate([each.hashes[rows] for (_, each), rows in zip(sides, own, strict=True)])
-    members = [(side, int(row)) for side, rows in enumerate(own) for row in rows]
-    found = []
+    hashed_rows = [np.flatnonzero(measures.hashed) for _, measures in sides]
+    hashes = np.concatenate([measures.hashes[rows] for (_, measures), rows in zip(sides, hashed_rows, strict=True)])
+    members = [(side, int(row)) for side, rows in enumerate(hashed_rows) for row in rows]
+    groups = []
     for group in near_duplicates(hashes):
         listed = [members[number] for number in group]
         if len(sides) > 1 and len({side for side, _ in listed}) < 2:
@@ -164,10 +168,10 @@ def _groups(sides: Sequence[_Side]) -> list[dict[str, Any]]:
             chosen = [position for of, position in listed if of == side][:most]
             rows += [(shown, measures.field, row) for row in _rows(shown, measures.field, chosen)]
         labels = {value for _, _, row in rows for name, value in row["values"] if name in _LABELS}
-        found.append({"count": len(listed), "rows": rows, "labels": sorted(labels), "where": _listing(sides, listed)})
-        if len(found) == _GROUPS:
+        groups.append({"count": len(listed), "rows": rows, "labels": sorted(labels), "where": _listing(sides, listed)})
+        if len(groups) == _GROUPS:
             break
-    return found
+    return groups
 
 
 def _listing(sides: Sequence[_Side], members: Sequence[tuple[int, int]]) -> str:
@@ -183,7 +187,7 @@ def _outliers(site: Site, shown: Shown) -> list[dict[str, Any]]:
     """Return the columns with outliers, those with the most first, and conditions that list them."""
     if len(shown.dataset) > _LARGEST:
         return []
-    found = []
+    outliers = []
     for name in [*column_choices(shown), *site.shelf.measured_columns(shown)]:
         if name in shown.labels or name.rpartition(".")[2] == HASH:
             continue
@@ -192,5 +196,5 @@ def _outliers(site: Site, shown: Shown) -> list[dict[str, Any]]:
             said = condition_name(name)
             parts = [f"{said} < {fences.low:.6g}"] if fences.below else []
             parts += [f"{said} > {fences.high:.6g}"] if fences.above else []
-            found.append({"name": name, "fences": fences, "where": " or ".join(parts)})
-    return sorted(found, key=lambda each: -(each["fences"].below + each["fences"].above))
+            outliers.append({"name": name, "fences": fences, "where": " or ".join(parts)})
+    return sorted(outliers, key=lambda each: -(each["fences"].below + each["fences"].above))

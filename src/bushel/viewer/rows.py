@@ -28,9 +28,9 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
     """Return a value as a line of text: of a class, number and name."""
     names = shown.labels.get(name, ())
     if isinstance(value, int | float) and not isinstance(value, bool):
-        known = 0 <= value < len(names) and value == int(value)
+        is_class = 0 <= value < len(names) and value == int(value)
         text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        return f"{text} {names[int(value)]}" if known else text
+        return f"{text} {names[int(value)]}" if is_class else text
     if isinstance(value, str):
         text = value
     elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
@@ -58,14 +58,14 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
     if not positions:
         return []
     chosen = [shown.field(name) for name in fields] if fields else [shown.main] if shown.main else []
-    there = {each.name: dataset.lengths(positions, each.name).tolist() for each in shown.fields}
+    lengths = {field.name: dataset.lengths(positions, field.name).tolist() for field in shown.fields}
     rows: list[dict[str, Any]] = [
         {
             "position": position,
             "key": plain_text(key),
             "cells": [
-                {"field": each.name, "kind": _seen_as(each), "there": there[each.name][number] >= each.sequence}
-                for each in chosen
+                {"field": field.name, "kind": _seen_as(field), "there": lengths[field.name][number] >= field.sequence}
+                for field in chosen
             ],
             "values": [],
             "error": None,
@@ -75,11 +75,11 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
     if windows_of(dataset) is not None:
         for row in rows:
             row["values"] = [["window", window_text(dataset, row["position"])]]
-    short = [each.name for each in shown.fields if each.short]
+    short = [field.name for field in shown.fields if field.short]
     by_fields: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(positions)):
-        wanted = tuple(name for name in short if 0 <= there[name][number] <= _SHORT)
-        by_fields.setdefault(wanted, []).append(number)
+        names_read = tuple(name for name in short if 0 <= lengths[name][number] <= _SHORT)
+        by_fields.setdefault(names_read, []).append(number)
     for names, numbers in by_fields.items():
         if names:
             _add_values(shown, rows, [positions[number] for number in numbers], numbers, names)

@@ -83,8 +83,8 @@ class FieldView:
     @property
     def states(self) -> Sequence[str]:
         """The results of checking its places, worst first."""
-        found = {place.checked for place in self.places}
-        return [state for state in ("differs", "unknown", "skipped", "matches") if state in found]
+        states = {place.checked for place in self.places}
+        return [state for state in ("differs", "unknown", "skipped", "matches") if state in states]
 
 
 def sample_fields(shown: Shown, position: int) -> list[FieldView]:
@@ -121,9 +121,9 @@ def _place(value: Stored, data: bytes | None) -> Place:
     extent = value.extent
     states = {True: "matches", False: "differs", None: "unknown"}
     checked = "skipped" if data is None else states[value.check(data)]
-    known = None if extent.crc32 is None else f"{extent.crc32:08x}"
+    checksum = None if extent.crc32 is None else f"{extent.crc32:08x}"
     file = None if extent.file is None else plain_text(extent.file)
-    return Place(file, extent.offset, extent.length, known, extent.codec, extent.pieces, checked)
+    return Place(file, extent.offset, extent.length, checksum, extent.codec, extent.pieces, checked)
 
 
 def _show_sequence(shown: Shown, view: FieldView, read: Sequence[tuple[Stored, bytes | None]]) -> None:
@@ -149,19 +149,19 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
         view.shape = "drawn"
         return
     head = data[:16] if data is not None else value.read(0, 16)
-    found = media_type(head)
-    if kind in ("clip", "audio") or (kind == "bytes" and (found or "").startswith(("video/", "audio/"))):
-        view.shape = "audio" if kind == "audio" or (found or "").startswith("audio/") else "video"
-        view.note = found or "unknown format"
+    media = media_type(head)
+    if kind in ("clip", "audio") or (kind == "bytes" and (media or "").startswith(("video/", "audio/"))):
+        view.shape = "audio" if kind == "audio" or (media or "").startswith("audio/") else "video"
+        view.note = media or "unknown format"
         return
-    if kind == "image" or (kind == "bytes" and (found or "").startswith("image/")):
-        view.shape, view.note = "image", found or ""
+    if kind == "image" or (kind == "bytes" and (media or "").startswith("image/")):
+        view.shape, view.note = "image", media or ""
         if data is not None:
             width, height = image_size(data)
-            view.content, view.note = (width, height), f"{width} × {height} pixels, {found or 'image'}"
+            view.content, view.note = (width, height), f"{width} × {height} pixels, {media or 'image'}"
             view.classes = _classes(shown, view.field.name, data) if _one_channel(data) else ()
         # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of them are made here
-        view.shape = "image" if found and not view.classes else "drawn"
+        view.shape = "image" if media and not view.classes else "drawn"
         return
     if data is None or value.size > _DECODED or kind == "bytes":
         view.shape, view.content = "hex", hex_lines(value.read(0, _HEX))
@@ -227,11 +227,11 @@ def tree_of(value: Any) -> Leaf | Branch:
             pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
             unit = "key" if isinstance(value, Mapping) else "element"
             children: list[Leaf | Branch] = []
-            for key, each in pairs:
+            for key, child in pairs:
                 if left[0] <= 0:
                     children.append(Leaf("…", "not shown"))
                     break
-                children.append(node(plain_text(str(key)), each, depth + 1))
+                children.append(node(plain_text(str(key)), child, depth + 1))
             return Branch(name, f"{len(value):,} {unit}{'' if len(value) == 1 else 's'}", tuple(children))
         if isinstance(value, str):
             return Leaf(name, plain_text(value[:1000]) + ("…" if len(value) > 1000 else ""))
@@ -260,21 +260,23 @@ def as_json(shown: Shown, position: int) -> dict[str, Any]:
     """Return a sample as JSON values: where every field is, and its value if it is text, a number or a tree."""
     fields = {}
     for view in sample_fields(shown, position):
-        found: dict[str, Any] = {"type": view.field.type, "there": view.there, "bytes": view.size}
+        facts: dict[str, Any] = {"type": view.field.type, "there": view.there, "bytes": view.size}
         if view.places:
             places = [asdict(place) for place in view.places]
-            found["stored"] = places if view.field.sequence else places[0]
+            facts["stored"] = places if view.field.sequence else places[0]
         if view.error:
-            found["error"] = view.error
+            facts["error"] = view.error
         elif view.shape in ("text", "line", "lines"):
-            found["value"] = list(view.content) if view.shape == "lines" else view.content
+            facts["value"] = list(view.content) if view.shape == "lines" else view.content
         elif view.shape == "tree":
-            found["value"] = _plain(view.content)
+            facts["value"] = _plain(view.content)
         elif view.shape == "arrays":
-            found["arrays"] = {each["name"]: asdict(each["facts"]) for each in view.content}
-        fields[view.field.name] = found
+            facts["arrays"] = {array["name"]: asdict(array["facts"]) for array in view.content}
+        fields[view.field.name] = facts
     return {"position": position, "key": plain_text(shown.key(position)), "fields": fields}
 
 
 def _plain(node: Leaf | Branch) -> Any:
-    return node.text if isinstance(node, Leaf) else {child.name: _plain(child) for child in node.children}
+    if isinstance(node, Leaf):
+        return node.text
+    return {child.name: _plain(child) for child in node.children}

@@ -128,17 +128,17 @@ class SamplePages(Pages):
         from starlette.concurrency import run_in_threadpool
 
         try:
-            kept = kept_picture(self._site.shelf, *self._wanted(request))
+            picture = kept_picture(self._site.shelf, *self._wanted(request))
         except (LookupError, ValueError):
-            kept = None
-        if kept is not None:
-            return _picture_answer(kept)
+            picture = None
+        if picture is not None:
+            return _picture_answer(picture)
         return await run_in_threadpool(self._site.answering(self._make_thumb), request)
 
     def _make_thumb(self, request: Any) -> Any:
-        wanted = self._wanted(request)
+        place = self._wanted(request)
         with self._site.decoding:
-            return _picture_answer(picture_of(self._site.shelf, *wanted))
+            return _picture_answer(picture_of(self._site.shelf, *place))
 
     def _wanted(self, request: Any) -> tuple[Shown, int, str, int, int | None]:
         """Return the arguments of `picture_of` in the parameters of a URL."""
@@ -161,8 +161,8 @@ class SamplePages(Pages):
         from starlette.responses import StreamingResponse
 
         stored = self._stored(request)
-        asked = requested_range(request.headers.get("range"), stored.size)
-        start, stop = asked or (0, stored.size)
+        requested = requested_range(request.headers.get("range"), stored.size)
+        start, stop = requested or (0, stored.size)
         kind = None if "download" in request.query_params else media_type(stored.read(0, 16))
         headers = {
             "accept-ranges": "bytes",
@@ -170,13 +170,13 @@ class SamplePages(Pages):
             "cache-control": "private, max-age=3600",
             "content-security-policy": "sandbox; default-src 'none'",
         }
-        if asked is not None:
+        if requested is not None:
             headers["content-range"] = f"bytes {start}-{stop - 1}/{stored.size}"
         if kind is None:
             position = number_in(request.query_params, "i")
             headers["content-disposition"] = f'attachment; filename="{position}.{_suffix(stored)}"'
         body = _blocks(stored, start, stop)
-        status = 200 if asked is None else 206
+        status = 200 if requested is None else 206
         return StreamingResponse(body, status, headers, kind or "application/octet-stream")
 
     def _stored(self, request: Any) -> Stored:
@@ -196,10 +196,10 @@ def _likeness(query: Query) -> str:
 
 def _overlay_names(site: Site, shown: Shown) -> dict[str, Any]:
     """Return the picture field that has annotations, and their fields; None if no picture has them."""
-    found = overlays_of(site, shown)
-    if found is None:
+    overlays = overlays_of(site, shown)
+    if overlays is None:
         return {"picture": None}
-    return {"picture": found.picture, "fields": [each.field for each in found.fields]}
+    return {"picture": overlays.picture, "fields": [overlay.field for overlay in overlays.fields]}
 
 
 def _picture_answer(picture: Picture) -> Any:

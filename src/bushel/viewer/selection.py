@@ -26,20 +26,22 @@ def keys_with(keys: Keys, text: str, *, prefix: bool) -> I64:
 
     With `prefix`, the key must begin with it.
     """
-    wanted = _LOWER[np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)]
+    pattern = _LOWER[np.frombuffer(text.encode("utf-8", "surrogateescape"), np.uint8)]
     samples = len(keys)
-    if not len(wanted):
+    if not len(pattern):
         return np.arange(samples, dtype=np.int64)
-    found: list[I64] = []
+    rows_of_parts: list[I64] = []
     first = 0
     while first < samples:
         begin = int(keys.offsets[first])
         last = int(np.searchsorted(keys.offsets, begin + _KEY_BYTES, "right")) - 1
         last = min(max(last, first + 1), samples)
         offsets = np.asarray(keys.offsets[first : last + 1], np.int64) - begin
-        found.append(first + _search(_LOWER[keys.text[begin : begin + int(offsets[-1])]], offsets, wanted, prefix))
+        rows_of_parts.append(
+            first + _search(_LOWER[keys.text[begin : begin + int(offsets[-1])]], offsets, pattern, prefix)
+        )
         first = last
-    return np.concatenate(found) if found else np.zeros(0, np.int64)
+    return np.concatenate(rows_of_parts) if rows_of_parts else np.zeros(0, np.int64)
 
 
 def _search(text: U8, offsets: I64, wanted: U8, prefix: bool) -> I64:
@@ -121,7 +123,7 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
         return Selection(len(shown.dataset))
     tags = shelf.tags[shown.number]
     tagged = tags.version if query.tag else 0
-    measured = sum(each.done for (number, _), each in shelf.measures.items() if number == shown.number)
+    measured = sum(measures.done for (number, _), measures in shelf.measures.items() if number == shown.number)
     key = (shown.number, query, tagged, measured)
     positions = shelf.selections.get(key, lambda: _compact(_positions(shelf, shown, query)))
     return Selection(len(positions), positions)
@@ -134,38 +136,38 @@ def _compact(positions: I64) -> npt.NDArray[np.signedinteger[Any]]:
 
 def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     dataset, tags = shown.dataset, shelf.tags[shown.number]
-    found: I64 | None = None
+    positions: I64 | None = None
     if query.where:
         column = partial(shelf.column, shown)
-        found = np.flatnonzero(choose(query.where, len(dataset), column, lambda: dataset.labels))
+        positions = np.flatnonzero(choose(query.where, len(dataset), column, lambda: dataset.labels))
     if query.key:
-        own = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
-        found = own if found is None else np.intersect1d(found, own, assume_unique=True)
+        matching = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
+        positions = matching if positions is None else np.intersect1d(positions, matching, assume_unique=True)
     if query.tag:
-        own = tags.untagged() if query.tag == "-" else tags.positions(query.tag)
-        found = own if found is None else np.intersect1d(found, own, assume_unique=True)
+        matching = tags.untagged() if query.tag == "-" else tags.positions(query.tag)
+        positions = matching if positions is None else np.intersect1d(positions, matching, assume_unique=True)
     if query.sort:
         values, missing = shelf.column(shown, query.sort.removeprefix("-"))
-        found = _sorted(values, missing, found, reverse=query.sort.startswith("-"))
-    return np.zeros(0, np.int64) if found is None else found
+        positions = _sorted(values, missing, positions, reverse=query.sort.startswith("-"))
+    return np.zeros(0, np.int64) if positions is None else positions
 
 
 def _sorted(values: npt.NDArray[Any], missing: Bools | None, rows: I64 | None, *, reverse: bool) -> I64:
     """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
-    own = values if rows is None else values[rows]
+    chosen_values = values if rows is None else values[rows]
     lost = missing if missing is None or rows is None else missing[rows]
-    if own.dtype.kind in "fO":
-        unordered = own != own  # not a number
+    if chosen_values.dtype.kind in "fO":
+        unordered = chosen_values != chosen_values  # not a number
         lost = unordered if lost is None else lost | unordered
-    there = None if lost is None or not lost.any() else np.flatnonzero(~lost)
-    chosen = own if there is None else own[there]
+    present = None if lost is None or not lost.any() else np.flatnonzero(~lost)
+    chosen = chosen_values if present is None else chosen_values[present]
     if reverse:  # of the reversed rows, so that equal values keep their order
         order = np.argsort(chosen[::-1], kind="stable")[::-1]
         np.subtract(len(chosen) - 1, order, out=order)
     else:
         order = np.argsort(chosen, kind="stable")
-    if there is not None and lost is not None:
-        order = np.concatenate([there[order], np.flatnonzero(lost)])
+    if present is not None and lost is not None:
+        order = np.concatenate([present[order], np.flatnonzero(lost)])
     return order if rows is None else rows[order]
 
 
@@ -173,16 +175,18 @@ def _with_key(shown: Shown, text: str, *, prefix: bool) -> I64:
     dataset = shown.dataset
     shards = reader_of(dataset).counted
     if is_whole(dataset) and all(shard.keyed for shard in shards):
-        starts, found = reader_of(dataset).starts, []
+        starts, rows_of_shards = reader_of(dataset).starts, []
         for number, shard in enumerate(shards):
             keys = shard.index.keys
             if keys is not None:
-                found.append(int(starts[number]) + keys_with(keys, text, prefix=prefix))
-        return np.concatenate(found) if found else np.zeros(0, np.int64)
-    wanted, rows = text.lower(), []
+                rows_of_shards.append(int(starts[number]) + keys_with(keys, text, prefix=prefix))
+        if rows_of_shards:
+            return np.concatenate(rows_of_shards)
+        return np.zeros(0, np.int64)
+    lowered_text, rows = text.lower(), []
     for first in range(0, len(dataset), _CHUNK):
         for row, key in enumerate(dataset.keys[first : first + _CHUNK], first):
             lowered = key.lower()
-            if lowered.startswith(wanted) if prefix else wanted in lowered:
+            if lowered.startswith(lowered_text) if prefix else lowered_text in lowered:
                 rows.append(row)
     return np.array(rows, np.int64)

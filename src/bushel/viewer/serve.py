@@ -71,10 +71,10 @@ def make_shelf(
             or a file has another number of vectors than each dataset has samples.
         KeyError: No dataset has the field of an overlay.
     """
-    shown, known = [], dict(loaders or {})
+    shown, named_loaders = [], dict(loaders or {})
     for number, source in enumerate(sources):
         if isinstance(source, Loader):
-            known[f"loader {number + 1}" if len(sources) > 1 else "loader"] = source
+            named_loaders[f"loader {number + 1}" if len(sources) > 1 else "loader"] = source
             source = _dataset_of(source)
         if isinstance(source, Dataset):
             dataset, whole = source, [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps]
@@ -85,21 +85,27 @@ def make_shelf(
             shown.append(Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})"))
     for name, text in (overlays or {}).items():
         checked_overlay(name, text)
-        if not any(name in each.dataset.spec for each in shown):
+        if not any(name in dataset.dataset.spec for dataset in shown):
             raise KeyError(f"the overlay {name}={text}: no dataset has a field {name!r}")
-    own = tuple(Tags(each.dataset) for each in shown)
+    tags_of_datasets = tuple(Tags(dataset.dataset) for dataset in shown)
     file = None
     if tags is not None:
-        file = TagFile(tags, {plain_text(str(each.source)): one for each, one in zip(shown, own, strict=True)})
+        file = TagFile(
+            tags,
+            {
+                plain_text(str(dataset.source)): tags_of_dataset
+                for dataset, tags_of_dataset in zip(shown, tags_of_datasets, strict=True)
+            },
+        )
     declared, vectors = dict(overlays or {}), _vectors_in(embeddings, shown)
     return Shelf(
         tuple(shown),
         dict(transforms or {}),
-        own,
+        tags_of_datasets,
         file,
         overlays=declared,
         vectors=vectors,
-        loaders=known,
+        loaders=named_loaders,
         tokenizer=tokenizer,
     )
 
@@ -120,19 +126,21 @@ def _dataset_of(loader: Loader) -> Dataset:
 
 def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], Vectors]:
     """Return the vectors in files, by number of the dataset and name of the file."""
-    found = {}
+    vectors = {}
     for path in files:
-        fitting = {each.number: vectors_of_file(path, len(each.dataset)) for each in shown}
+        fitting = {dataset.number: vectors_of_file(path, len(dataset.dataset)) for dataset in shown}
         if not any(fitting.values()):
-            counts = ", ".join(f"{each.name} has {len(each.dataset):,} samples" for each in shown)
+            counts = ", ".join(f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown)
             raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
-        found.update({(number, path.name): own for number, own in fitting.items() if own is not None})
-    return found
+        vectors.update({(number, path.name): fitted for number, fitted in fitting.items() if fitted is not None})
+    return vectors
 
 
 def _plain(source: Any) -> Any:
     """Return a source as people write it: paths as text."""
-    return [_plain(each) for each in source] if isinstance(source, list | tuple) else plain_text(str(source))
+    if isinstance(source, list | tuple):
+        return [_plain(part) for part in source]
+    return plain_text(str(source))
 
 
 def _folder_of(files: Sequence[str]) -> str:
@@ -257,14 +265,14 @@ def _listen(host: str, port: int) -> socket.socket:
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
     # asyncio turns Nagle's algorithm off only if the protocol of the socket is TCP; else each response on a kept
     # connection waits 40 ms for the acknowledgement of the one before it
-    found = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
-        found.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        found.bind((host, port))
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        listener.bind((host, port))
     except OSError as error:
-        found.close()
+        listener.close()
         raise OSError(error.errno, f"{host}:{port}: {error.strerror}") from error
-    return found
+    return listener
 
 
 @public()

@@ -38,10 +38,10 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
     shards = shown.dataset.shards
     step = max(1, -(-len(shards) // _BOXES))
     starts = reader_of(shown.dataset).starts
-    known = []
+    boxes = []
     for number in range(0, len(shards), step):
-        group = [shards[each] for each in range(number, min(number + step, len(shards)))]
-        paths = [str(shard.path(each)) for shard in group for each in range(len(shard.stamps))]
+        group = [shards[position] for position in range(number, min(number + step, len(shards)))]
+        paths = [str(shard.path(file)) for shard in group for file in range(len(shard.stamps))]
         state = state_of_shard(verification.result, paths, checksums=all(shard.checksums for shard in group))
         damages = [shard.damage for shard in group if shard.damage is not None]
         size = sum(stamp.size for shard in group for stamp in shard.stamps)
@@ -49,11 +49,11 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
         note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}") if damages else ""
         first = int(starts[number]) if number < len(starts) - 1 else 0  # of a dataset that is joined to the first one
         facts = (samples, size, first, group[0].container, "damaged" if damages else state, note)
-        known.append((number, len(group), plain_text(str(group[0].path(0))), facts))
-    largest = max((facts[1] for *_, facts in known), default=1) or 1
+        boxes.append((number, len(group), plain_text(str(group[0].path(0))), facts))
+    largest = max((facts[1] for *_, facts in boxes), default=1) or 1
     return [
         ShardBox(number, count, name, samples, size, max(4, round(100 * size / largest)), first, container, state, note)
-        for number, count, name, (samples, size, first, container, state, note) in known
+        for number, count, name, (samples, size, first, container, state, note) in boxes
     ]
 
 

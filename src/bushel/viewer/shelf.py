@@ -107,24 +107,24 @@ class Shown:
     @cached_property
     def notices(self) -> Sequence[str]:
         """Problems of the whole dataset: missing samples or parts, and shards whose structure is damaged."""
-        found = []
+        notices = []
         incomplete = reader_of(self.dataset).incomplete
         if incomplete is not None:
             samples = self.dataset.info.samples
-            found.append(f"incomplete: {incomplete.describe(samples)}. To complete it, {incomplete.advice}.")
+            notices.append(f"incomplete: {incomplete.describe(samples)}. To complete it, {incomplete.advice}.")
         damages = [shard.damage for shard in self.dataset.shards if shard.damage is not None]
-        found += [f"damaged: {damage.error} ({damage.describe()})." for damage in damages[:_NAMED]]
+        notices += [f"damaged: {damage.error} ({damage.describe()})." for damage in damages[:_NAMED]]
         if len(damages) > _NAMED:
-            found.append(f"{len(damages) - _NAMED} more shards are damaged.")
+            notices.append(f"{len(damages) - _NAMED} more shards are damaged.")
         if damages:
-            found.append(f"{HOW_TO_REPAIR}.")
-        return [plain_text(text) for text in found]
+            notices.append(f"{HOW_TO_REPAIR}.")
+        return [plain_text(text) for text in notices]
 
     def field(self, name: str) -> ShownField:
         """Return a field. Raise KeyError if the field does not exist."""
-        for each in self.fields:
-            if each.name == name:
-                return each
+        for candidate in self.fields:
+            if candidate.name == name:
+                return candidate
         raise KeyError(f"unknown field {name!r}: the fields are {', '.join(self.dataset.spec) or 'none'}")
 
     @cached_property
@@ -136,14 +136,20 @@ class Shown:
     @cached_property
     def vector_fields(self) -> tuple[str, ...]:
         """The fields whose arrays may be vectors, such as embeddings; those whose names say so come first."""
-        found = [each.name for each in self.fields if each.kind == "array" and not each.sequence]
-        return tuple(sorted(found, key=lambda name: re.search("embed|vector|feature|latent", name.lower()) is None))
+        fields = [
+            shown_field.name for shown_field in self.fields if shown_field.kind == "array" and not shown_field.sequence
+        ]
+        return tuple(sorted(fields, key=lambda name: re.search("embed|vector|feature|latent", name.lower()) is None))
 
     @cached_property
     def measured(self) -> tuple[ShownField, ...]:
         """The fields whose values can be measured: pictures first, and the first picture of a sequence."""
-        found = [each for each in self.fields if each.kind in MEASURES and (each.kind == "image" or not each.sequence)]
-        return tuple(sorted(found, key=lambda each: list(MEASURES).index(each.kind)))
+        fields = [
+            shown_field
+            for shown_field in self.fields
+            if shown_field.kind in MEASURES and (shown_field.kind == "image" or not shown_field.sequence)
+        ]
+        return tuple(sorted(fields, key=lambda each: list(MEASURES).index(each.kind)))
 
     def key(self, position: int) -> str:
         """Return the key of a sample."""
@@ -187,16 +193,16 @@ class Shelf:
         Raises:
             KeyError: The field does not exist, or its values cannot be measured.
         """
-        found = shown.field(name)
-        if found not in shown.measured:
+        shown_field = shown.field(name)
+        if shown_field not in shown.measured:
             raise KeyError(f"the values of {name!r} cannot be measured: they are not pictures, sounds, texts or arrays")
-        empty = Measures.empty(name, found.kind, len(shown.dataset))
+        empty = Measures.empty(name, shown_field.kind, len(shown.dataset))
         return self.measures.setdefault((shown.number, name), empty)
 
     def measured_columns(self, shown: Shown) -> list[str]:
         """Return the names of the columns that measures of a dataset are."""
-        own = [each for (number, _), each in self.measures.items() if number == shown.number]
-        return [f"{QUALITY}{each.field}.{name}" for each in own for name in each.columns]
+        measures = [measured for (number, _), measured in self.measures.items() if number == shown.number]
+        return [f"{QUALITY}{measured.field}.{name}" for measured in measures for name in measured.columns]
 
     def vector_names(self, shown: Shown) -> list[str]:
         """Return the fields and files that may have vectors of a dataset's samples: files first."""

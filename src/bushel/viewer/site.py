@@ -107,10 +107,10 @@ class Site:
 
     def static(self, request: Any) -> Any:
         """Return a style sheet or a script of this package."""
-        found = self._static.get(request.path_params["name"])
-        if found is None:
+        content = self._static.get(request.path_params["name"])
+        if content is None:
             return bytes_answer(b"not found\n", "text/plain", status=404)
-        return bytes_answer(*found, cache="private, max-age=86400")
+        return bytes_answer(*content, cache="private, max-age=86400")
 
 
 def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
@@ -125,7 +125,7 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     pages.append(("duplicates", "/duplicates"))
     if shown.measured:
         pages.append(("quality", "/quality"))
-    if predicted_column([each.name for each in shown.fields if each.kind in ("number", "text")]) is not None:
+    if predicted_column([field.name for field in shown.fields if field.kind in ("number", "text")]) is not None:
         pages.append(("confusion", "/confusion"))
     if shelf.vector_names(shown):
         pages.append(("map", "/map"))

@@ -45,7 +45,7 @@ class TagPages(Pages):
         if do not in ("add", "remove", "toggle"):
             raise ValueError(f"do={do}: expected add, remove or toggle")
         if "i" in parameters:
-            positions: Any = np.array([number_in({"i": each}, "i") for each in parameters.getlist("i")], np.int64)
+            positions: Any = np.array([number_in({"i": text}, "i") for text in parameters.getlist("i")], np.int64)
         else:
             selection = select(self._site.shelf, shown, Query.of(parameters))
             first = number_in(parameters, "first", 0, 1 << 60)
@@ -96,7 +96,9 @@ class TagPages(Pages):
 def _rows(selection: Selection, first: int, count: int) -> Any:
     last = min(first + count, selection.size)
     first = min(first, last)
-    return range(first, last) if selection.positions is None else selection.positions[first:last]
+    if selection.positions is None:
+        return range(first, last)
+    return selection.positions[first:last]
 
 
 def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
@@ -141,7 +143,7 @@ def _as_jsonl(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]
     for part in _parts(selection):
         tags = site.shelf.tags[shown.number].of(part)
         rows = zip(part, map(plain_text, keys_of(shown.dataset, part)), tags, strict=True)
-        yield "".join(json.dumps({"position": i, "key": key, "tags": own}) + "\n" for i, key, own in rows).encode()
+        yield "".join(json.dumps({"position": i, "key": key, "tags": names}) + "\n" for i, key, names in rows).encode()
 
 
 _FORMS = {

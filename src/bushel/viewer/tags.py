@@ -56,8 +56,8 @@ class Tags:
             if not self._chosen or not positions:
                 return [[] for _ in positions]
             rows = np.asarray(positions, np.int64)
-            found = {name: chosen[rows] for name, chosen in sorted(self._chosen.items())}
-        return [[name for name, chosen in found.items() if chosen[number]] for number in range(len(positions))]
+            tagged = {name: chosen[rows] for name, chosen in sorted(self._chosen.items())}
+        return [[name for name, chosen in tagged.items() if chosen[number]] for number in range(len(positions))]
 
     def positions(self, name: str) -> I64:
         """Return the samples of a tag, ascending; none for an unknown one."""
@@ -69,8 +69,8 @@ class Tags:
         """Return the samples without any tag, ascending."""
         with self._lock:
             chosen = np.zeros(len(self.dataset), np.bool_)
-            for each in self._chosen.values():
-                chosen |= each
+            for marked in self._chosen.values():
+                chosen |= marked
         return np.flatnonzero(~chosen)
 
     def change(self, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None) -> None:
@@ -100,16 +100,18 @@ class Tags:
     def restore(self, kept: Mapping[str, Iterable[Any]]) -> None:
         """Set the tags to the contents of a file: names to keys, or to positions of samples without keys."""
         for name, members in kept.items():
-            found, lost = [], []
+            positions, lost = [], []
             for member in members:
                 try:
-                    found.append(self.dataset.position(member) if isinstance(member, str) else self._checked(member))
+                    positions.append(
+                        self.dataset.position(member) if isinstance(member, str) else self._checked(member)
+                    )
                 except (KeyError, IndexError):
                     lost.append(member)
             if lost:
                 self.lost[name] = lost
-            if found:
-                self.change(checked_name(name), np.array(found, np.int64), add=True)
+            if positions:
+                self.change(checked_name(name), np.array(positions, np.int64), add=True)
 
     def _checked(self, position: Any) -> int:
         if isinstance(position, int) and 0 <= position < len(self.dataset):
@@ -118,14 +120,14 @@ class Tags:
 
     def members(self) -> dict[str, list[Any]]:
         """Return the tags as a file keeps them."""
-        found: dict[str, list[Any]] = {}
+        members: dict[str, list[Any]] = {}
         for name in self.counts():
             positions = self.positions(name).tolist()
             keyed = self.dataset.info.keyed
-            found[name] = [self.dataset.keys[each] for each in positions] if keyed else positions
+            members[name] = [self.dataset.keys[position] for position in positions] if keyed else positions
         for name, lost in self.lost.items():
-            found[name] = [*found.get(name, []), *lost]
-        return found
+            members[name] = [*members.get(name, []), *lost]
+        return members
 
 
 def _datasets(kept: Any) -> dict[str, dict[str, list[Any]]]:
@@ -185,6 +187,6 @@ class TagFile:
 
 def _changed(stored: list[Any], before: list[Any], after: list[Any]) -> list[Any]:
     """Return the members of a tag in the file, with this viewer's changes."""
-    given, taken = set(after).difference(before), set(before).difference(after)
+    added, taken = set(after).difference(before), set(before).difference(after)
     left = [member for member in stored if member not in taken]
-    return [*left, *(member for member in after if member in given.difference(left))]
+    return [*left, *(member for member in after if member in added.difference(left))]

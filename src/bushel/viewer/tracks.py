@@ -26,7 +26,7 @@ def is_played(shown: Shown) -> bool:
     """Return whether a sample can be played: an episode, a sequence of pictures, a clip, or a sound."""
     if _EPISODE in shown.dataset.columns:
         return True
-    return any((each.sequence and each.visual) or each.kind in ("clip", "audio") for each in shown.fields)
+    return any((field.sequence and field.visual) or field.kind in ("clip", "audio") for field in shown.fields)
 
 
 def episode_of(shown: Shown, position: int) -> range | None:
@@ -60,21 +60,21 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
         IndexError: The position is out of range.
     """
     episode = episode_of(shown, position)
-    found: dict[str, Any] = {"tracks": [], "errors": [], "rate": _RATE, "first": None, "start": 0}
-    for each in shown.fields:
+    playback: dict[str, Any] = {"tracks": [], "errors": [], "rate": _RATE, "first": None, "start": 0}
+    for field in shown.fields:
         try:
-            track = _of_sample(shown, each, position) if episode is None else _of_episode(shown, each, episode)
+            track = _of_sample(shown, field, position) if episode is None else _of_episode(shown, field, episode)
         except (BushelError, OSError, ValueError, LookupError) as error:
-            found["errors"].append(f"{each.name}: {plain_text(str(error))}")
+            playback["errors"].append(f"{field.name}: {plain_text(str(error))}")
             continue
         if track is not None:
-            found["tracks"].append({"field": each.name, **track})
+            playback["tracks"].append({"field": field.name, **track})
     if episode is None:
-        counts = [each["count"] for each in found["tracks"] if "count" in each]
-        found["title"], found["steps"] = plain_text(keys_of(shown.dataset, [position])[0]), max(counts, default=1)
-        return found
+        counts = [track["count"] for track in playback["tracks"] if "count" in track]
+        playback["title"], playback["steps"] = plain_text(keys_of(shown.dataset, [position])[0]), max(counts, default=1)
+        return playback
     number = int(column_of_view(shown.dataset, _EPISODE)[0][position])
-    found |= {
+    playback |= {
         "first": episode.start,
         "start": position - episode.start,
         "steps": len(episode),
@@ -83,17 +83,21 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
     if _TIME in shown.dataset.columns and len(episode) > 1:
         times = column_of_view(shown.dataset, _TIME)[0][episode.start : episode.stop].astype(np.float64)
         step = float(np.median(np.diff(times)))
-        found["rate"] = 1 / step if np.isfinite(step) and step > 0 else _RATE
-    return found
+        playback["rate"] = 1 / step if np.isfinite(step) and step > 0 else _RATE
+    return playback
 
 
 def _of_sample(shown: Shown, field: ShownField, position: int) -> dict[str, Any] | None:
     if field.kind in ("clip", "audio") and not field.sequence:
-        there = stored_values(shown.dataset, position, field.name) is not None
-        return {"kind": "video" if field.kind == "clip" else "audio"} if there else None
+        present = stored_values(shown.dataset, position, field.name) is not None
+        if present:
+            return {"kind": "video" if field.kind == "clip" else "audio"}
+        return None
     if field.sequence:
         values = stored_values(shown.dataset, position, field.name) or []
-        return {"kind": "pictures", "count": len(values)} if field.kind == "image" and values else None
+        if field.kind == "image" and values:
+            return {"kind": "pictures", "count": len(values)}
+        return None
     if field.kind != "array":
         return None
     value = shown.dataset[position, [field.name]].get(field.name)
@@ -109,8 +113,14 @@ def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, An
     if field.kind == "array" and not field.sequence:
         step = max(1, -(-len(episode) // _DRAWN))
         samples = shown.dataset.read(list(episode)[::step], [field.name])
-        values = [np.asarray(each[field.name]).reshape(-1) for each in samples if each.get(field.name) is not None]
-        if len(values) == len(samples) and len({len(each) for each in values}) == 1 and values[0].dtype.kind in "biuf":
+        values = [
+            np.asarray(sample[field.name]).reshape(-1) for sample in samples if sample.get(field.name) is not None
+        ]
+        if (
+            len(values) == len(samples)
+            and len({len(vector) for vector in values}) == 1
+            and values[0].dtype.kind in "biuf"
+        ):
             return _channels(np.stack(values), len(episode))
     return None
 
@@ -119,7 +129,7 @@ def _channels(array: npt.NDArray[Any], count: int | None = None) -> dict[str, An
     """Return an array (steps, channels) as a track; numbers that are not finite are None."""
     count = len(array) if count is None else count
     thin = array[:: max(1, -(-len(array) // _DRAWN)), :_CHANNELS].astype(np.float64)
-    rows = [[float(f"{each:.5g}") if np.isfinite(each) else None for each in row] for row in thin.tolist()]
+    rows = [[float(f"{number:.5g}") if np.isfinite(number) else None for number in row] for row in thin.tolist()]
     return {"kind": "channels", "count": count, "values": rows, "hidden": max(0, array.shape[1] - _CHANNELS)}
 
 

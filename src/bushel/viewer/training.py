@@ -108,7 +108,7 @@ def positions_of_batch(dataset: Dataset, settings: Settings) -> tuple[list[int],
     steps = plan.steps()
     if settings.step >= steps:
         return [], steps
-    return [int(each) for each in order.take(settings.epoch, plan.positions(0, settings.step))], steps
+    return [int(position) for position in order.take(settings.epoch, plan.positions(0, settings.step))], steps
 
 
 def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any], seed: int, epoch: int) -> Any:
@@ -170,7 +170,7 @@ class TrainingPages(Pages):
             here="training",
             settings=settings,
             names=list(self._transforms),
-            described={name: ", ".join(map(repr, each)) or "nothing" for name, each in self._transforms.items()},
+            described={name: ", ".join(map(repr, steps)) or "nothing" for name, steps in self._transforms.items()},
             images=[field.name for field in shown.fields if field.kind == "image" and not field.sequence],
             rows=rows,
             hidden=max(0, len(positions) - _TILES),

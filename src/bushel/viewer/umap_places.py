@@ -45,12 +45,12 @@ class Placing:
             message, _ = self.process.receive()
         except WorkerDiedError as error:
             raise ValueError(f"UMAP ended: {error}") from error
-        found = pickle.loads(message)
+        answer = pickle.loads(message)
         self.process.close()
         self.process.join()
-        if isinstance(found, str):
-            raise ValueError(f"UMAP failed: {found}")  # noqa: TRY004 - the process sent the text of an error
-        places: F32 = found
+        if isinstance(answer, str):
+            raise ValueError(f"UMAP failed: {answer}")  # noqa: TRY004 - the process sent the text of an error
+        places: F32 = answer
         return places
 
     def stop(self) -> None:
@@ -73,14 +73,14 @@ def serve(descriptor: int) -> None:
         os._exit(0)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
-    found: F32 | str
+    answer: F32 | str
     try:
         import umap
 
         values: F32 = pickle.loads(message)
         neighbours = min(15, len(values) - 1)
-        found = umap.UMAP(n_components=2, n_neighbors=neighbours, random_state=0).fit_transform(values)
+        answer = umap.UMAP(n_components=2, n_neighbors=neighbours, random_state=0).fit_transform(values)
     except Exception as error:  # any error of the package is shown on the page
-        found = f"{type(error).__name__}: {error}"
-    channel.send(pickle.dumps(found, protocol=5))
+        answer = f"{type(error).__name__}: {error}"
+    channel.send(pickle.dumps(answer, protocol=5))
     os._exit(0)

@@ -53,10 +53,10 @@ class Vectors:
         """
         with self.lock:
             if method not in self.places:
-                known = np.asarray(np.isfinite(self.values).all(axis=1))
-                if (made := self._made(method, known)) is None:
+                finite = np.asarray(np.isfinite(self.values).all(axis=1))
+                if (placed := self._made(method, finite)) is None:
                     return None
-                self.places[method] = _fitted(made, known)
+                self.places[method] = _fitted(placed, finite)
             return self.places[method]
 
     def _made(self, method: str, known: Bools) -> F32 | None:
@@ -64,18 +64,18 @@ class Vectors:
         if self.values.shape[1] == 2 or not known.any():
             return self.values[known][:, :2]
         if method == "pca":
-            made, self.explained = main_directions(self.values[known])
-            return made
+            placed, self.explained = main_directions(self.values[known])
+            return placed
         if (count := np.count_nonzero(known)) < _FEW:
             raise ValueError(f"UMAP needs {_FEW} vectors or more, and there are {count}")
         self._placing = self._placing or Placing.of(self.values[known])
         try:
-            found = self._placing.result()
+            umap_places = self._placing.result()
         except ValueError:
             self._placing = None
             raise
-        self._placing = None if found is not None else self._placing
-        return found
+        self._placing = None if umap_places is not None else self._placing
+        return umap_places
 
     def waited(self) -> float:
         """Return for how many seconds UMAP has been computing; 0 if it does not."""
@@ -156,7 +156,7 @@ def read_more(dataset: Dataset, vectors: Vectors, seconds: float) -> None:
 
 def _read(dataset: Dataset, name: str, rows: Sequence[int]) -> list[npt.NDArray[Any] | None]:
     try:
-        return [None if each.get(name) is None else np.asarray(each[name]) for each in dataset.read(rows, [name])]
+        return [None if sample.get(name) is None else np.asarray(sample[name]) for sample in dataset.read(rows, [name])]
     except (BushelError, OSError, ValueError):
         if len(rows) == 1:
             return [None]
@@ -180,15 +180,15 @@ def main_directions(values: F32) -> tuple[F32, float]:
             part = values[first : first + _BLOCK] - mean
             covariance += part.T @ part
         powers, directions = np.linalg.eigh(covariance)
-        basis, own, whole = directions[:, ::-1][:, :2], powers[::-1][:2].sum(), powers.sum()
+        basis, variance, whole = directions[:, ::-1][:, :2], powers[::-1][:2].sum(), powers.sum()
     else:
-        basis, own, whole = _iterated(values, mean)
+        basis, variance, whole = _iterated(values, mean)
     for column in range(basis.shape[1]):
         basis[:, column] *= np.sign(basis[np.abs(basis[:, column]).argmax(), column]) or 1.0
     placed = np.concatenate(
         [(values[first : first + _BLOCK] - mean) @ basis for first in range(0, count, _BLOCK)]
     ).astype(np.float32)
-    return placed, float(own / whole) if whole > 0 else 0.0
+    return placed, float(variance / whole) if whole > 0 else 0.0
 
 
 def _iterated(values: F32, mean: F64) -> tuple[F64, float, float]:
@@ -199,12 +199,12 @@ def _iterated(values: F32, mean: F64) -> tuple[F64, float, float]:
     whole = 0.0
     for turn in range(_ROUNDS):
         basis, _ = np.linalg.qr(basis)
-        found = np.zeros_like(basis)
+        image = np.zeros_like(basis)
         for first in range(0, count, _BLOCK):
             part = values[first : first + _BLOCK] - mean
-            found += part.T @ (part @ basis)
+            image += part.T @ (part @ basis)
             whole += float(np.square(part).sum()) if turn == 0 else 0.0
-        basis, last = found, basis
+        basis, last = image, basis
     powers, turned = np.linalg.eigh(last.T @ basis)
     directions = last @ turned[:, ::-1][:, :2]
     return directions, float(powers[::-1][:2].sum()), whole
@@ -213,18 +213,18 @@ def _iterated(values: F32, mean: F64) -> tuple[F64, float, float]:
 def inside(points: F32, polygon: F64) -> Bools:
     """Return which points are inside a polygon (corners, 2), by the even-odd rule. NaN is outside."""
     x, y = points[:, 0].astype(np.float64), points[:, 1].astype(np.float64)
-    found = np.zeros(len(points), np.bool_)
+    is_inside = np.zeros(len(points), np.bool_)
     for (x0, y0), (x1, y1) in zip(polygon, np.roll(polygon, -1, axis=0), strict=True):
         if y0 == y1:
             continue
         crosses = (y0 > y) != (y1 > y)
-        found ^= crosses & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
-    return found & np.isfinite(x) & np.isfinite(y)
+        is_inside ^= crosses & (x < (x1 - x0) * (y - y0) / (y1 - y0) + x0)
+    return is_inside & np.isfinite(x) & np.isfinite(y)
 
 
 def similarities(values: F32, number: int) -> F64:
     """Return the cosine between one vector and each; NaN for missing vectors, and for vectors of length 0."""
     lengths = np.sqrt(np.einsum("ij,ij->i", values, values, dtype=np.float64))
     with np.errstate(invalid="ignore", divide="ignore"):
-        found: F64 = (values @ values[number]) / (lengths * lengths[number])
-    return found
+        cosines: F64 = (values @ values[number]) / (lengths * lengths[number])
+    return cosines

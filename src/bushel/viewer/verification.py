@@ -86,14 +86,20 @@ def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
         "field": problem.field,
         "message": problem.message,
     }
-    found: dict[str, Any] = {name: None if text is None else plain_text(text) for name, text in texts.items()}
+    shown_texts: dict[str, Any] = {name: None if text is None else plain_text(text) for name, text in texts.items()}
     position = None
     if problem.key is not None:
         try:
             position = shown.dataset.position(problem.key)
         except KeyError:  # a sample that this dataset cannot locate
             position = None
-    return {**found, "kind": problem.kind, "warning": problem.warning, "offset": problem.offset, "position": position}
+    return {
+        **shown_texts,
+        "kind": problem.kind,
+        "warning": problem.warning,
+        "offset": problem.offset,
+        "position": position,
+    }
 
 
 def state_of_shard(result: VerifyResult | None, paths: list[str], *, checksums: bool) -> str:
