@@ -80,11 +80,11 @@ def _load_copy() -> None:
     package = importlib.machinery.PathFinder.find_spec("obstore")
     if package is None or not package.submodule_search_locations:
         raise ImportError("obstore cannot be found after fork(); start worker processes with 'spawn'")
-    found = importlib.machinery.PathFinder.find_spec(_COMPILED, list(package.submodule_search_locations))
-    if found is None or found.origin is None:
+    compiled = importlib.machinery.PathFinder.find_spec(_COMPILED, list(package.submodule_search_locations))
+    if compiled is None or compiled.origin is None:
         raise ImportError(f"{_COMPILED} cannot be found after fork(); start worker processes with 'spawn'")
     with tempfile.TemporaryDirectory(prefix="bushel-") as folder:
-        copy = shutil.copy(found.origin, folder)
+        copy = shutil.copy(compiled.origin, folder)
         loader = importlib.machinery.ExtensionFileLoader(_COMPILED, copy)
         spec = importlib.util.spec_from_file_location(_COMPILED, copy, loader=loader)
         if spec is None:
@@ -250,7 +250,7 @@ def _profile(environment: Mapping[str, str]) -> dict[str, str]:
 
     name = environment.get("AWS_PROFILE", "default")
     home = Path(os.path.expanduser("~")) / ".aws"
-    found: dict[str, str] = {}
+    settings: dict[str, str] = {}
     for variable, usual, section in (
         ("AWS_CONFIG_FILE", home / "config", name if name == "default" else f"profile {name}"),
         ("AWS_SHARED_CREDENTIALS_FILE", home / "credentials", name),
@@ -263,8 +263,8 @@ def _profile(environment: Mapping[str, str]) -> dict[str, str]:
                 _unreadable(environment.get(variable, usual), error)
             ) from None  # the cause quotes secrets
         if parser.has_section(section):
-            found |= {key: value for key, value in parser.items(section) if value}
-    return found
+            settings |= {key: value for key, value in parser.items(section) if value}
+    return settings
 
 
 def _unreadable(path: object, error: Exception) -> str:

@@ -59,36 +59,38 @@ class HeldFile(RemoteFile):
         cache, name, claim = expansion_cache(), self._name(own), Claim()
         try:
             cache.claim([name], claim)
-            kept = claim.found.get(name)
-            if kept is None and name in claim.awaited:
-                kept = claim.awaited[name].get()
-            if kept is None:
-                kept = np.frombuffer(memoryview(read_span(self, *own)), np.uint8)
-                cache.give(name, kept)
+            content = claim.found.get(name)
+            if content is None and name in claim.awaited:
+                content = claim.awaited[name].get()
+            if content is None:
+                content = np.frombuffer(memoryview(read_span(self, *own)), np.uint8)
+                cache.give(name, content)
         finally:
-            for each in claim.own:
-                cache.give_up(each, None)  # nothing, if it was given
+            for unread in claim.own:
+                cache.give_up(unread, None)  # nothing, if it was given
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent: see `RemoteFile.read`."""
         if offset < 0 or length < 0 or offset + length > self.size:
             raise extent_error(0, "beyond", offset + length, self.size, self.path)
-        kept = self._kept(offset, offset + length)
-        return super().read(offset, length) if kept is None else bytes(kept)
+        content = self._kept(offset, offset + length)
+        return super().read(offset, length) if content is None else bytes(content)
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`, from one request unless they are kept: see `RemoteFile.fetch`."""
-        kept = self._kept(start, stop)
-        return super().fetch(start, stop, give_up) if kept is None else kept
+        content = self._kept(start, stop)
+        return super().fetch(start, stop, give_up) if content is None else content
 
     def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
         """Copy the values of a range: see `RemoteFile.receive`."""
-        if (kept := self._kept(start, stop)) is None:
+        if (content := self._kept(start, stop)) is None:
             super().receive(start, stop, values, give_up)
         else:
-            values.put(kept)
+            values.put(content)
 
     def _kept(self, start: int, stop: int) -> memoryview | None:
-        own = next((each for each in self.ranges if each[0] <= start <= stop <= each[1]), None)
-        kept = None if own is None else expansion_cache().get(self._name(own))
-        return None if kept is None or own is None else kept.data[start - own[0] : stop - own[0]]
+        containing = next((limits for limits in self.ranges if limits[0] <= start <= stop <= limits[1]), None)
+        content = None if containing is None else expansion_cache().get(self._name(containing))
+        if content is None or containing is None:
+            return None
+        return content.data[start - containing[0] : stop - containing[0]]

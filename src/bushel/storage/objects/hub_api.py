@@ -99,17 +99,17 @@ def listing_of(root: str, key: str) -> Listing:
         PermissionError, ConnectionError: As `commit_of`.
     """
     with _lock:  # threads that need the same listing wait for one of them
-        found = known_listing(root, key)
-        if found is None:
-            found = _fetch(root, key)
-            _listings.setdefault((endpoint(), root), []).append(found)
-        return found
+        listing = known_listing(root, key)
+        if listing is None:
+            listing = _fetch(root, key)
+            _listings.setdefault((endpoint(), root), []).append(listing)
+        return listing
 
 
 def known_listing(root: str, key: str) -> Listing | None:
     """Return a listing that this process already has and that covers a path, or None."""
-    known = _listings.get((endpoint(), root), ())
-    return next((each for each in known if each.covers(key)), None)
+    listings = _listings.get((endpoint(), root), ())
+    return next((listing for listing in listings if listing.covers(key)), None)
 
 
 def _fetch(root: str, key: str) -> Listing:
@@ -132,16 +132,18 @@ def _kept(root: str, folder: str) -> dict[str, Entry]:
     place = Path(cache) / "hub" / f"{name}.json"
     place.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     with _exclusive(place.with_suffix(".lock")):
-        if (kept := _load(place)) is not None:
-            return kept
-        found = _list(root, folder)
+        if (entries := _load(place)) is not None:
+            return entries
+        listed = _list(root, folder)
         partial = place.with_name(f"{place.name}.{os.urandom(8).hex()}.partial")
         try:
-            partial.write_text(json.dumps({path: [each.size, each.digest] for path, each in found.items()}), "utf-8")
+            partial.write_text(
+                json.dumps({path: [entry.size, entry.digest] for path, entry in listed.items()}), "utf-8"
+            )
             os.replace(partial, place)
         finally:
             partial.unlink(missing_ok=True)
-    return found
+    return listed
 
 
 def _load(place: Path) -> dict[str, Entry] | None:
@@ -169,10 +171,10 @@ def _list(root: str, folder: str) -> dict[str, Entry]:
         page, following = _get(url, shown)
         if not isinstance(page, list):
             raise ConnectionError(f"{shown}: the Hub's answer is not a listing")
-        for each in page:
-            if each["type"] == "file":
-                large = each.get("lfs") or {}
-                files[each["path"]] = Entry(int(large.get("size", each["size"])), str(large.get("oid", each["oid"])))
+        for entry in page:
+            if entry["type"] == "file":
+                large = entry.get("lfs") or {}
+                files[entry["path"]] = Entry(int(large.get("size", entry["size"])), str(large.get("oid", entry["oid"])))
         url = None if following is None else urljoin(url, following)
     return dict(sorted(files.items()))
 
@@ -227,6 +229,6 @@ def _get(url: str, shown: str) -> tuple[Any, str | None]:
         except (OSError, ValueError) as error:  # silence, a broken connection, or half an answer
             raise _Transient(str(error)) from error
 
-    if (found := persistently(shown, once)) is None:
+    if (answer := persistently(shown, once)) is None:
         raise FileNotFoundError(errno.ENOENT, "the Hub has no such dataset, revision or folder", shown)
-    return found
+    return answer

@@ -53,11 +53,11 @@ class ObjectPath(StorePath):
         place, _, key = rest.partition("/")
         if scheme not in SCHEMES:
             raise UnsupportedError(
-                f"{url}: expected a URL that starts with one of {', '.join(f'{each}://' for each in SCHEMES)}"
+                f"{url}: expected a URL that starts with one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}"
             )
         if "@" in place:
-            known = f"{scheme}://{place.rpartition('@')[2]}/{key.partition('?')[0]}"
-            raise UnsupportedError(f"{known}: a URL must not contain a user or password; {_KEYS_ELSEWHERE}")
+            address = f"{scheme}://{place.rpartition('@')[2]}/{key.partition('?')[0]}"
+            raise UnsupportedError(f"{address}: a URL must not contain a user or password; {_KEYS_ELSEWHERE}")
         if not place:
             what = "host" if scheme.startswith("http") else "bucket"
             raise ValueError(f"{url}: the URL has no {what}; expected {scheme}://{what}/path")
@@ -203,17 +203,17 @@ class ObjectPath(StorePath):
             OSError: The store refuses, or cannot be reached.
         """
         self._need_listing()
-        found = self._entries()
-        keys = [*found["common_prefixes"], *(each["path"] for each in found["objects"])]
+        listed = self._entries()
+        keys = [*listed["common_prefixes"], *(meta["path"] for meta in listed["objects"])]
         # some tools make an empty object for a folder
-        entries = [self.at(own) for key in keys if (own := key.strip("/")) != self.key]
-        return entries, {each["path"].rpartition("/")[2]: each for each in found["objects"]}
+        entries = [self.at(inner) for key in keys if (inner := key.strip("/")) != self.key]
+        return entries, {meta["path"].rpartition("/")[2]: meta for meta in listed["objects"]}
 
     def _entries(self) -> ListResult[Sequence[ObjectMeta]]:
-        found: ListResult[Sequence[ObjectMeta]] = persistently(
+        listed: ListResult[Sequence[ObjectMeta]] = persistently(
             str(self), lambda: library().list_with_delimiter(self._once, self.key or None)
         )
-        return found
+        return listed
 
     def glob(self, pattern: str) -> Iterator[Self]:
         """Yield the objects and folders that match a pattern, sorted. `*` and `?` do not match a slash.
@@ -284,17 +284,17 @@ class ObjectPath(StorePath):
 
 def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
     """Return the content of each object, or the error if it cannot be read. Many are read at a time."""
-    found: list[bytes | Exception] = [b""] * len(paths)
+    contents: list[bytes | Exception] = [b""] * len(paths)
     give_up = threading.Event()
 
     def read(number: int) -> None:
         try:
-            found[number] = paths[number]._read_once(give_up)
+            contents[number] = paths[number]._read_once(give_up)
         except Exception as error:
-            found[number] = error
+            contents[number] = error
 
     for_each(read, range(len(paths)), threads=min(_AT_ONCE, len(paths)), stop=give_up, spare=_READING)
-    return found
+    return contents
 
 
 def list_objects(root: ObjectPath) -> list[str]:
@@ -305,17 +305,17 @@ def list_objects(root: ObjectPath) -> list[str]:
         OSError: The store refuses, or cannot be reached.
     """
     root._need_listing()
-    if (known := root.known_names()) is not None:
-        return known
+    if (listed_names := root.known_names()) is not None:
+        return listed_names
     above, prefix = root, ""
     while True:  # into a folder that contains nothing but a folder
-        found = above._entries()
-        folders = [root.at(key.strip("/")) for key in found["common_prefixes"]]
-        if found["objects"] or len(folders) != 1:
+        listed = above._entries()
+        folders = [root.at(key.strip("/")) for key in listed["common_prefixes"]]
+        if listed["objects"] or len(folders) != 1:
             break
         [above] = folders
         prefix = f"{prefix}{above.name}/"
-    keys = (each["path"].strip("/") for each in found["objects"] if not each["path"].endswith("/"))
+    keys = (meta["path"].strip("/") for meta in listed["objects"] if not meta["path"].endswith("/"))
     names = [prefix + key.rpartition("/")[2] for key in keys if key != above.key]
     walks = parallel_map(
         lambda folder: [f"{prefix}{folder.name}/{name}" for name in walk_objects(folder)],
@@ -339,13 +339,13 @@ def walk_objects(root: ObjectPath) -> Iterator[str]:
     """
     if not root.listable:
         raise UnsupportedError(f"{root}: an HTTP server cannot list its files: give a list or table of URLs")
-    if (known := root.known_names()) is not None:
-        yield from known
+    if (names := root.known_names()) is not None:
+        yield from names
         return
     prefix = f"{root.key}/" if root.key else ""
     with translated(str(root)):
         for page in library().list(root.store, prefix or None, chunk_size=_PAGE):
-            for found in page:
-                name = found["path"].removeprefix(prefix)
+            for meta in page:
+                name = meta["path"].removeprefix(prefix)
                 if name and not name.endswith("/"):
                     yield name

@@ -109,7 +109,9 @@ def _is_gone(other: Holder | None, renewed: float, path: ObjectPath, holder: Hol
     if other is not None and other.token in _LEFT:
         return True
     silent = _now_beside(path, holder) - renewed
-    return silent > LEASE_SECONDS if other is None else is_gone(other, locked=None, silent=silent)
+    if other is None:
+        return silent > LEASE_SECONDS
+    return is_gone(other, locked=None, silent=silent)
 
 
 def _now_beside(path: ObjectPath, holder: Holder) -> float:

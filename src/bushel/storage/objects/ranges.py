@@ -104,9 +104,9 @@ def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
     requests: list[Request] = []
     gap = _longest_gap(file, offset, length)
     for number in sorted(set(file.tolist())):  # np.unique would import numpy.ma
-        own = np.flatnonzero(file == number)
-        for span in coalesce(offset[own], length[own], gap=gap, limit=_LONGEST):
-            rows = tuple(own[list(span.rows)].tolist())
+        rows_of_file = np.flatnonzero(file == number)
+        for span in coalesce(offset[rows_of_file], length[rows_of_file], gap=gap, limit=_LONGEST):
+            rows = tuple(rows_of_file[list(span.rows)].tolist())
             count = -(-(span.stop - span.start) // _LONGEST)
             offsets = [span.start + (span.stop - span.start) * part // count for part in range(count + 1)]
             requests += [Request(number, first, last, rows) for first, last in pairwise(offsets)]
@@ -147,7 +147,7 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
         FormatError: An object was replaced.
         OSError: A store refuses, or cannot be reached.
     """
-    if (cache := cache_of_environment()) is not None and all(each.mtime_ns for each in files):
+    if (cache := cache_of_environment()) is not None and all(remote.mtime_ns for remote in files):
         _read_cached(cache, files, file, offset, length, put)
         return
 
@@ -198,7 +198,7 @@ def receive_span(file: ReceivedFile, start: int, stop: int, values: RangeValues,
 
 def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:
     """Read extents in whole blocks: cached ones from the disk, others from the store."""
-    names = [cache.identity(each.path, each.size, each.mtime_ns) for each in files]
+    names = [cache.identity(remote.path, remote.size, remote.mtime_ns) for remote in files]
     rows_of: dict[tuple[int, int], list[int]] = {}
 
     def put_block(number: int, block: int, data: memoryview) -> None:
@@ -210,10 +210,10 @@ def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offse
 
     missing: list[Request] = []
     for number in sorted(set(file.tolist())):
-        own = np.flatnonzero(file == number)
+        rows_of_file = np.flatnonzero(file == number)
         run: list[int] = []
-        for block, rows in plan_blocks(offset[own], length[own]).items():
-            rows_of[number, block] = own[rows].tolist()
+        for block, rows in plan_blocks(offset[rows_of_file], length[rows_of_file]).items():
+            rows_of[number, block] = rows_of_file[rows].tolist()
             data = cache.get(names[number], block)
             if data is not None and len(data) == min(BLOCK, files[number].size - block * BLOCK):
                 put_block(number, block, data)

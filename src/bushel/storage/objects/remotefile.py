@@ -148,9 +148,9 @@ class RemoteFile(StoredObject):
             FileNotFoundError, OSError: As `open`.
         """
         if not location.immutable:
-            found = persistently(location, lambda: _end_of(location, length))
-            if found is not None:
-                stat, data = found
+            end = persistently(location, lambda: _end_of(location, length))
+            if end is not None:
+                stat, data = end
                 return cls(location, stat.st_size, stat.st_mtime_ns), data
         file = cls.open(location)
         return file, file.read(max(0, file.size - length), min(file.size, length))
@@ -249,12 +249,12 @@ class RemoteFile(StoredObject):
     def _compare(self, meta: ObjectMeta) -> None:
         if meta["size"] == self.size and self._tag is not None and meta["e_tag"] == self._tag:
             return
-        found = stat_of(meta)
-        if found.st_size != self.size:
-            raise self._replaced(f"it has {found.st_size} bytes, and had {self.size}")
-        if self.mtime_ns and not self.location.immutable and found.st_mtime_ns != self.mtime_ns:
-            raise self._replaced("it has another ETag" if found.tag else "it was written again")
-        self._tag = found.tag
+        stat = stat_of(meta)
+        if stat.st_size != self.size:
+            raise self._replaced(f"it has {stat.st_size} bytes, and had {self.size}")
+        if self.mtime_ns and not self.location.immutable and stat.st_mtime_ns != self.mtime_ns:
+            raise self._replaced("it has another ETag" if stat.tag else "it was written again")
+        self._tag = stat.tag
 
     def _replaced(self, how: str) -> FormatError:
         return FormatError(

@@ -77,7 +77,7 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
     while True:
         attempts += 1
         try:
-            found = request()
+            answer = request()
         except Exception as error:
             unreachable = _UNREACHABLE.search(str(error)) is not None
             if not unreachable:
@@ -98,7 +98,7 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
                 _warn(url, error, begin + limit - now)
         else:
             _reached.add(_server(url))
-            return found
+            return answer
         (stop or threading.Event()).wait(jittered)
         pause = min(2 * pause, LONGEST_PAUSE)
 
@@ -147,8 +147,8 @@ def translated(path: object) -> Iterator[None]:
             kind = "InvalidPathError"
         elif not type(error).__module__.startswith("obstore"):
             raise
-        found = _STATUS.search(str(error))
-        status = "" if found is None else found[1]
+        match = _STATUS.search(str(error))
+        status = "" if match is None else match[1]
         if kind in ("PermissionDeniedError", "UnauthenticatedError") or status in ("401", "403"):
             scheme = url.partition("://")[0]
             keys = f"; credentials come from {_KEYS[scheme]}" if scheme in _KEYS else ""
@@ -183,7 +183,9 @@ def is_transient(error: Exception) -> bool:
     if any(final in str(error) for final in _FINAL):
         return False
     status = _STATUS.search(str(error))
-    return _BAD_CERTIFICATE not in str(error) if status is None else int(status[1]) in _TRY_AGAIN
+    if status is None:
+        return _BAD_CERTIFICATE not in str(error)
+    return int(status[1]) in _TRY_AGAIN
 
 
 def summary(error: Exception) -> str:
