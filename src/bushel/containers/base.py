@@ -284,9 +284,9 @@ def file_shards(
     if not path.is_dir():
         return [Shard.of(path)] if owns(path.name.lower()) else None
     names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
-    own = [name for name in names if owns(name.lower())]
+    owned = [name for name in names if owns(name.lower())]
     strange = (name for name in names if not owns(name.lower()) and not beside(name))
-    return [Shard(path, name, (name,)) for name in own] if own and next(strange, None) is None else None
+    return [Shard(path, name, (name,)) for name in owned] if owned and next(strange, None) is None else None
 
 
 _NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"

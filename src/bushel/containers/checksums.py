@@ -39,7 +39,7 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
         FormatError: A file has shrunk since it was indexed, or a block cannot be expanded.
     """
     lacking = [column for column in index.fields.values() if column.crc32 is None]
-    found = {column.field.name: np.zeros(0, np.uint32) for column in lacking}
+    crc32 = {column.field.name: np.zeros(0, np.uint32) for column in lacking}
     stored = [column for column in lacking if column.rows]
     if stored:
         opened = list(files)
@@ -48,18 +48,18 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
 
             opened += block_files(index, files.__getitem__)
         crc32_of = partial(_crc32_of, index, opened)
-        kept = [column for column in stored if _in_table(opened[column.file])]
+        in_table = [column for column in stored if _in_table(opened[column.file])]
         read = [column for column in stored if not _in_table(opened[column.file])]
         local = all(isinstance(opened[column.file], MappedFile) for column in read)
         groups = _groups(read, local=local)
         if groups is None:
-            found |= _sorted(stored, crc32_of, report)
+            crc32 |= _sorted(stored, crc32_of, report)
         else:
             for group in groups:
-                found |= _row_by_row(group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
-            found |= _row_by_row(kept, crc32_of, report, _VALUES)
+                crc32 |= _row_by_row(group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
+            crc32 |= _row_by_row(in_table, crc32_of, report, _VALUES)
     columns = {
-        name: replace(column, crc32=found[column.field.name]) if column.crc32 is None else column
+        name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
     }
     return replace(index, fields=columns)
@@ -81,15 +81,15 @@ def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExten
     files: dict[int, list[FieldExtents]] = {}
     for column in columns:
         files.setdefault(column.file, []).append(column)
-    found: list[list[FieldExtents]] = []
-    for own in files.values():
-        if _follow_each_other(own):
-            found.append(own)
-        elif len(own) > 1 and all(_follow_each_other([column]) for column in own):
-            found += [[column] for column in own]
+    groups: list[list[FieldExtents]] = []
+    for columns_of_file in files.values():
+        if _follow_each_other(columns_of_file):
+            groups.append(columns_of_file)
+        elif len(columns_of_file) > 1 and all(_follow_each_other([column]) for column in columns_of_file):
+            groups += [[single] for single in columns_of_file]
         else:
             return None
-    return found
+    return groups
 
 
 def _samples(column: FieldExtents) -> int:
@@ -102,7 +102,7 @@ def _steps(columns: Sequence[FieldExtents], at_once: int) -> Iterator[list[slice
     step = max(at_once * samples // max(sum(column.rows for column in columns), 1), 1)
     for first in range(0, samples, step):
         ends = [first, min(first + step, samples)]
-        yield [slice(*(ends if own.starts is None else own.starts[ends].tolist())) for own in columns]
+        yield [slice(*(ends if column.starts is None else column.starts[ends].tolist())) for column in columns]
 
 
 def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
@@ -127,40 +127,40 @@ def _row_by_row(
     """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
     from bushel.containers.growing import GrowingArrays  # with temporary files, which reading does not need
 
-    sums, done, total = GrowingArrays(), 0, sum(column.rows for column in columns)
+    sums, computed, total = GrowingArrays(), 0, sum(column.rows for column in columns)
     plain = all(column.starts is None for column in columns)
     for step in _steps(columns, at_once):
         if plain:
-            offset = np.stack([own.offset[rows] for own, rows in zip(columns, step, strict=True)], axis=1).ravel()
-            length = np.stack([own.length[rows] for own, rows in zip(columns, step, strict=True)], axis=1).ravel()
-            numbers = [own.file for own in columns]
+            offset = np.stack([column.offset[rows] for column, rows in zip(columns, step, strict=True)], axis=1).ravel()
+            length = np.stack([column.length[rows] for column, rows in zip(columns, step, strict=True)], axis=1).ravel()
+            numbers = [column.file for column in columns]
             file = numbers[0] if len(set(numbers)) == 1 else np.resize(np.array(numbers, np.int32), len(offset))
             values = _computed(Extents(file, offset, length), slice(None), crc32_of, report)
-            found = [own.copy() for own in values.reshape(-1, len(columns)).T]
+            sums_of_step = [sums_of_column.copy() for sums_of_column in values.reshape(-1, len(columns)).T]
         else:
-            found = _of_rows(columns, step, crc32_of, report)
-        for column, own in zip(columns, found, strict=True):
-            sums.append(column.field.name, own)
-        done += sum(map(len, found))
-        sums.share = done / total
+            sums_of_step = _of_rows(columns, step, crc32_of, report)
+        for column, sums_of_column in zip(columns, sums_of_step, strict=True):
+            sums.append(column.field.name, sums_of_column)
+        computed += sum(map(len, sums_of_step))
+        sums.share = computed / total
     return sums.finish()
 
 
 def _sorted(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None) -> dict[str, U32]:
     """Return the checksums of fields whose values are read in the order in which the files have them."""
-    found = _of_rows(columns, [slice(0, column.rows) for column in columns], crc32_of, report)
-    return {column.field.name: own.copy() for column, own in zip(columns, found, strict=True)}
+    sums = _of_rows(columns, [slice(0, column.rows) for column in columns], crc32_of, report)
+    return {column.field.name: crc32.copy() for column, crc32 in zip(columns, sums, strict=True)}
 
 
 def _of_rows(
     columns: Sequence[FieldExtents], rows: Sequence[slice], crc32_of: _Sums, report: Report | None
 ) -> list[U32]:
     """Return the checksums of some rows of each field, which are read in the order in which the files have them."""
-    both = list(zip(columns, rows, strict=True))
-    sizes = [own.stop - own.start for own in rows]
+    rows_of_columns = list(zip(columns, rows, strict=True))
+    sizes = [part.stop - part.start for part in rows]
     file = np.repeat(np.array([column.file for column in columns], np.int32), sizes)
-    offset = np.concatenate([column.offset[own] for column, own in both])
-    length = np.concatenate([column.length[own] for column, own in both])
+    offset = np.concatenate([column.offset[part] for column, part in rows_of_columns])
+    length = np.concatenate([column.length[part] for column, part in rows_of_columns])
     order = np.lexsort((offset, file)).astype(np.int64)
     order = order[length[order] != MISSING]
     return np.split(_computed(Extents(file, offset, length), order, crc32_of, report), np.cumsum(sizes)[:-1])
@@ -169,16 +169,16 @@ def _of_rows(
 def _computed(extents: Extents, order: I64 | slice, crc32_of: _Sums, report: Report | None) -> U32:
     """Return the checksums of extents, which are read in this order; 0 for others."""
     crc32 = np.zeros(len(extents), np.uint32)
-    done = np.cumsum(np.maximum(extents.length[order], 0))
+    bytes_until = np.cumsum(np.maximum(extents.length[order], 0))
     start, before = 0, 0
-    while start < len(done):
-        stop = max(start + 1, int(np.searchsorted(done, before + _BATCH)))
+    while start < len(bytes_until):
+        stop = max(start + 1, int(np.searchsorted(bytes_until, before + _BATCH)))
         rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
         file = extents.file if isinstance(extents.file, int) else extents.file[rows]
         crc32[rows] = crc32_of(Extents(file, extents.offset[rows], extents.length[rows]))
         if report is not None:
-            report(int(done[stop - 1]) - before)
-        start, before = stop, int(done[stop - 1])
+            report(int(bytes_until[stop - 1]) - before)
+        start, before = stop, int(bytes_until[stop - 1])
     return crc32
 
 
@@ -189,14 +189,14 @@ def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32
         if all(isinstance(file, MappedFile) for file in local):
             return checksums_of(local, extents)
         crc32 = np.zeros(len(extents), np.uint32)
-        done = np.cumsum(np.maximum(extents.length, 0))
+        bytes_until = np.cumsum(np.maximum(extents.length, 0))
         most = _BATCH if any(not isinstance(file, MappedFile | BlockFile) for file in files) else _BATCH_OF_BLOCKS
         while start < len(extents):
-            before = int(done[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(done, before + most)))
-            own = slice(start, stop)
-            file = extents.file if isinstance(extents.file, int) else extents.file[own]
-            crc32[own] = checksums_of(files, Extents(file, extents.offset[own], extents.length[own]))
+            before = int(bytes_until[start - 1]) if start else 0
+            stop = max(start + 1, int(np.searchsorted(bytes_until, before + most)))
+            rows = slice(start, stop)
+            file = extents.file if isinstance(extents.file, int) else extents.file[rows]
+            crc32[rows] = checksums_of(files, Extents(file, extents.offset[rows], extents.length[rows]))
             start = stop
     except ExtentError as error:
         row = start + error.row

@@ -30,8 +30,8 @@ def codec_of_first_bytes(
         rows += (first + np.flatnonzero(length[first : first + _STEP] >= _HEAD)[:_LOOKED_AT]).tolist()
         if len(rows) >= _LOOKED_AT:
             break
-    found = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD)), sound) for row in rows[:_LOOKED_AT]}
-    return found.pop() if len(found) == 1 else "bytes"
+    codecs = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD)), sound) for row in rows[:_LOOKED_AT]}
+    return codecs.pop() if len(codecs) == 1 else "bytes"
 
 
 def codec_by_magic(head: bytes, sound: bool = False) -> str:

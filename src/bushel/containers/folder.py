@@ -52,9 +52,9 @@ class _Folder:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of the files: a block for each, and a sample for those that share a name."""
         names, keeps = shard.files, options.kept and options.spec is None
-        known = classes_beside(shard.root)
+        classes = classes_beside(shard.root)
         table = names.table if keeps and isinstance(names, FolderNames) else None
-        if table is not None and known.issubset(table.labels.get(LABEL, known)):
+        if table is not None and classes.issubset(table.labels.get(LABEL, classes)):
             return table
         metadata = [name for name in names if is_metadata(name)]
         seen = [watched(str(shard.root), name) for name in metadata] if isinstance(shard.root, Path) else []
@@ -64,7 +64,7 @@ class _Folder:
         if metadata:
             table = _with_metadata(shard, metadata, stamps, options)
         else:
-            layout = layout_of(names, tuple(options.spec or ()), known, str(shard.root))
+            layout = layout_of(names, tuple(options.spec or ()), classes, str(shard.root))
             table = _table_of(layout, shard, stamps, options)
             report_layout(shard.root, layout, names.junk if isinstance(names, FolderNames) else Counter())
         if keeps and isinstance(names, FolderNames) and isinstance(shard.root, Path):
@@ -88,16 +88,16 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
     if not isinstance(root, Path) or split_in(root.name, folder=True) is None:
         return frozenset()
     with os.scandir(root.absolute().parent) as entries:
-        others = [
+        splits = [
             entry.path
             for entry in entries
             if entry.name != root.name and split_in(entry.name, folder=True) is not None and entry.is_dir()
         ]
-    found = set[str]()
-    for folder in others:
+    classes = set[str]()
+    for folder in splits:
         with os.scandir(folder) as entries:
-            found.update(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
-    return frozenset(found)
+            classes.update(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+    return frozenset(classes)
 
 
 def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> None:
@@ -109,10 +109,10 @@ def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> No
         (len(layout.classes), "class", "classes"),
         (len(layout.keys), named, f"{named}s"),
     ]
-    known = [f"{count:,} {one if count == 1 else several}" for count, one, several in counts if count]
+    parts = [f"{count:,} {singular if count == 1 else several}" for count, singular, several in counts if count]
     if len(layout.fields) != 1:
-        known.append(f"fields {', '.join(layout.fields)}")
-    words = ", ".join(known)
+        parts.append(f"fields {', '.join(layout.fields)}")
+    words = ", ".join(parts)
     if layout.twins:
         words += f"; {layout.twins:,} have their whole names as keys, since others have the same without suffix"
     if not kinds and not layout.twins:
@@ -129,21 +129,21 @@ _WORDS = {"image": "image", "clip": "clip", "audio": "sound"}
 
 def _table_of(layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions) -> ShardIndex:
     """Return the table of a layout: its files are blocks, and the numbers of classes lie in the table."""
-    blocks, known = [blocks_of(stamps)], dict[str, Column]()
+    blocks, number_columns = [blocks_of(stamps)], dict[str, Column]()
     columns = {
-        name: _extents(_declared(Field(name, own.codec), options), own.files, blocks[0], len(stamps))
-        for name, own in layout.fields.items()
+        name: _extents(_declared(Field(name, stored_files.codec), options), stored_files.files, blocks[0], len(stamps))
+        for name, stored_files in layout.fields.items()
     }
     if layout.classes:
         classes = np.array(layout.class_of, np.int64)
         places, values = _numbered(classes, layout.classes)
         columns[LABEL] = FieldExtents(Field(LABEL, "int"), "int", len(stamps) + 1, *places)
-        known[LABEL] = numbers("int", classes)
+        number_columns[LABEL] = numbers("int", classes)
         blocks.append(Blocks.in_table(values))
     labels = {LABEL: layout.classes} if layout.classes else {}
     keys = Keys.of(layout.keys)
     table = ShardIndex(
-        len(layout.keys), stamps, columns, CONTAINER.name, keys, labels, columns=known, blocks=tuple(blocks)
+        len(layout.keys), stamps, columns, CONTAINER.name, keys, labels, columns=number_columns, blocks=tuple(blocks)
     )
     return table.check(str(shard.root))
 
@@ -157,12 +157,12 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
     kinds = {media_of(suffix_of(row.file)) for row in rows}
     [kind] = kinds if len(kinds) == 1 else [None]
     if kind is None:
-        shown = ", ".join(sorted(str(each) for each in kinds))
+        shown = ", ".join(sorted(str(kind_of_files) for kind_of_files in kinds))
         raise FormatError(f"the metadata name files of several kinds: {shown}", file=place)
     named = set(numbers)
     files = enumerate(shard.files)
-    if others := sum(1 for number, name in files if number not in named and media_of(suffix_of(name))):
-        log_warning("%s: the metadata do not name %d of its files, which are not read", shard.root, others)
+    if unnamed := sum(1 for number, name in files if number not in named and media_of(suffix_of(name))):
+        log_warning("%s: the metadata do not name %d of its files, which are not read", shard.root, unnamed)
     blocks = [blocks_of(stamps)]
     codec = codec_of_files(kind, {suffix_of(row.file) for row in rows}) or "bytes"
     field = _declared(Field(kind, codec), options)
@@ -171,12 +171,12 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
     for name in dict.fromkeys(name for row in rows for name in row.values):
         if name == kind:
             raise FormatError(f"the metadata have a column {name!r}, as the files", file=place)
-        own = values_of(name, rows, place)
-        blocks.append(Blocks.in_table(own.data))
+        stored = values_of(name, rows, place)
+        blocks.append(Blocks.in_table(stored.data))
         number = len(stamps) + len(blocks) - 1
-        columns[name] = FieldExtents(Field(name, own.codec), own.codec, number, own.offset, own.length)
-        if own.column is not None:
-            values[name] = own.column
+        columns[name] = FieldExtents(Field(name, stored.codec), stored.codec, number, stored.offset, stored.length)
+        if stored.column is not None:
+            values[name] = stored.column
     keys = Keys.of(_keys_of_rows([row.file for row in rows], shard.root))
     table = ShardIndex(len(rows), stamps, columns, CONTAINER.name, keys, columns=values, blocks=tuple(blocks))
     return table.check(str(shard.root))
@@ -202,23 +202,23 @@ def _stamps(shard: Shard) -> FileStamps:
     files, root = shard.files, shard.root
     if isinstance(root, Path):
         paths = (str(shard.path(number)) if leads_out(name) else f"{root}/{name}" for number, name in enumerate(files))
-        known = [(own.st_size, own.st_mtime_ns) for own in map(os.stat, paths)]
+        sizes_and_times = [(stat.st_size, stat.st_mtime_ns) for stat in map(os.stat, paths)]
     else:
         stats = (shard.path(number).stat() for number in range(len(files)))
-        known = [(int(stat.st_size), int(stat.st_mtime_ns)) for stat in stats]
-    return FileStamps(files, *np.array(known, np.int64).reshape(-1, 2).T.copy())
+        sizes_and_times = [(int(stat.st_size), int(stat.st_mtime_ns)) for stat in stats]
+    return FileStamps(files, *np.array(sizes_and_times, np.int64).reshape(-1, 2).T.copy())
 
 
 def _declared(field: Field, options: ReadOptions) -> Field:
-    known = (options.spec or {}).get(field.name)
-    return field if known is None or known.sequence else known
+    declared = (options.spec or {}).get(field.name)
+    return field if declared is None or declared.sequence else declared
 
 
 def _extents(field: Field, rows: Sequence[int], blocks: Blocks, number: int) -> FieldExtents:
     files = np.array(rows, np.int64)
-    there = files >= 0
-    offset = np.where(there, blocks.start[np.maximum(files, 0)], 0)
-    length = np.where(there, blocks.length[np.maximum(files, 0)], MISSING)
+    present = files >= 0
+    offset = np.where(present, blocks.start[np.maximum(files, 0)], 0)
+    length = np.where(present, blocks.length[np.maximum(files, 0)], MISSING)
     return FieldExtents(field, field.codec, number, offset, length)
 
 

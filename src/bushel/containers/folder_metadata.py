@@ -73,33 +73,33 @@ def metadata_rows(root: AnyPath, names: Sequence[str], files: Container[str]) ->
         if (other := folders.setdefault(name.rpartition("/")[0], name)) != name:
             hint = "keep one of them: two would make two samples of each file"
             raise FormatError(f"a folder has {other} and {name}", file=str(root), hint=hint)
-        path, (folder, slash, own) = below(root, name, any_text=True), name.rpartition("/")
+        path, (folder, slash, base_name) = below(root, name, any_text=True), name.rpartition("/")
         if isinstance(path, Path):
             _check_file(path)
         data = bytes(read_whole(path))
         if len(data) > _LARGEST:
             raise _too_large(len(data), path)
-        for number, found in enumerate(_READERS[own](data, path)):
-            file = found.pop(FILE_NAME, None)
+        for number, content in enumerate(_READERS[base_name](data, path)):
+            file = content.pop(FILE_NAME, None)
             spelled = file
             if isinstance(file, str) and folder + slash + file not in files:  # ./a.jpg, s//a.jpg and s\\a.jpg
                 file = posixpath.normpath(file.replace("\\", "/"))
             if not isinstance(file, str) or leads_out(file):
                 message = f"row {number} has the {FILE_NAME} {spelled!r}, not the name of a file"
                 raise FormatError(
-                    message, file=str(path), hint=None if file is not None else _names_of_others(found, path)
+                    message, file=str(path), hint=None if file is not None else _names_of_others(content, path)
                 )
             if folder + slash + file not in files:
                 missing = folder + slash + str(spelled)
                 raise FormatError(f"the metadata name {missing!r}, which does not exist", file=str(path))
-            rows.append(Row(folder + slash + file, {key: each for key, each in found.items() if each is not None}))
+            rows.append(Row(folder + slash + file, {key: cell for key, cell in content.items() if cell is not None}))
     return rows
 
 
 def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
     """Return how to read a table with several files in a row; None if a row has no column for them."""
-    if own := {name: "image(path)" for name in row if name.endswith(f"_{FILE_NAME}")}:
-        return f"bushel.open({str(path)!r}, spec={own}) reads the files of each row"
+    if spec := {name: "image(path)" for name in row if name.endswith(f"_{FILE_NAME}")}:
+        return f"bushel.open({str(path)!r}, spec={spec}) reads the files of each row"
     if any(name.endswith(f"{FILE_NAME}s") for name in row):
         return "move the table to another folder, and bushel.join it with this one, which reads lists of files"
     return None
@@ -145,11 +145,11 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
 
 def _number_type(texts: Sequence[str]) -> type[int] | type[float] | type[str]:
     """Return int or float if all texts that are not empty are such numbers, as JSON writes them, else str."""
-    there = [text for text in texts if text]
-    if not there or not all(map(_NUMBER.fullmatch, there)):
+    numbers = [text for text in texts if text]
+    if not numbers or not all(map(_NUMBER.fullmatch, numbers)):
         return str
-    whole = [int(text) for text in there if text.lstrip("-").isdecimal()]
-    if len(whole) == len(there):
+    whole = [int(text) for text in numbers if text.lstrip("-").isdecimal()]
+    if len(whole) == len(numbers):
         return int
     return float if _are_floats(whole) else str
 
@@ -194,18 +194,18 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
     Raises:
         FormatError: A value cannot be stored.
     """
-    found = [row.values.get(name) for row in rows]
-    kinds = {type(value) for value in found if value is not None}
-    mixed = kinds == {int, float} and _are_floats(value for value in found if isinstance(value, int))
+    cells = [row.values.get(name) for row in rows]
+    kinds = {type(value) for value in cells if value is not None}
+    mixed = kinds == {int, float} and _are_floats(value for value in cells if isinstance(value, int))
     codec = {frozenset((int,)): "int", frozenset((float,)): "float", frozenset((str,)): "utf8"}.get(
         frozenset(kinds), "float" if mixed else "json"
     )
     encode = get_codec(codec).encode
     try:
-        stored = [b"" if value is None else bytes(encode(value)) for value in found]
+        stored = [b"" if value is None else bytes(encode(value)) for value in cells]
     except (ValueError, TypeError, OverflowError) as error:
         raise FormatError(f"column {name!r} of the metadata: {error}", file=path) from error
     data, ends = joined(stored)
-    length = np.where([value is None for value in found], MISSING, np.diff(ends))
-    column = None if codec == "json" and kinds != {bool} else of_objects(found)
+    length = np.where([value is None for value in cells], MISSING, np.diff(ends))
+    column = None if codec == "json" and kinds != {bool} else of_objects(cells)
     return Values(codec, ends[:-1], length, data, column)

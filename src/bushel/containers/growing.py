@@ -76,11 +76,11 @@ class GrowingArrays:
 
     def _pending_of(self, name: str, dtype: np.dtype[Any]) -> _Array:
         """Return an array that is partly in memory."""
-        own = self._arrays.get(name)
-        if own is None:
-            own = self._arrays[name] = _Array(dtype)
-        self._pending[name] = own
-        return own
+        array = self._arrays.get(name)
+        if array is None:
+            array = self._arrays[name] = _Array(dtype)
+        self._pending[name] = array
+        return array
 
     def finish(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays, which can be written to. Arrays in a temporary file are mapped, and the file has no name.
@@ -89,17 +89,17 @@ class GrowingArrays:
             OSError: The temporary file cannot be written.
         """
         if self._file is None:
-            return {name: np.concatenate(list(_whole(own))) for name, own in self._arrays.items()}
+            return {name: np.concatenate(list(_whole(array))) for name, array in self._arrays.items()}
         self._flush()
         with self._file as file:
             file.truncate(self._end)  # zeros at the end were not written
-            places = {name: self._place(own, file) for name, own in self._arrays.items()}
+            places = {name: self._place(array, file) for name, array in self._arrays.items()}
             file.truncate(self._end)
             # one map, since each has a descriptor: a table of a thousand columns has more arrays than files may be open
             whole = np.memmap(file, np.uint8, "r+").view(np.ndarray) if self._end else np.empty(0, np.uint8)
-        found = {name: whole[start:end].view(self._arrays[name].dtype) for name, (start, end) in places.items()}
+        arrays = {name: whole[start:end].view(self._arrays[name].dtype) for name, (start, end) in places.items()}
         self._arrays.clear()
-        return found
+        return arrays
 
     def close(self) -> None:
         """Drop all arrays, where `finish` is not called."""
@@ -114,25 +114,25 @@ class GrowingArrays:
             self._file = tempfile.TemporaryFile(prefix="bushel-", buffering=0)  # noqa: SIM115 - finish() closes it
             weakref.finalize(self, self._file.close)  # if an error comes before that
         reserved = min(_RESERVED, _ALL_RESERVED // max(len(self._arrays), 1))
-        for own in self._pending.values():
-            if not (size := sum(_bytes_of(piece, own.dtype) for piece in own.pieces)):
+        for array in self._pending.values():
+            if not (size := sum(_bytes_of(piece, array.dtype) for piece in array.pieces)):
                 continue
-            if size > own.room:
-                self._make_room(own, size)
-            start, written = own.segments[-1]
-            for zeros, run in groupby(own.pieces, lambda piece: isinstance(piece, int)):
+            if size > array.room:
+                self._make_room(array, size)
+            start, written = array.segments[-1]
+            for zeros, run in groupby(array.pieces, lambda piece: isinstance(piece, int)):
                 pieces = list(run)
-                length = sum(_bytes_of(piece, own.dtype) for piece in pieces)
+                length = sum(_bytes_of(piece, array.dtype) for piece in pieces)
                 if not zeros:
                     at, end = start + written, start + written + length
-                    if end > own.reserved:
-                        own.reserved = max(end, min(at + reserved, start + written + own.room))
-                        _reserve(self._file, at, own.reserved)
+                    if end > array.reserved:
+                        array.reserved = max(end, min(at + reserved, start + written + array.room))
+                        _reserve(self._file, at, array.reserved)
                     _write(self._file, pieces, at)
                 written += length
-            own.segments[-1] = start, written
-            own.room -= size
-            own.pieces.clear()
+            array.segments[-1] = start, written
+            array.room -= size
+            array.pieces.clear()
         self._pending.clear()
         self._size = 0
 

@@ -77,8 +77,8 @@ def load_index(folder: AnyPath, parse: _Parse[T], name: str = INDEX) -> T:
     file = open_file(below(folder, name))
     if not file.mtime_ns:  # the file may have changed unnoticed
         return parse(file.read(0, file.size), file.path)
-    found: T = _parsed(parse, file.path, file.size, file.mtime_ns)
-    return found
+    contents: T = _parsed(parse, file.path, file.size, file.mtime_ns)
+    return contents
 
 
 @lru_cache(maxsize=8)
@@ -92,10 +92,10 @@ def listed_shards(folder: AnyPath, files: Mapping[str, str | None], what: str, h
     Raises:
         FormatError: A shard is missing. The message calls it `what`.
     """
-    there, shards = Listing(folder), []
+    listing, shards = Listing(folder), []
     for name, other in files.items():
-        file = name if there.has(name) else other
-        if file is None or not there.has(file):
+        file = name if listing.has(name) else other
+        if file is None or not listing.has(file):
             message = f"it lists the {what} {name!r}, which does not exist"
             raise FormatError(message, file=str(folder / INDEX), hint=hint)
         shards.append(Shard(folder, name, (file, INDEX)))
@@ -123,10 +123,10 @@ class Listing:
 
     def has(self, name: str) -> bool:
         """Return whether there is a file or folder of this path, which is relative to the folder, with `/`."""
-        above, _, own = name.rpartition("/")
+        above, _, base_name = name.rpartition("/")
         if above not in self._known:
-            there = name.count("/") <= _MOST_FOLDERS and self.has(above)
-            path = below(self._folder, above) if there else None
+            may_exist = name.count("/") <= _MOST_FOLDERS and self.has(above)
+            path = below(self._folder, above) if may_exist else None
             names = () if path is None or not path.is_dir() else (entry.name for entry in path.iterdir())
             self._known[above] = frozenset(names)
-        return own in self._known[above]
+        return base_name in self._known[above]

@@ -74,15 +74,15 @@ def names_below(path: AnyPath) -> FolderNames:
 
     They have the table of the files if that was kept, and no folder has changed since.
     """
-    if isinstance(path, Path) and (kept := _kept_names(path)) is not None:
-        return kept
+    if isinstance(path, Path) and (names_of_last_time := _kept_names(path)) is not None:
+        return names_of_last_time
     started, folders, hidden = time.time_ns(), list[Watched](), Counter[str]()
     if isinstance(path, Path):
-        found = list(_walk(str(path), "", folders, Counter(), hidden))
+        names_found = list(_walk(str(path), "", folders, Counter(), hidden))
     else:
-        found = [name for name in list_names(path) if not name.startswith(".") and "/." not in name]
-    found.sort()
-    data, junk = without_junk(found)
+        names_found = [name for name in list_names(path) if not name.startswith(".") and "/." not in name]
+    names_found.sort()
+    data, junk = without_junk(names_found)
     names = FolderNames(data)
     names.folders, names.listed_ns, names.junk = folders, started, hidden + junk
     return names
@@ -122,8 +122,8 @@ def _is_folder(entry: os.DirEntry[str], linked: Counter[str], links: int) -> boo
     if not entry.is_dir():
         return False
     if entry.is_symlink():
-        target, here = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
-        if f"{here}/".startswith(f"{target.rstrip('/')}/"):
+        target, containing = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
+        if f"{containing}/".startswith(f"{target.rstrip('/')}/"):
             hint = "remove the link, or open a folder below it"
             raise FormatError("a symbolic link to a folder that contains it", file=entry.path, hint=hint)
         linked[target] += 1
@@ -142,7 +142,7 @@ def _kept_names(root: Path) -> FolderNames | None:
     try:
         text, arrays = parse(data, _KINDS)
         seen = zip(_split(arrays["watched"]), *arrays["marks"].reshape(3, -1).tolist(), strict=True)
-        if text != str(_LAYOUT) or any(watched(str(root), own[0]) != own for own in seen):
+        if text != str(_LAYOUT) or any(watched(str(root), marks[0]) != marks for marks in seen):
             return None
         names = FolderNames(_split(arrays["names"]))
         stamps = FileStamps(names, arrays["sizes"], arrays["times"], partial(_forget, identity))
@@ -172,15 +172,15 @@ def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], ind
     """
     cache, stamps = cache_of_tables(), index.files
     seen = [*names.folders, *metadata]
-    settled = all(max(each.mtime_ns, each.ctime_ns) < names.listed_ns - _SETTLED_NS for each in seen)
+    settled = all(max(folder.mtime_ns, folder.ctime_ns) < names.listed_ns - _SETTLED_NS for folder in seen)
     if cache is None or len(names) < _MANY or not seen or not settled or not isinstance(stamps, FileStamps):
         return
     arrays: dict[str, npt.NDArray[Any]] = {
         "names": _joined(names),
         "sizes": stamps.sizes,
         "times": stamps.times,
-        "watched": _joined([each.name for each in seen]),
-        "marks": np.array([each[1:] for each in seen], np.int64).T.reshape(-1),
+        "watched": _joined([folder.name for folder in seen]),
+        "marks": np.array([folder[1:] for folder in seen], np.int64).T.reshape(-1),
     }
     count = len(stamps)
     fields = {name: replace(column, file=column.file - count) for name, column in index.fields.items()}

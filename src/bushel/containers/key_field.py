@@ -26,22 +26,22 @@ def with_keys(index: ShardIndex, shard: Shard) -> ShardIndex:
     Raises:
         FormatError: A text is damaged.
     """
-    own = index.fields.get(KEY)
-    if own is None:
+    key_column = index.fields.get(KEY)
+    if key_column is None:
         return index
     keys = None
-    if own.field.codec != "utf8" or not own.plain:
-        problem = f"has values of type {own.field.type}, and keys are texts"
-    elif len(lacking := np.flatnonzero(own.length < 0)):
+    if key_column.field.codec != "utf8" or not key_column.plain:
+        problem = f"has values of type {key_column.field.type}, and keys are texts"
+    elif len(lacking := np.flatnonzero(key_column.length < 0)):
         problem = f"is missing in sample {lacking[0]}"
     else:
         try:
-            keys, problem = Keys.of(text or "" for text in texts_of(index, shard, own)), ""
+            keys, problem = Keys.of(text or "" for text in texts_of(index, shard, key_column)), ""
         except UnicodeEncodeError as error:
             problem = f"has a text that is not Unicode: {error.object[:100]!r}"
     if problem:
         log_warning("%s: the field %s %s: it is not read", shard.path(0), KEY, problem)
-    fields = {name: each for name, each in index.fields.items() if name != KEY}
+    fields = {name: column for name, column in index.fields.items() if name != KEY}
     columns = {name: column for name, column in index.columns.items() if name != KEY}
     return replace(index, keys=keys, fields=fields, columns=columns)
 

@@ -43,10 +43,10 @@ def known_arrays(
         with tempfile.TemporaryFile(prefix="bushel-", buffering=0) as file:
             _reserve(file, end)
             whole = np.memmap(file, np.uint8, "r+").view(np.ndarray)
-    found = {}
+    arrays = {}
     for name, (dtype, count) in sizes.items():
-        found[name] = whole[starts[name] :][: np.dtype(dtype).itemsize * count].view(dtype)
-    return found
+        arrays[name] = whole[starts[name] :][: np.dtype(dtype).itemsize * count].view(dtype)
+    return arrays
 
 
 def _reserve(file: IO[bytes], size: int) -> None:

@@ -65,13 +65,15 @@ class _Npy:
         file = open_file(shard.path(0))
         try:
             for name, (start, size, expected) in _members(file).items():
-                found = 0
+                computed = 0
                 for at in range(start, start + size, _CHUNK):
                     chunk = file.read(at, min(_CHUNK, start + size - at))
-                    found = crc32(chunk, found)
+                    computed = crc32(chunk, computed)
                     report(len(chunk))
-                if found != expected:
-                    message = f"array {name!r}: its {size} bytes have CRC-32 {found:#010x}, expected {expected:#010x}"
+                if computed != expected:
+                    message = (
+                        f"array {name!r}: its {size} bytes have CRC-32 {computed:#010x}, expected {expected:#010x}"
+                    )
                     yield FormatError(message, file=file.path, offset=start)
         except FormatError as error:
             yield error
@@ -103,7 +105,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
         dtype, shape, rest, fortran = parse_npy(head, "npy")
     except CodecError as error:
         raise refuse(str(error)) from error
-    if not shape or not all(type(each) is int and each >= 0 for each in shape):
+    if not shape or not all(type(length) is int and length >= 0 for length in shape):
         raise refuse(f"its shape is {shape}, which has no rows")
     if len(shape) > _MOST_DIMENSIONS:
         raise refuse(f"its shape has {len(shape)} dimensions, and NumPy holds {_MOST_DIMENSIONS} at most")
@@ -130,12 +132,12 @@ def _members(file: File) -> dict[str, tuple[int, int, int]]:
     Raises:
         FormatError: The file is not a zip archive or is damaged, or an array is compressed.
     """
-    found: dict[str, tuple[int, int, int]] = {}
+    members: dict[str, tuple[int, int, int]] = {}
     for _, entries in directory_of(file).entries(hidden=True):
         starts = data_of(file, entries.header)
         columns = (starts, entries.size, entries.crc32, entries.method, entries.flags)
         for row, (start, size, checksum, method, flags) in enumerate(
-            zip(*(own.tolist() for own in columns), strict=True)
+            zip(*(column.tolist() for column in columns), strict=True)
         ):
             name, at = entries.name(row).removesuffix(".npy"), int(entries.header[row])
             if method != STORED or flags & ENCRYPTED:
@@ -147,7 +149,7 @@ def _members(file: File) -> dict[str, tuple[int, int, int]]:
                 )
             if start < 0 or start > file.size - size:
                 raise FormatError(f"array {name!r} does not lie in the file", file=file.path, offset=at)
-            if name in found:
+            if name in members:
                 raise FormatError(f"two arrays are called {name!r}", file=file.path, offset=at)
-            found[name] = start, size, checksum
-    return found
+            members[name] = start, size, checksum
+    return members

@@ -74,7 +74,7 @@ def index_records(
     if damaged and not fields:
         [(_, first), *_] = damaged
         raise first.damage or FormatError("all records are damaged", file=file)
-    fields = {name: _with_damage(own, damaged) for name, own in fields.items()} if damaged else fields
+    fields = {name: _with_damage(extents, damaged) for name, extents in fields.items()} if damaged else fields
     return PackedFields(fields, Keys.of(table.keys) if table.keyed else None, damaged)
 
 
@@ -99,14 +99,14 @@ class _Table:
         Raises:
             FormatError: The record is not a packed sample, or contradicts those before it.
         """
-        key, found = locate(record.payload)
+        key, places = locate(record.payload)
         if self.keyed is None:
             self.keyed = key is not None
         if self.keyed != (key is not None):
             raise FormatError("some samples have a key and others do not", offset=0)
         if key is not None:
             self.keys.append(key)
-        for name, where in found.items():
+        for name, where in places.items():
             rows = self.fields.get(name)
             if rows is None:
                 rows = self.fields[name] = _Rows(isinstance(where, list))
@@ -187,10 +187,10 @@ def _with_damage(column: FieldExtents, damaged: list[tuple[int, Record]]) -> Fie
     total = len(old_rows) + len(new_rows)
 
     def merged(values: npt.NDArray[Any], others: npt.NDArray[Any]) -> npt.NDArray[Any]:
-        both = np.empty(total, values.dtype)
-        both[old_rows] = values if column.starts is not None else values[old_rows]
-        both[new_rows] = others
-        return both
+        joint = np.empty(total, values.dtype)
+        joint[old_rows] = values if column.starts is not None else values[old_rows]
+        joint[new_rows] = others
+        return joint
 
     return replace(
         column,

@@ -94,19 +94,19 @@ def locate(record: Buffer) -> tuple[str | None, dict[str, tuple[int, int] | list
     if entries == 0 or cursor.text() != KEY:
         raise FormatError(f"expected a packed sample to start with {KEY!r}", offset=0)
     key = None if cursor.skip_nil() else cursor.text()
-    found: dict[str, tuple[int, int] | list[tuple[int, int]]] = {}
+    values: dict[str, tuple[int, int] | list[tuple[int, int]]] = {}
     for _ in range(entries - 1):
         name = cursor.name()
-        if name in found or name == KEY:
+        if name in values or name == KEY:
             raise FormatError(f"the field {name!r} appears twice in one sample", offset=cursor.at)
         if cursor.peek() in (0xC4, 0xC5, 0xC6):
-            found[name] = cursor.extent()
+            values[name] = cursor.extent()
         else:
             elements = cursor.count(0x90, 16, 0xDC, "bytes or an array of bytes")
-            found[name] = [cursor.extent() for _ in range(elements)]
+            values[name] = [cursor.extent() for _ in range(elements)]
     if cursor.at != len(cursor.view):
         raise FormatError(f"{len(cursor.view) - cursor.at} bytes after the end of a packed sample", offset=cursor.at)
-    return key, found
+    return key, values
 
 
 class _Cursor:

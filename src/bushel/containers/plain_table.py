@@ -77,18 +77,20 @@ def table_of(
     """
     files = list(map(open_file, shard.paths))
     extents = {}
-    for name, own in fields.items():
-        field = Field(name, own.type.removesuffix("[]"), own.type.endswith("[]"))
+    for name, place in fields.items():
+        field = Field(name, place.type.removesuffix("[]"), place.type.endswith("[]"))
         extents[name] = FieldExtents(
             field,
-            own.codec or field.codec,
-            own.file,
-            np.ascontiguousarray(own.offset, np.int64),
-            np.ascontiguousarray(own.length, np.int64),
-            None if own.crc32 is None else np.ascontiguousarray(own.crc32, np.uint32),
-            None if own.starts is None else np.ascontiguousarray(own.starts, np.int64),
-            own.absent if own.absent is not None and own.absent.any() else None,
+            place.codec or field.codec,
+            place.file,
+            np.ascontiguousarray(place.offset, np.int64),
+            np.ascontiguousarray(place.length, np.int64),
+            None if place.crc32 is None else np.ascontiguousarray(place.crc32, np.uint32),
+            None if place.starts is None else np.ascontiguousarray(place.starts, np.int64),
+            place.absent if place.absent is not None and place.absent.any() else None,
         )
-    known = None if keys is None else Keys.of(keys)
-    table = ShardIndex(samples, stamps(shard, files), extents, container, known, columns=columns or {}, blocks=blocks)
+    table_keys = None if keys is None else Keys.of(keys)
+    table = ShardIndex(
+        samples, stamps(shard, files), extents, container, table_keys, columns=columns or {}, blocks=blocks
+    )
     return table.check(str(shard.path(0)))

@@ -22,8 +22,8 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
     Raises:
         OSError: A file cannot be read.
     """
-    own: object = get_container(container)
-    if not isinstance(own, Recovers):
+    reader: object = get_container(container)
+    if not isinstance(reader, Recovers):
         fault(FormatError(f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))))
         return None
     missing = [path for path in shard.paths if not path.exists()]
@@ -32,9 +32,9 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
         return None
     try:
         try:
-            return own.recover(shard, ReadOptions(spec=spec), fault)
+            return reader.recover(shard, ReadOptions(spec=spec), fault)
         except SpecError:
-            return own.recover(shard, ReadOptions(), fault)
+            return reader.recover(shard, ReadOptions(), fault)
     except (FormatError, SpecError) as error:
         fault(error if isinstance(error, FormatError) else FormatError(str(error), file=str(shard.path(0))))
         return None

@@ -49,10 +49,10 @@ def with_gaps(recovered: Recovered) -> Recovered:
     samples = np.insert(np.arange(index.samples, dtype=np.int64), places, 0)
     keys = None
     if index.keys is not None:
-        own = index.keys.take(samples)
+        renumbered = index.keys.take(samples)
         for number, (place, key) in enumerate(recovered.gaps):
-            own[place + number] = key
-        keys = Keys.of(own)
+            renumbered[place + number] = key
+        keys = Keys.of(renumbered)
     columns = {name: _taken(column, samples) for name, column in index.fields.items()}
     return Recovered(
         replace(index, samples=len(samples), fields=columns, keys=keys),
@@ -87,11 +87,11 @@ def trusted(values: U64, limit: int) -> tuple[Bools, Bools]:
     """
     inside = values <= np.uint64(limit)
     rows = np.flatnonzero(inside)
-    kept = values[rows].astype(np.int64)
-    if (kept[1:] >= kept[:-1]).all():
+    inside_values = values[rows].astype(np.int64)
+    if (inside_values[1:] >= inside_values[:-1]).all():
         return inside, inside
-    before = _longest(kept.tolist())
-    after = _longest((-kept[::-1]).tolist())[::-1]
+    before = _longest(inside_values.tolist())
+    after = _longest((-inside_values[::-1]).tolist())[::-1]
     best = before + after == (before + after).max()
     alone = np.bincount(before[best], minlength=int(before.max()) + 1)[before] == 1
     sure, possible = np.zeros(len(values), np.bool_), np.zeros(len(values), np.bool_)
@@ -136,12 +136,12 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
         if current is None or firsts[row] >= lasts[current]:
             current = row
             continue
-        one, other = fits[current], fits[row]
-        if one <= other:
+        current_fits, row_fits = fits[current], fits[row]
+        if current_fits <= row_fits:
             sound[used[current]] = False
-        if other <= one:
+        if row_fits <= current_fits:
             sound[used[row]] = False
-        current = row if other > one else current if one > other else None
+        current = row if row_fits > current_fits else current if current_fits > row_fits else None
     return sound
 
 

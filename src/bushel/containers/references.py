@@ -60,12 +60,12 @@ def with_references(index: ShardIndex, shard: Shard, spec: Spec | None) -> Shard
 
 
 def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
-    own = index.fields[field.name]
-    if own.field.codec != "utf8" or not own.plain:
+    texts = index.fields[field.name]
+    if texts.field.codec != "utf8" or not texts.plain:
         raise SpecError(
-            f"field {field.name!r} has values of type {own.field.type}, not names of files: {field.type!r} needs texts"
+            f"field {field.name!r} has values of type {texts.field.type}, not names of files: {field.type!r} needs texts"
         )
-    names = list(texts_of(index, shard, own))
+    names = list(texts_of(index, shard, texts))
     folder = shard.files[0].rpartition("/")[0]
     unique = dict.fromkeys(name for name in names if name is not None)
     stamps = _stamps(shard, list(unique), f"{folder}/" if folder else "", field, names)
@@ -74,17 +74,17 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     files, count = len(index.files), len(stamps)
     length = np.array([stamp.size for stamp in stamps], np.int64)
     blocks = Blocks.of(np.zeros(count, np.int64), length, file=files + np.arange(count, dtype=np.int32))
-    there = np.maximum(numbers, 0)
+    numbers_or_zero = np.maximum(numbers, 0)
     extents = FieldExtents(
         field,
         content_codec(field.codec),
         files + count + len(index.blocks),
-        np.where(numbers >= 0, blocks.start[there], 0),
-        np.where(numbers >= 0, length[there] if count else 0, MISSING),
+        np.where(numbers >= 0, blocks.start[numbers_or_zero], 0),
+        np.where(numbers >= 0, length[numbers_or_zero] if count else 0, MISSING),
     )
     fields = {  # block files are numbered after the files, and now there are more files
-        name: replace(each, file=each.file + count) if each.file >= files else each
-        for name, each in index.fields.items()
+        name: replace(extents, file=extents.file + count) if extents.file >= files else extents
+        for name, extents in index.fields.items()
     }
     columns = {name: column for name, column in index.columns.items() if name != field.name}
     return replace(
@@ -105,14 +105,14 @@ def _stamps(
         FormatError: Some are missing, or not in the folder; or one is a URL, which needs a type such as `jpg(url)`.
         OSError: A server refuses, or cannot be reached.
     """
-    asked = f"{content_codec(field.codec)}{_URL}"
+    content_type = f"{content_codec(field.codec)}{_URL}"
     allowed = field.codec.endswith(_URL)
     for name in names:
         if is_url(name) and not allowed:
             raise FormatError(
                 f"field {field.name!r} of sample {of_samples.index(name)} is a URL, {name[:200]!r}",
                 file=str(shard.path(0)),
-                hint=f"URLs are read if you allow it: spec={{{field.name!r}: {asked!r}}}",
+                hint=f"URLs are read if you allow it: spec={{{field.name!r}: {content_type!r}}}",
             )
     for name in names:
         if not is_url(name) and leads_out(name.removeprefix("./")):
@@ -126,11 +126,11 @@ def _stamps(
     places = [as_path(name) if is_url(name) else below(shard.root, name, any_text=True) for name in inside]
     stats = map_all(_stat, places, threads=_LOOKERS) if allowed else map(_stat, places)
     stamps, missing = [], []
-    for name, own, stat in zip(names, inside, stats, strict=True):
+    for name, path, stat in zip(names, inside, stats, strict=True):
         if stat is None:
             missing.append(name)
         else:
-            stamps.append(FileStamp(own, *stat))
+            stamps.append(FileStamp(path, *stat))
     if missing:
         first = ", ".join(f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED])
         more = f", and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""

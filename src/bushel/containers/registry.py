@@ -51,7 +51,7 @@ def _own(name: str) -> Callable[[], Container]:
 
 
 def _with_compressed(*suffixes: str) -> tuple[str, ...]:
-    return tuple(each + end for each in suffixes for end in ("", ".gz", ".zst"))
+    return tuple(suffix + end for suffix in suffixes for end in ("", ".gz", ".zst"))
 
 
 _INDEXED_TAR = (".tar.gz", ".tgz", ".tar.zst")
@@ -151,8 +151,8 @@ def get_container(name: str) -> Container:
         if not has_plugin(_GROUP, name):
             from bushel._runtime.public import did_you_mean
 
-            known = container_names()
-            advice = did_you_mean(name, known) or f"use one of {', '.join(known)}"
+            names = container_names()
+            advice = did_you_mean(name, names) or f"use one of {', '.join(names)}"
             raise ValueError(f"unknown container {name!r}: {advice}")
         _registered[name] = _registration_of(_loaded(name))
     return _registered[name].load()
@@ -180,11 +180,17 @@ def with_episodes(name: str | None) -> str:
     Raises:
         ValueError: It has none.
     """
-    found = [known.episodes for each, known in _registered.items() if known.episodes and name in (None, each)]
-    if len(found) != 1:
-        known_here = ", ".join(each for each, known in _registered.items() if known.episodes)
-        raise ValueError(f"episodes=True is for {known_here}, and {name} has no episodes")
-    return found[0]
+    containers = [
+        registration.episodes
+        for container, registration in _registered.items()
+        if registration.episodes and name in (None, container)
+    ]
+    if len(containers) != 1:
+        containers_with_episodes = ", ".join(
+            container for container, registration in _registered.items() if registration.episodes
+        )
+        raise ValueError(f"episodes=True is for {containers_with_episodes}, and {name} has no episodes")
+    return containers[0]
 
 
 def container_names(*, written: bool = False) -> tuple[str, ...]:
@@ -196,7 +202,7 @@ def container_names(*, written: bool = False) -> tuple[str, ...]:
         ('bag', 'tar', 'ffrecord', 'gulp', 'recordio')
     """
     if written:
-        return tuple(name for name, each in _registered.items() if each.suffix is not None)
+        return tuple(name for name, registration in _registered.items() if registration.suffix is not None)
     return tuple(dict.fromkeys((*_registered, *plugin_names(_GROUP))))
 
 
@@ -207,8 +213,12 @@ def writable_containers() -> list[WritableContainer]:
 
 def container_by_suffix(name: str) -> WritableContainer | None:
     """Return the container that writes files whose names end like this, or None."""
-    found = (each for each, known in _registered.items() if known.suffix and name.endswith(known.suffix))
-    return next(map(get_writable, found), None)
+    containers = (
+        container
+        for container, registration in _registered.items()
+        if registration.suffix and name.endswith(registration.suffix)
+    )
+    return next(map(get_writable, containers), None)
 
 
 def container_for(name: str) -> WritableContainer:
@@ -218,13 +228,13 @@ def container_for(name: str) -> WritableContainer:
         ValueError: The name implies none.
         UnsupportedError: It implies one that reads files with such a name, and does not write them.
     """
-    found = container_by_suffix(name)
-    if found is None:
-        for each in writable_containers():
-            refuse_read_only(name, each, name)
+    container = container_by_suffix(name)
+    if container is None:
+        for writable in writable_containers():
+            refuse_read_only(name, writable, name)
         names = ", ".join(container_names(written=True))
         raise ValueError(f"the name {name!r} does not imply a container: pass container=: {names}")
-    return found
+    return container
 
 
 def read_only_ending(name: str, container: WritableContainer) -> str | None:
@@ -249,7 +259,9 @@ def refuse_read_only(name: str, container: WritableContainer, path: str) -> None
 
 def registered_here(name: str) -> Container | None:
     """Return the container of this name if only this process has it, by `register_container`; else None."""
-    return None if name in _BUILT_IN or name not in _registered or has_plugin(_GROUP, name) else get_container(name)
+    if name in _BUILT_IN or name not in _registered or has_plugin(_GROUP, name):
+        return None
+    return get_container(name)
 
 
 # Recognising files by their names
@@ -261,7 +273,7 @@ def candidates(names: Iterable[str]) -> list[Container]:
     Containers of packages that have not been needed so far are not among them: see `installed_candidates`.
     """
     shapes = _shapes(names)
-    return [get_container(name) for name, known in list(_registered.items()) if known.owns(*shapes)]
+    return [get_container(name) for name, registration in list(_registered.items()) if registration.owns(*shapes)]
 
 
 def installed_candidates(names: Iterable[str]) -> list[Container]:
@@ -270,7 +282,7 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
     A container that cannot be used is passed over with a warning that names its package.
     """
     shapes = _shapes(names)
-    found = []
+    containers = []
     for name in plugin_names(_GROUP):
         if name not in _registered:
             try:
@@ -279,25 +291,27 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
                 warnings.warn(str(error), RuntimeWarning, stacklevel=2)
                 continue
             if _registered[name].owns(*shapes):
-                found.append(container)
-    return found
+                containers.append(container)
+    return containers
 
 
 def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[HasNestedDatasets]:
     """Return the containers whose datasets may lie in the sub-folders of a folder, given some of the names in it."""
-    found = []
-    for container, known in list(_registered.items()):
-        if known.nested and any(
-            (below(path, name, any_text=True) / own).exists() for name in names for own in known.file_names
+    containers = []
+    for container, registration in list(_registered.items()):
+        if registration.nested and any(
+            (below(path, name, any_text=True) / file_name).exists()
+            for name in names
+            for file_name in registration.file_names
         ):
-            found.append(cast("HasNestedDatasets", get_container(container)))
-    return found
+            containers.append(cast("HasNestedDatasets", get_container(container)))
+    return containers
 
 
 def containers_with_first_bytes() -> list[HasFirstBytes]:
     """Return the containers whose files are recognised by their first bytes, too."""
-    found = (get_container(name) for name, known in list(_registered.items()) if known.first_bytes)
-    return [each for each in found if isinstance(each, HasFirstBytes)]
+    containers = (get_container(name) for name, registration in list(_registered.items()) if registration.first_bytes)
+    return [container for container in containers if isinstance(container, HasFirstBytes)]
 
 
 def last_candidates(file: str = "") -> list[Container]:
@@ -308,53 +322,60 @@ def last_candidates(file: str = "") -> list[Container]:
     """
     return [
         get_container(name)
-        for name, known in list(_registered.items())
-        if not known.suffixes + known.file_names or (known.alone and file.lower().endswith(known.alone))
+        for name, registration in list(_registered.items())
+        if not registration.suffixes + registration.file_names
+        or (registration.alone and file.lower().endswith(registration.alone))
     ]
 
 
 def is_data_file(name: str) -> bool:
     """Return whether a name has a suffix of a container that is read at random."""
     plain = _DIGITS.sub("#", name.lower())
-    return any(plain.endswith(known.suffixes) for known in _registered.values() if known.suffixes)
+    return any(plain.endswith(registration.suffixes) for registration in _registered.values() if registration.suffixes)
 
 
 def is_data_if_named(name: str) -> bool:
     """Return whether a file of this name is data if the caller names it, as lists in `.json` are."""
-    return any(name.lower().endswith(known.alone) for known in _registered.values() if known.alone)
+    return any(name.lower().endswith(registration.alone) for registration in _registered.values() if registration.alone)
 
 
 def is_forward_only(name: str) -> bool:
     """Return whether a file of this name is read from front to back."""
-    return any(name.lower().endswith(known.forward) for known in _registered.values() if known.forward)
+    return any(
+        name.lower().endswith(registration.forward) for registration in _registered.values() if registration.forward
+    )
 
 
 def needs_index(name: str) -> bool:
     """Return whether a file of this name is read at random only with an index, and otherwise in a stream."""
-    return any(name.lower().endswith(known.slow) for known in _registered.values() if known.slow)
+    return any(name.lower().endswith(registration.slow) for registration in _registered.values() if registration.slow)
 
 
 def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
     """Return the containers whose files have one of these names by its ending, and these names, sorted."""
-    found: dict[str, list[str]] = {}
+    names_by_owner: dict[str, list[str]] = {}
     for name in sorted(names):
         plain = _DIGITS.sub("#", name.lower())
-        own = (each for each, known in _registered.items() if known.suffixes and plain.endswith(known.suffixes))
-        if (owner := next(own, None)) is not None and not name.startswith("."):
-            found.setdefault(owner, []).append(name)
-    return found
+        owners = (
+            container
+            for container, registration in _registered.items()
+            if registration.suffixes and plain.endswith(registration.suffixes)
+        )
+        if (owner := next(owners, None)) is not None and not name.startswith("."):
+            names_by_owner.setdefault(owner, []).append(name)
+    return names_by_owner
 
 
 def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the whole names and their endings, with `#` for each run of digits."""
     whole = set(names)
-    endings = {_DIGITS.sub("#", each.lower()) for each in {name[max(name.rfind("."), 0) :] for name in whole}}
+    endings = {_DIGITS.sub("#", ending.lower()) for ending in {name[max(name.rfind("."), 0) :] for name in whole}}
     return frozenset(whole | endings), frozenset(endings)
 
 
 @lru_cache
 def _endings(suffixes: tuple[str, ...]) -> frozenset[str]:
-    return frozenset(each[max(each.rfind("."), 0) :] for each in suffixes)
+    return frozenset(suffix[max(suffix.rfind("."), 0) :] for suffix in suffixes)
 
 
 # Containers of other packages

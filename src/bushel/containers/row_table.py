@@ -70,16 +70,16 @@ class RowTable:
         steps = [slice(first, first + _STEP) for first in range(0, rows, _STEP)]
         if kind == "f":
             dtype, stored = ("<f4", "f32") if values.dtype.itemsize <= 4 else ("<f8", "float")
-            made: tuple[Kind, npt.DTypeLike] = ("float", np.float64)
+            column_type: tuple[Kind, npt.DTypeLike] = ("float", np.float64)
         elif kind == "b":
             dtype, stored = "?", "bool"
-            made = ("bool", np.bool_)
+            column_type = ("bool", np.bool_)
         else:
             dtype, stored = ("<u8", "u64") if kind == "u" else ("<i8", "i64")
             if time_dtype(own.codec) is not None:
                 stored = own.codec
             large = kind == "u" and any(int(values[step].max()) >= 1 << 63 for step in steps)
-            made = ("uint", np.uint64) if large else ("int", np.int64)
+            column_type = ("uint", np.uint64) if large else ("int", np.int64)
         self._hold(np.zeros(-self._size % 8, np.uint8))
         width, start, some = np.dtype(dtype).itemsize, self._size, False
         for step in steps:
@@ -89,9 +89,9 @@ class RowTable:
             self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
             self._room.append(f"missing {name}", missing)
             if width < 8:
-                self._room.append(f"values {name}", piece.astype(made[1]))
+                self._room.append(f"values {name}", piece.astype(column_type[1]))
             some = some or bool(missing.any())
-        self._numbers[name] = _Numbers(start, rows, *made, width == 8, some)
+        self._numbers[name] = _Numbers(start, rows, *column_type, width == 8, some)
         none = np.zeros(0, np.int64)
         self.put(own, stored, 1, none, none)
 
@@ -129,11 +129,13 @@ class RowTable:
     def blocks(self) -> tuple[Blocks, ...]:
         """Complete the table, and return the block files: first the values in the table, then the compressed pages."""
         arrays: dict[str, npt.NDArray[Any]] = self._room.finish()
-        held, none = arrays.get("held", np.zeros(0, np.uint8)), np.zeros(0, np.int64)
-        for name, own in self._numbers.items():
+        table, none = arrays.get("held", np.zeros(0, np.uint8)), np.zeros(0, np.int64)
+        for name, numbers in self._numbers.items():
             offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
             self.fields[name] = replace(self.fields[name], offset=offset, length=length)
-            values = held[own.start : own.start + 8 * own.rows].view(own.dtype) if own.kept else None
-            values = arrays.get(f"values {name}", none.view(own.dtype)) if values is None else values
-            self.columns[name] = Column(own.kind, values, arrays[f"missing {name}"] if own.some else None)
-        return Blocks.in_table(held), *self._blocks
+            values = (
+                table[numbers.start : numbers.start + 8 * numbers.rows].view(numbers.dtype) if numbers.kept else None
+            )
+            values = arrays.get(f"values {name}", none.view(numbers.dtype)) if values is None else values
+            self.columns[name] = Column(numbers.kind, values, arrays[f"missing {name}"] if numbers.some else None)
+        return Blocks.in_table(table), *self._blocks

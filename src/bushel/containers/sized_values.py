@@ -24,10 +24,10 @@ def offset_table(file: File, count: int) -> tuple[I64, I64]:
         FormatError: The table contradicts `count` or the size of the file.
     """
     head = 4 * (count + 2)
-    found = int.from_bytes(file.read(0, 4), "little") if file.size >= 4 else -1
-    if found != count or file.size < head:
+    stored_count = int.from_bytes(file.read(0, 4), "little") if file.size >= 4 else -1
+    if stored_count != count or file.size < head:
         message = f"a file of {count} samples begins with their number and {head - 4} bytes of offsets, "
-        raise _damage(file, message + f"found {found} in {file.size} bytes", 0)
+        raise _damage(file, message + f"found {stored_count} in {file.size} bytes", 0)
     ends = np.frombuffer(file.read(4, head - 4), "<u4").astype(np.int64)
     check_ends(file, ends, head, 4)
     return ends[:-1], np.diff(ends)
@@ -119,11 +119,11 @@ def elements_of(file: File, offset: I64, length: I64, skip: int, name: str) -> t
         sizes = data.view("<u4").astype(np.int64)
         starts = offsets_of(counts)
         before = offsets_of(sizes)
-        own = before[starts]
-        wrong = np.diff(own) != length - head - 4 * counts
+        bytes_before = before[starts]
+        wrong = np.diff(bytes_before) != length - head - 4 * counts
         if not wrong.any():
             first = offset + head + 4 * counts
-            return starts, np.repeat(first - own[:-1], counts) + before[:-1], sizes
+            return starts, np.repeat(first - bytes_before[:-1], counts) + before[:-1], sizes
     row = int(wrong.argmax())
     message = f"field {name!r}, sample {row}: its {counts[row]} elements do not fit its {length[row]} bytes"
     raise FormatError(message, file=file.path, offset=int(offset[row]), hint=_HINT)

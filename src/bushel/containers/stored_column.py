@@ -115,5 +115,5 @@ def key_rows(keys: StoredColumn | None, count: int) -> tuple[U8, I64]:
     """Return text and ends of the first `count` keys, for `IndexBuilder.close_samples`."""
     if keys is None:
         return np.zeros(0, np.uint8), np.zeros(0, np.int64)
-    own = keys.rows(0, count)
-    return own.content, own.ends
+    rows = keys.rows(0, count)
+    return rows.content, rows.ends

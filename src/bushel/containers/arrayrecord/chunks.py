@@ -111,17 +111,17 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
         before = position
         if isinstance(reader.file, MappedFile):
             try:
-                found = scan_riegeli(reader.file, position, footer, _TOGETHER)
+                scanned = scan_riegeli(reader.file, position, footer, _TOGETHER)
             except ExtentError as error:
                 message = "the file shrank while it was read"
                 raise FormatError(message, file=reader.file.path, offset=error.found) from error
-            position = found.end
-            if len(found.start):
-                yield Chunks(*(getattr(found, name) for name in Chunks._fields))
+            position = scanned.end
+            if len(scanned.start):
+                yield Chunks(*(getattr(scanned, name) for name in Chunks._fields))
         if position == before:  # of a file that is not local, or unusual
             chunk, position = _chunk_at(reader, position)
-            if one := _one(reader, chunk):
-                yield one
+            if single := _one(reader, chunk):
+                yield single
     if position != footer:
         message = f"its chunks end at {place_of(position)}, and its footer begins at {place_of(footer)}"
         raise FormatError(message, file=reader.file.path, hint=HINT)

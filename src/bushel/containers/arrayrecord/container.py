@@ -43,20 +43,20 @@ class _ArrayRecord:
         """Return where the records of one file lie. The headers of all chunks are read."""
         stored = open_file(shard.path(0))
         reader = Reader(stored)
-        found = Records(reader)
+        records = Records(reader)
         for chunks in chunks_of(reader):
-            found.add(chunks)
+            records.add(chunks)
         if options.report is not None:
             options.report(stored.size)
-        blocks, offset, length = found.finish()
+        blocks, offset, length = records.finish()
         blocks.check(stored.path, [stored.size])
         file = BlockFile.over(stored, blocks)
         try:
-            own = _declared(options, stored) or Field(_FIELD, codec_of_first_bytes(file, offset, length))
+            field = _declared(options, stored) or Field(_FIELD, codec_of_first_bytes(file, offset, length))
         except ExtentError as error:
             raise FormatError(str(error), file=stored.path, hint=HINT) from error
-        place = PlainField(own.type, offset, length, file=len(shard.files))
-        return table_of(self.name, shard, len(length), {own.name: place}, blocks=(blocks,))
+        place = PlainField(field.type, offset, length, file=len(shard.files))
+        return table_of(self.name, shard, len(length), {field.name: place}, blocks=(blocks,))
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare the hashes of all chunks, by reading every record with the package array_record."""
@@ -87,7 +87,7 @@ CONTAINER = _ArrayRecord()
 def _declared(options: ReadOptions, file: File) -> Field | None:
     if options.spec is None:
         return None
-    own = next(iter(options.spec.values()), None)
-    if own is None or len(options.spec) > 1 or own.sequence:
+    field = next(iter(options.spec.values()), None)
+    if field is None or len(options.spec) > 1 or field.sequence:
         raise SpecError(f"{file.path} has one plain field: spec= names another number or a sequence")
-    return own
+    return field

@@ -68,15 +68,15 @@ class Records:
         many = np.flatnonzero(chunks.records > 1).tolist()
         if not many:
             return chunks.expanded.copy()
-        found = {}
+        lengths = {}
         for row in many:
             start, records = int(chunks.start[row]), int(chunks.records[row])
             try:
-                found[row] = self._lengths_of(chunks, row)
+                lengths[row] = self._lengths_of(chunks, row)
             except (ValueError, FilterError) as error:
                 raise damaged(self._reader, start, records, error) from error
         return np.concatenate(
-            [found[row] if row in found else chunks.expanded[row : row + 1] for row in range(len(chunks.records))]
+            [lengths[row] if row in lengths else chunks.expanded[row : row + 1] for row in range(len(chunks.records))]
         )
 
     def _lengths_of(self, chunks: Chunks, row: int) -> I64:
@@ -104,15 +104,15 @@ class Records:
     def finish(self) -> tuple[Blocks, I64, I64]:
         """Return the block file of all records, and the offset and the length of each record in it."""
         self._arrays.append("start", np.array([self._position], np.int64))
-        found = self._arrays.finish()
-        side = Side(found["side_end"], found["side"]) if len(found["side"]) else None
+        arrays = self._arrays.finish()
+        side = Side(arrays["side_end"], arrays["side"]) if len(arrays["side"]) else None
         blocks = Blocks(
-            found["start"],
-            found["file"],
-            found["offset"],
-            found["stored"],
-            found["filter"],
+            arrays["start"],
+            arrays["file"],
+            arrays["offset"],
+            arrays["stored"],
+            arrays["filter"],
             ("stored", "riegeli"),
             side,
         )
-        return blocks, found["record"], found["length"]
+        return blocks, arrays["record"], arrays["length"]

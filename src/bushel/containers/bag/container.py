@@ -133,14 +133,14 @@ class Bag(Struct, frozen=True):
         Raises:
             SpecError: The shard has another generation or other fields, or records that no sample refers to.
         """
-        generation, wanted = self.generation(shard), generation_of(layout.options)
-        if generation != wanted:
+        generation, expected_generation = self.generation(shard), generation_of(layout.options)
+        if generation != expected_generation:
             raise SpecError(
-                f"{shard.root} has generation {generation}, not {wanted}: append to it with generation={generation!r}"
+                f"{shard.root} has generation {generation}, not {expected_generation}: append to it with generation={generation!r}"
             )
         prefix = shard.files[-1].removesuffix("spec.json")
         fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
-        expected = _file_names(fields, prefix, split=wanted == "C")
+        expected = _file_names(fields, prefix, split=expected_generation == "C")
         if sorted(expected) != sorted(shard.files):
             raise SpecError(
                 f"{shard.root} has the files {', '.join(shard.files)}, where {', '.join(expected)} are needed"
@@ -335,8 +335,8 @@ def read_refs(spec: Mapping[str, Field], file: File) -> tuple[Table, dict[str, R
     """
     entries = inline_table(file)
     data = file.read(0, int(entries.offsets[-1]))
-    found = decode_refs(data, entries.offsets, [field.sequence for field in spec.values()], file.path)
-    return entries, dict(zip(spec, found, strict=True))
+    refs = decode_refs(data, entries.offsets, [field.sequence for field in spec.values()], file.path)
+    return entries, dict(zip(spec, refs, strict=True))
 
 
 def column_of_records(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> FieldExtents:

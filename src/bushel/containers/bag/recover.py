@@ -222,8 +222,8 @@ def _loosen(boundaries: U64, file: File, limit: int, complete: Complete, generat
         start, end = int(boundaries[row]), int(boundaries[row + 1])
         if start <= end and complete(file.read(start, end - start)):
             whole[row] = chosen[row] = chosen[row + 1] = True
-    kept = boundaries[chosen].astype(np.int64)
-    if (kept[1:] < kept[:-1]).any():  # the contents do not decide either
+    ascending = boundaries[chosen].astype(np.int64)
+    if (ascending[1:] < ascending[:-1]).any():  # the contents do not decide either
         whole, chosen = sure[:-1] & sure[1:], sure
     offsets = np.maximum.accumulate(np.where(chosen, boundaries, np.uint64(0)).astype(np.int64))
     return _Loose(Table(offsets, generation), whole)
@@ -252,14 +252,14 @@ def _report(loose: _Loose, file: File, fault: Fault) -> None:
 
 def _records_of_plain_fields(spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]) -> int | None:
     """Return the number of samples, if the bags of the plain fields agree about it."""
-    found = set()
+    counts = set()
     for name, field in spec.items():
         if not field.sequence:
             try:
-                found.add(inline_table(files[number[name]]).records)
+                counts.add(inline_table(files[number[name]]).records)
             except FormatError:
                 continue
-    return found.pop() if len(found) == 1 else None
+    return counts.pop() if len(counts) == 1 else None
 
 
 def _records_of(ref: Refs, whole: Bools) -> int | None:
@@ -299,10 +299,10 @@ def _refs(data: bytes, offsets: I64, whole: Bools, sequences: Sequence[bool], pa
                 fault(FormatError(message, file=path, offset=begin + (error.offset or 0)))
             whole[low] = False
             continue
-        for ref, found in zip(refs, part, strict=True):
-            ref.first[low:high] = found.first
-            if ref.count is not None and found.count is not None:
-                ref.count[low:high] = found.count
+        for ref, decoded in zip(refs, part, strict=True):
+            ref.first[low:high] = decoded.first
+            if ref.count is not None and decoded.count is not None:
+                ref.count[low:high] = decoded.count
     return refs
 
 
@@ -318,8 +318,8 @@ def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
         sound = sound_ranges(start, end, records)
         rows, start, end = rows[sound], start[sound], end[sound]
     if ref.count is None and _records_of(ref, whole) == len(whole):  # each sample has its own record
-        own = first[rows] == rows.astype(np.uint64)
-        taken = ~own & np.isin(first[rows], first[rows[own]])
+        is_own = first[rows] == rows.astype(np.uint64)
+        taken = ~is_own & np.isin(first[rows], first[rows[is_own]])
         rows, start, end = rows[~taken], start[~taken], end[~taken]
     wrong = offsets_of(~loose.whole)
     usable = np.zeros(len(whole), np.bool_)

@@ -156,9 +156,9 @@ class _Cursors:
         """Read the next byte of these records."""
         at = self._at[rows]
         self.fail(at >= self._ends[rows], rows, f"{expected}, found the end of the record")
-        found = self._data[at]
+        values = self._data[at]
         self._at[rows] += 1  # `at` may be a view of it
-        return found
+        return values
 
     def integer(self, rows: I64 | slice) -> U64:
         """Read the next unsigned integer of these records."""
@@ -200,8 +200,8 @@ def decode_refs(data: bytes, offsets: I64, sequences: Sequence[bool], path: str)
     cursors = _Cursors(data, offsets, path)
     everything = slice(None)
     for expected in msgpack.Packer().pack_array_header(len(sequences)):
-        wanted = f"an array of {len(sequences)} elements, one per field"
-        cursors.fail(cursors.byte(everything, wanted) != expected, everything, wanted)
+        expectation = f"an array of {len(sequences)} elements, one per field"
+        cursors.fail(cursors.byte(everything, expectation) != expected, everything, expectation)
     columns = []
     for sequence in sequences:
         if not sequence:

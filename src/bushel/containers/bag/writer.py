@@ -53,7 +53,9 @@ def stored_codec(codec: str, generation: str) -> str:
 
     Generation A wrote `int` unsigned, and 0 as no bytes.
     """
-    return "uint" if generation == "A" and codec == "int" else _SAME_BYTES.get(codec, codec)
+    if generation == "A" and codec == "int":
+        return "uint"
+    return _SAME_BYTES.get(codec, codec)
 
 
 def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
@@ -153,7 +155,9 @@ class BagWriter:
     @property
     def column_limits(self) -> ColumnLimits | None:
         """All samples, unless a field is a sequence."""
-        return None if any(column.starts is not None for _, _, column in self._fields) else ColumnLimits()
+        if any(column.starts is not None for _, _, column in self._fields):
+            return None
+        return ColumnLimits()
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many samples: the records of each field are its values one after another."""

@@ -93,8 +93,8 @@ class FFRecord(Struct, frozen=True):
             raise SpecError("a spec needs at least one field")
         columns = tuple(LayoutField(field, field.codec, 0) for field in spec.values())
         single = len(columns) == 1 and not columns[0].field.sequence
-        kept = "the name and the type of the field are" if single else "the types of the fields are"
-        limit = f"{kept} stored in Bushel's index only: without it, pass spec= to open"
+        stored = "the name and the type of the field are" if single else "the types of the fields are"
+        limit = f"{stored} stored in Bushel's index only: without it, pass spec= to open"
         if options.folders is not None and not (single and options.keyed):
             raise SpecError("an ffrecord file keeps empty folders only beside samples of one field with keys")
         FolderTree(folders=options.folders or ())
@@ -176,8 +176,8 @@ def _read_header(file: File) -> _Header:
     if not 0 <= samples <= (file.size - 12) // 12:
         raise refuse(f"the header counts {samples} records, whose tables do not fit into {file.size} bytes", 4)
     tables = file.read(4, 8 + 12 * samples)
-    if checksum not in (0, found := kernels.crc32(tables)):  # the first releases of FFRecord wrote 0
-        raise refuse(f"the header should have the CRC {checksum:#010x}, found {found:#010x}", 0)
+    if checksum not in (0, computed := kernels.crc32(tables)):  # the first releases of FFRecord wrote 0
+        raise refuse(f"the header should have the CRC {checksum:#010x}, found {computed:#010x}", 0)
     crc32 = np.frombuffer(tables, "<u4", samples, 8).astype(np.uint32)
     offset = np.frombuffer(tables, "<i8", samples, 8 + 4 * samples).astype(np.int64)
     if samples == 0 and file.size != 12:
@@ -211,8 +211,8 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
     """Return the paths of the files and of the empty folders in a packed folder."""
     start = int(header.offset[-1])
     record = file.read(start, int(header.length[-1]))
-    if (found := kernels.crc32(record)) != header.crc32[-1]:
-        raise _corrupt(file, start, "the table of the packed folder", int(header.crc32[-1]), found)
+    if (computed := kernels.crc32(record)) != header.crc32[-1]:
+        raise _corrupt(file, start, "the table of the packed folder", int(header.crc32[-1]), computed)
     try:
         paths, empty = parse_folder(record)
     except FormatError as error:
@@ -278,10 +278,10 @@ def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
     for row in rows:
         offset, length, expected = int(header.offset[row]), int(header.length[row]), int(header.crc32[row])
         payload = file.read(offset, length)
-        if (found := kernels.crc32(payload)) == expected:
+        if (computed := kernels.crc32(payload)) == expected:
             yield Record(payload, offset)
             continue
-        error = _corrupt(file, offset, f"record {row}", expected, found)
+        error = _corrupt(file, offset, f"record {row}", expected, computed)
         log_warning("%s; reading its sample fails", error)
         yield Record(b"", offset, length, error)
 
@@ -299,11 +299,11 @@ def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -
     kind = (np.arange(len(offset)) > 0).astype(np.uint8)
     blocks = Blocks(start, np.zeros(len(offset), np.int32), offset, length, kind, ("stored", "damaged"))
     fields = {}
-    for name, own in packed.fields.items():
-        position, size = own.offset.copy(), own.length.copy()
-        at = rows if own.starts is None else own.starts[rows]
+    for name, extents in packed.fields.items():
+        position, size = extents.offset.copy(), extents.length.copy()
+        at = rows if extents.starts is None else extents.starts[rows]
         position[at], size[at] = start[1:-1], np.diff(start)[1:]
-        fields[name] = replace(own, file=1, offset=position, length=size)
+        fields[name] = replace(extents, file=1, offset=position, length=size)
     return ShardIndex(samples, (stamp,), fields, "ffrecord", packed.keys, blocks=(blocks,))
 
 

@@ -51,24 +51,24 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         if paths is None or len(paths) != last:
             fault(FormatError("the keys are lost: samples get their positions as keys", file=file.path))
             paths = None
-    kept = np.flatnonzero(good)
+    good_rows = np.flatnonzero(good)
     folder = paths is not None or (len(good) > 0 and not good[last] and _is_folder(file, int(offset[last])))
     gaps = tuple(
-        (int(np.searchsorted(kept, row)), f"at-{offset[row]}" if paths is None else paths[row])
+        (int(np.searchsorted(good_rows, row)), f"at-{offset[row]}" if paths is None else paths[row])
         for row in np.flatnonzero(~good).tolist()
         if not (folder and row == last)
     )
-    crc32, offset, length = crc32[kept], offset[kept], length[kept]
+    crc32, offset, length = crc32[good_rows], offset[good_rows], length[good_rows]
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    if len(kept) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
+    if len(good_rows) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
         packed = index_records(_records(file, offset, length), options.spec, file=file.path, checksums=True)
         columns, keys = packed.fields, packed.keys
     else:
         field = only_field(options.spec, file)
         columns = {field.name: FieldExtents(field, field.codec, 0, offset, length, crc32)}
-        keys = None if paths is None else folder_keys([paths[row] for row in kept.tolist()], file)
-    index = ShardIndex(len(kept), (stamp,), columns, "ffrecord", keys).check(file.path)
-    return Recovered(index, np.ones(len(kept), np.bool_), lost, gaps)
+        keys = None if paths is None else folder_keys([paths[row] for row in good_rows.tolist()], file)
+    index = ShardIndex(len(good_rows), (stamp,), columns, "ffrecord", keys).check(file.path)
+    return Recovered(index, np.ones(len(good_rows), np.bool_), lost, gaps)
 
 
 def _is_folder(file: File, offset: int) -> bool:

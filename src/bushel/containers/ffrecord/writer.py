@@ -139,9 +139,9 @@ class FFRecordWriter:
         self._table.write(rows.tobytes())
         starts = np.array([record.starts for record in records], np.int64) + rows["offset"][:, None]
         for number, field in enumerate(self._fields):
-            own = columns[field.name].rows(0, count)
+            stored = columns[field.name].rows(0, count)
             sums = np.array([row[field.name][1] for row in values[:count]], np.uint32)
-            self._builder.columns[field.name].add_rows(np.ascontiguousarray(starts[:, number]), own.lengths, sums)
+            self._builder.columns[field.name].add_rows(np.ascontiguousarray(starts[:, number]), stored.lengths, sums)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
@@ -185,18 +185,18 @@ class FFRecordWriter:
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
         packed = encode(key, self._fields, values)
-        known: dict[int, int] = {}  # CRC-32, by the identity of a piece
+        crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if packed.size < _SMALL:
             pieces: list[Buffer] = [b"".join(packed.pieces)]
             sums = [whole := kernels.crc32(pieces[0])]
         else:
             pieces = packed.pieces
             sums, whole = kernels.crc32_pieces(pieces)
-            known.update(zip(map(id, pieces), sums, strict=True))
+            crc32_of.update(zip(map(id, pieces), sums, strict=True))
         offset = self._record(pieces, sums, whole)
         for name, start, value in packed.values:
-            found = known.get(id(value))
-            crc32 = kernels.crc32(value) if found is None else found
+            known_crc32 = crc32_of.get(id(value))
+            crc32 = kernels.crc32(value) if known_crc32 is None else known_crc32
             self._builder.columns[name].add(offset + start, memoryview(value).nbytes, crc32)
         for field in self._fields:
             if field.name not in values:
@@ -214,8 +214,8 @@ class FFRecordWriter:
     def _record(self, pieces: Sequence[Buffer], sums: Sequence[int], crc32: int) -> int:
         """Write a record and its row of the table, given the CRC-32 of its pieces and of all of it."""
         offset = self._data.position
-        for piece, own in zip(pieces, sums, strict=True):
-            self._data.write(piece, own)
+        for piece, crc32_of_piece in zip(pieces, sums, strict=True):
+            self._data.write(piece, crc32_of_piece)
         self._table.write(crc32.to_bytes(4, "little") + offset.to_bytes(8, "little"))
         return offset
 
@@ -231,8 +231,8 @@ class _Record(Struct, frozen=True):
 
 def _map_record(key: str | None, fields: Sequence[Field], values: Mapping[str, tuple[memoryview, int]]) -> _Record:
     packed = encode(key, fields, {name: value for name, (value, _) in values.items()})
-    known = {id(value): crc32 for value, crc32 in values.values()}  # values are pieces of the record as they are
-    sums = [known[id(piece)] if id(piece) in known else kernels.crc32(piece) for piece in packed.pieces]
+    crc32_of = {id(value): crc32 for value, crc32 in values.values()}  # values are pieces of the record as they are
+    sums = [crc32_of[id(piece)] if id(piece) in crc32_of else kernels.crc32(piece) for piece in packed.pieces]
     pieces = [(memoryview(piece), crc32) for piece, crc32 in zip(packed.pieces, sums, strict=True)]
     whole = 0
     for piece, crc32 in pieces:

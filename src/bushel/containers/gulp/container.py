@@ -95,7 +95,9 @@ class _Gulp(Struct, frozen=True):
     def file_of_names(self, labels: Labels) -> bytes | None:
         """Return `label2idx.json`, which GulpIO2's dataset reads: the names of one field, of `label` if it has some."""
         names = labels.get("label") or next(iter(labels.values()), None)
-        return None if names is None else json.dumps(numbered(names), ensure_ascii=False).encode()
+        if names is None:
+            return None
+        return json.dumps(numbered(names), ensure_ascii=False).encode()
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
@@ -106,14 +108,14 @@ class _Gulp(Struct, frozen=True):
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: JPEG frames in the `.gulp`, everything else in the item's meta dict."""
         frames = frames_field(spec)
-        others = [field for field in spec.values() if field is not frames]
-        for field in others:
+        in_meta = [field for field in spec.values() if field is not frames]
+        for field in in_meta:
             if _base(field) not in _JSON:
                 raise SpecError(
                     f"field {field.name!r}: gulp stores all but the frames as JSON, which cannot hold {field.type};"
                     " use tar, ffrecord, recordio or bag"
                 )
-        limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if others else ()
+        limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if in_meta else ()
         columns = tuple(
             LayoutField(field, field.codec, DATA) if field is frames else LayoutField(field, "json", TABLE)
             for field in spec.values()

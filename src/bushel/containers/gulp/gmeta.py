@@ -116,14 +116,14 @@ def _entries(text: bytes, path: str, fault: Callable[[FormatError], None]) -> It
         return
     characters = text.decode("latin-1")  # one for each byte
     at = 0
-    while (found := _HEAD.search(text, max(at - 1, 0))) is not None:
-        start = found.end()
+    while (head := _HEAD.search(text, max(at - 1, 0))) is not None:
+        start = head.end()
         try:
-            key, (_, at) = json.loads(found[1]), _SCANNER.raw_decode(characters, start)
+            key, (_, at) = json.loads(head[1]), _SCANNER.raw_decode(characters, start)
         except (ValueError, RecursionError) as error:
             fault(
                 FormatError(
-                    f"invalid JSON in the entry {found[1][:60].decode('utf-8', 'replace')}: {error}",
+                    f"invalid JSON in the entry {head[1][:60].decode('utf-8', 'replace')}: {error}",
                     file=path,
                     offset=start,
                 )
@@ -217,9 +217,9 @@ def frames_field(spec: Spec) -> Field:
     """Return the one field of JPEG frames. Raise SpecError if the spec has no such field, or several."""
     frames = [field for field in spec.values() if field.codec.partition("(")[0] in ("jpg", "jpeg")]
     if len(frames) != 1:
-        found = ", ".join(repr(field.name) for field in frames) or "none"
+        names = ", ".join(repr(field.name) for field in frames) or "none"
         raise SpecError(
-            f"a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), but this spec has {found};"
+            f"a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), but this spec has {names};"
             " use bag, tar, ffrecord or recordio for these samples"
         )
     return frames[0]

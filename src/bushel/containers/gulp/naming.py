@@ -66,11 +66,11 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
     """
     numbers = [chunk_number(folder, name) for name in data]
     partners = [chunk_number(folder, name) for name in tables]
-    for mine, name, others, kind in (
+    for mine, name, numbers_of_partners, kind in (
         *((number, name, partners, ".gmeta") for number, name in zip(numbers, data, strict=True)),
         *((number, name, numbers, ".gulp") for number, name in zip(partners, tables, strict=True)),
     ):
-        if mine not in others:
+        if mine not in numbers_of_partners:
             raise FormatError(
                 f"the {kind} file with the number {mine} is missing",
                 file=str(folder / name),
@@ -84,7 +84,9 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
             file=str(folder / name),
             hint="rename them as data_<number>.gulp and meta_<number>.gmeta",
         )
-    return [Shard(folder, one, (one, other)) for one, other in zip(data, tables, strict=True)]
+    return [
+        Shard(folder, data_file, (data_file, table_file)) for data_file, table_file in zip(data, tables, strict=True)
+    ]
 
 
 def pair_chunk(path: AnyPath) -> list[Shard]:

@@ -45,7 +45,7 @@ def index_items(
     spec = {"frames": FRAMES, "meta": META} if options.spec is None else options.spec
     field = frames_field(spec)
     where = (text, TABLE) if parsed.inline is None else (parsed.inline, len(files))
-    others = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
+    meta_fields = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
     blocks: tuple[Blocks, ...] = ()
     if parsed.inline is not None:
         from bushel.storage.blocks import Blocks
@@ -57,7 +57,7 @@ def index_items(
         fields={
             name: _frames_column(field, offset, frames[:, 2] - frames[:, 1], starts)
             if name == field.name
-            else others[name]
+            else meta_fields[name]
             for name in spec
         },
         container="gulp",

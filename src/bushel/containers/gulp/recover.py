@@ -37,8 +37,8 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             raise
         parsed = parse_entries(text, table.path, lose)
     whole = _whole_items(parsed, data, fault)
-    kept = {name: item for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True) if good}
-    left = replace(parsed, items=kept, offset=parsed.offset[whole], length=parsed.length[whole])
+    whole_items = {name: item for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True) if good}
+    left = replace(parsed, items=whole_items, offset=parsed.offset[whole], length=parsed.length[whole])
     before: I64 = np.cumsum(whole) - whole
     gaps = tuple((int(before[row]), list(parsed.items)[row]) for row in np.flatnonzero(~whole).tolist())
     index = index_items(shard, [data, table], text, left, *frames_of(left), options)

@@ -66,10 +66,10 @@ class _Litdata:
         folder = path.parent if path.name == INDEX else path
         if not folder.is_dir() or not (folder / INDEX).exists():
             return None
-        found = load_index(folder, parsed)
-        if found is None:
+        description = load_index(folder, parsed)
+        if description is None:
             return None
-        return listed_shards(folder, {name: _expanded(name) for name in found.chunks}, "chunk", HINT)
+        return listed_shards(folder, {name: _expanded(name) for name in description.chunks}, "chunk", HINT)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the leaves of the items of one chunk lie. A compressed chunk is expanded for that."""
@@ -117,10 +117,12 @@ def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I6
 
 def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
     """Return the blocks and the items of a chunk that consists of frames of zstd, after a table of them."""
-    _, version, flags, found, _, frames = _FRAMED.unpack(file.read(0, _FRAMED.size))
-    head = _FRAMED.size + 4 * (found + 1)
-    if version != 1 or flags or found != items or head + frames * _FRAME.itemsize > file.size:
-        message = f"version {version} of {found} items in {frames} frames, expected version 1 of {items} items"
+    _, version, flags, items_of_header, _, frames = _FRAMED.unpack(file.read(0, _FRAMED.size))
+    head = _FRAMED.size + 4 * (items_of_header + 1)
+    if version != 1 or flags or items_of_header != items or head + frames * _FRAME.itemsize > file.size:
+        message = (
+            f"version {version} of {items_of_header} items in {frames} frames, expected version 1 of {items} items"
+        )
         raise FormatError(message, file=file.path, offset=8, hint=HINT)
     ends = np.frombuffer(file.read(_FRAMED.size, head - _FRAMED.size), "<u4").astype(np.int64)
     table = np.frombuffer(file.read(head, frames * _FRAME.itemsize), _FRAME)
@@ -137,9 +139,9 @@ def _fields(
 ) -> dict[str, PlainField]:
     """Return where the values of each leaf lie, in the file of this number."""
     tokens = dataset.config.item_loader == TOKENS
-    found = iter([(begin, span)]) if tokens else values_of(file, begin, span, [None] * len(dataset.leaves))
+    leaves = iter([(begin, span)]) if tokens else values_of(file, begin, span, [None] * len(dataset.leaves))
     fields = {}
-    for name, format_, (offset, length) in zip(dataset.leaves, dataset.config.data_format, found, strict=True):
+    for name, format_, (offset, length) in zip(dataset.leaves, dataset.config.data_format, leaves, strict=True):
         field, stored = _field(name, format_, file, (options.spec or {}).get(name))
         place = PlainField(field.type, offset, length, file=number, codec=stored)
         if format_ == "jpeg_array" and field.sequence:

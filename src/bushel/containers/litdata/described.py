@@ -69,7 +69,7 @@ def parsed(data: bytes, path: str) -> Description | None:
         leaves = _leaves(index.config)
     except (ValueError, TypeError, KeyError, RecursionError) as error:
         raise _FORMAT.damaged(error, path) from error
-    config, chunks = index.config, {each.filename: each.chunk_size for each in index.chunks}
+    config, chunks = index.config, {chunk.filename: chunk.chunk_size for chunk in index.chunks}
     if config.encryption is not None:
         raise FormatError("its chunks are encrypted: copy it without encryption, with litdata.optimize", file=path)
     if config.item_loader not in (None, "PyTreeLoader", TOKENS):
@@ -89,10 +89,12 @@ def _leaves(config: _Config) -> tuple[str, ...]:
     version, tree = msgspec.json.decode(config.data_spec)
     if version != 1:
         raise ValueError(f"the data_spec has version {version}, expected 1")
-    found = tuple(_walk(tree, ()))
-    if len(set(found)) < len(found):
+    leaves = tuple(_walk(tree, ()))
+    if len(set(leaves)) < len(leaves):
         raise ValueError("two leaves have the same name")
-    return ("tokens" if config.item_loader == TOKENS else _ONLY_LEAF,) if found == ("",) else found
+    if leaves == ("",):
+        return ("tokens" if config.item_loader == TOKENS else _ONLY_LEAF,)
+    return leaves
 
 
 def _walk(tree: Any, path: tuple[str, ...]) -> Iterator[str]:

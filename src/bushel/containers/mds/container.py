@@ -64,8 +64,8 @@ class _Mds:
         if (path / INDEX).exists():
             return _listed(path)
         streams = sorted(entry.name for entry in path.iterdir() if (entry / INDEX).exists())
-        found = [_listed(below(path, name)) for name in streams]
-        return [shard for own in found if own for shard in own] or None
+        shards_of_streams = [_listed(below(path, name)) for name in streams]
+        return [shard for shards in shards_of_streams if shards for shard in shards] or None
 
     def certain_shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards of a folder of streams that no other container owns, if it is one dataset beyond doubt."""
@@ -87,8 +87,8 @@ class _Mds:
         """Return where the values of each column lie, in the file of this number."""
         fields = {}
         sizes = [size or None for size in entry.column_sizes]  # the original takes 0 for a variable size
-        found = values_of(file, *offset_table(file, entry.samples), sizes)
-        for column, (offset, length) in enumerate(found):
+        places = values_of(file, *offset_table(file, entry.samples), sizes)
+        for column, (offset, length) in enumerate(places):
             field = _field(entry, column, options, file)
             encoding = entry.column_encodings[column]
             place = PlainField(field.type, offset, length, file=number)
@@ -133,7 +133,7 @@ def _listed(folder: AnyPath) -> list[Shard] | None:
     entries = load_index(folder, parse_entries)
     if entries is None:
         return None
-    files = {name: None if each.zip_data is None else each.zip_data.name for name, each in entries.items()}
+    files = {name: None if entry.zip_data is None else entry.zip_data.name for name, entry in entries.items()}
     return listed_shards(folder, files, "shard", HINT)
 
 

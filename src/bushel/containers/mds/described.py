@@ -76,13 +76,13 @@ def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
     index = _FORMAT.parse(data, path)
     if index is None:
         return None
-    for number, each in enumerate(index.shards):
-        if (problem := _problem(each)) is not None:
+    for number, entry in enumerate(index.shards):
+        if (problem := _problem(entry)) is not None:
             raise FormatError(f"shard {number}: {problem}", file=path, hint=HINT)
-    found = {each.raw_data.name: each for each in index.shards}
-    if len(found) < len(index.shards):
+    entries = {each.raw_data.name: each for each in index.shards}
+    if len(entries) < len(index.shards):
         raise FormatError("two shards have the same file", file=path, hint=HINT)
-    return found
+    return entries
 
 
 def _problem(entry: Entry) -> str | None:
@@ -106,22 +106,22 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
     if file.size != expected.bytes:
         yield FormatError(f"it has {file.size} bytes, index.json says {expected.bytes}", file=file.path, hint=HINT)
         return
-    known: dict[str, _Hash] = {}
+    hashes: dict[str, _Hash] = {}
     for name in expected.hashes:
-        made = _hash(name)
-        if made is None:
+        new_hash = _hash(name)
+        if new_hash is None:
             advice = "pip install xxhash" if name.startswith("xx") else "another tool has to compare it"
             warnings.warn(f"{file.path}: the hash {name} was not compared: {advice}", RuntimeWarning, stacklevel=2)
         else:
-            known[name] = made
-    for at in range(0, file.size if known else 0, _CHUNK):
+            hashes[name] = new_hash
+    for at in range(0, file.size if hashes else 0, _CHUNK):
         data = file.read(at, min(_CHUNK, file.size - at))
         report(len(data))
-        for each in known.values():
-            each.update(data)
-    for name, found in known.items():
-        if found.hexdigest() != expected.hashes[name]:
-            message = f"its {name} is {found.hexdigest()}, expected {expected.hashes[name]}"
+        for running_hash in hashes.values():
+            running_hash.update(data)
+    for name, finished_hash in hashes.items():
+        if finished_hash.hexdigest() != expected.hashes[name]:
+            message = f"its {name} is {finished_hash.hexdigest()}, expected {expected.hashes[name]}"
             yield FormatError(message, file=file.path, hint=HINT)
 
 
@@ -132,5 +132,5 @@ def _hash(name: str) -> _Hash | None:
         xxhash: Any = import_module("xxhash")
     except ImportError:
         return None
-    made: _Hash | None = getattr(xxhash, name)() if name in xxhash.algorithms_available else None
-    return made
+    new_hash: _Hash | None = getattr(xxhash, name)() if name in xxhash.algorithms_available else None
+    return new_hash

@@ -29,21 +29,23 @@ def certain_streams(path: AnyPath, listed: Callable[[AnyPath], list[Shard] | Non
         FormatError: The streams have names of splits or different columns, or one is damaged.
     """
     names, shards, columns = list[str](), list[Shard](), list[object]()
-    for entry in sorted((each for each in path.iterdir() if not each.name.startswith(".")), key=lambda each: each.name):
+    for entry in sorted(
+        (child for child in path.iterdir() if not child.name.startswith(".")), key=lambda child: child.name
+    ):
         if entry.name.endswith(_ABOUT) and not entry.is_dir():
             continue
         folder = below(path, entry.name, any_text=True)
-        if not (folder / INDEX).is_file() or (own := listed(folder)) is None:
+        if not (folder / INDEX).is_file() or (shards_of_stream := listed(folder)) is None:
             return None
         names.append(entry.name)
-        shards += own
+        shards += shards_of_stream
         entries = load_index(folder, parse_entries) or {}
-        columns += [(each.column_names, each.column_encodings) for each in entries.values()]
+        columns += [(description.column_names, description.column_encodings) for description in entries.values()]
     if not names:
         return None
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
     problem = "the names of splits" if not _SPLITS.isdisjoint(name.lower() for name in names) else ""
-    problem = problem or ("different columns" if any(each != columns[0] for each in columns) else "")
+    problem = problem or ("different columns" if any(of_entry != columns[0] for of_entry in columns) else "")
     if problem:
         first = below(path, names[0], any_text=True)
         raise FormatError(

@@ -50,8 +50,8 @@ class _RecordIO(Struct, frozen=True):
             table = idx_name(path.name)
             return [_shard(path.parent, path.name, has_idx=(path.parent / table).is_file())]
         names = {entry.name for entry in path.iterdir()}
-        found = _parts(names)
-        return [_shard(path, name, has_idx=idx_name(name) in names) for name in found] or None
+        parts = _parts(names)
+        return [_shard(path, name, has_idx=idx_name(name) in names) for name in parts] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one file: the records that its `.idx` lists, in that order; without one, all records."""
@@ -75,11 +75,11 @@ class _RecordIO(Struct, frozen=True):
             bytes at the end that are not a complete record.
         """
         files = list(map(open_file, shard.paths))
-        found, _, fault = scan_records(files[0])
+        records, _, fault = scan_records(files[0])
         faults = [] if fault is None else [fault]
         if len(files) > 1:
             table = _table(files[1])
-            missing = np.setdiff1d(found.offset, table.offset)
+            missing = np.setdiff1d(records.offset, table.offset)
             if len(missing):
                 message = f"it leaves out {len(missing)} records of {files[0].path}, the first at {missing[0]}"
                 faults.append(FormatError(message, file=files[1].path, hint=hint(files[0])))
@@ -103,8 +103,8 @@ class _RecordIO(Struct, frozen=True):
         if not spec:
             raise SpecError("a spec needs at least one field")
         form = form_of(spec)
-        kept = "the name and the type of the field are" if form == "raw" else "the types of the fields are"
-        limits = [f"{kept} stored in Bushel's index only: without it, pass spec= to open"]
+        stored = "the name and the type of the field are" if form == "raw" else "the types of the fields are"
+        limits = [f"{stored} stored in Bushel's index only: without it, pass spec= to open"]
         if form == "image" and "label" in spec:
             limits.append("labels are 32-bit floats: real numbers are rounded, and arrays are flattened")
         if options.keyed:
@@ -124,7 +124,10 @@ class _RecordIO(Struct, frozen=True):
     def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
         """Copy a file into staging up to the end of its last record. A missing `.idx` is created."""
         data = open_file(shard.path(0))
-        existing, new = _existing_form(data, index), form_of({one.field.name: one.field for one in layout.columns})
+        existing, new = (
+            _existing_form(data, index),
+            form_of({column.field.name: column.field for column in layout.columns}),
+        )
         if index.samples and existing != new:
             kinds = {"image": "image records", "raw": "records of one field", "maps": "packed maps"}
             raise SpecError(f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}")

@@ -50,8 +50,8 @@ def _fields_of(payloads: Payloads, options: ReadOptions) -> tuple[dict[str, Fiel
     if spec is not None and (len(spec) != 1 or any(field.sequence for field in spec.values())):
         raise SpecError(f"{path} does not hold records of the fields {', '.join(map(repr, spec))}")
     [field] = (spec or {"data": _DATA}).values()
-    own = FieldExtents(field, field.codec, payloads.number, payloads.position, payloads.length)
-    return {field.name: own}, None
+    extents = FieldExtents(field, field.codec, payloads.number, payloads.position, payloads.length)
+    return {field.name: extents}, None
 
 
 def holds_maps(payloads: Payloads) -> bool:
@@ -76,8 +76,8 @@ def _image_fields(payloads: Payloads, images: Images, spec: Spec) -> dict[str, F
         if "image" in spec and name not in spec:
             continue
         field = spec.get(name) or Field(name, codec)
-        own = stored_codec(name, field.codec)
-        fields[name] = FieldExtents(field, own, payloads.number, payloads.position + start, length)
+        stored = stored_codec(name, field.codec)
+        fields[name] = FieldExtents(field, stored, payloads.number, payloads.position + start, length)
     return fields
 
 

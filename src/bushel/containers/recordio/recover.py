@@ -51,8 +51,8 @@ def _gaps(lines: list[tuple[str, int]], offsets: I64) -> tuple[tuple[int, str], 
     """Return the records that the `.idx` lists and the file lacks, unless it has as many records as there are lines."""
     if len(offsets) >= len(lines):
         return ()
-    there = set(offsets.tolist())
-    missing = sorted((offset, key) for key, offset in lines if offset not in there)
+    present = set(offsets.tolist())
+    missing = sorted((offset, key) for key, offset in lines if offset not in present)
     return tuple((int(np.searchsorted(offsets, offset)), key) for offset, key in missing)
 
 
@@ -67,19 +67,19 @@ def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
     parts: list[I64] = []
     start: int | None = 0
     while start is not None:
-        found = kernels.scan_recordio(data, start)
-        kept = len(found)
-        resume = max(int(found.end), start)
-        if found.problem is not None:
-            fault(FormatError(found.problem, file=file.path, offset=found.problem_offset))
-            if kept and found.problem_offset == found.end:
-                at, span = int(found.offset[-1]), int(found.span[-1])
-                if not _ends_right(file, int(found.end), span, listed, at):
+        scanned = kernels.scan_recordio(data, start)
+        intact = len(scanned)
+        resume = max(int(scanned.end), start)
+        if scanned.problem is not None:
+            fault(FormatError(scanned.problem, file=file.path, offset=scanned.problem_offset))
+            if intact and scanned.problem_offset == scanned.end:
+                at, span = int(scanned.offset[-1]), int(scanned.span[-1])
+                if not _ends_right(file, int(scanned.end), span, listed, at):
                     fault(FormatError("the length of the record here is wrong", file=file.path, offset=at))
-                    kept, resume = kept - 1, at
-        for all_of, own in ((offsets, found.offset), (spans, found.span), (parts, found.parts)):
-            all_of.append(own[:kept].astype(np.int64))
-        start = None if found.problem is None else _next_record(file, resume + 4)
+                    intact, resume = intact - 1, at
+        for all_of, part in ((offsets, scanned.offset), (spans, scanned.span), (parts, scanned.parts)):
+            all_of.append(part[:intact].astype(np.int64))
+        start = None if scanned.problem is None else _next_record(file, resume + 4)
     return Records(np.concatenate(offsets), np.concatenate(spans), np.flatnonzero(np.concatenate(parts) > 1))
 
 

@@ -122,22 +122,22 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
     while True:
         whole = isinstance(file, MappedFile) or start + window >= file.size
         if isinstance(file, MappedFile):
-            found = kernels.scan_recordio(file, start)
+            scanned = kernels.scan_recordio(file, start)
             base = 0
         else:
-            found = kernels.scan_recordio(file.read(start, min(window, file.size - start)))
+            scanned = kernels.scan_recordio(file.read(start, min(window, file.size - start)))
             base = start
-        offsets.append(found.offset + base)
-        spans.append(found.span)
-        parts.append(found.parts)
-        start = found.end + base
+        offsets.append(scanned.offset + base)
+        spans.append(scanned.span)
+        parts.append(scanned.parts)
+        start = scanned.end + base
         if whole:
             break
-        if found.end == 0:
+        if scanned.end == 0:
             window *= 2  # the record is larger than the window
     fault = None
-    if found.problem is not None:
-        fault = FormatError(found.problem, file=file.path, offset=found.problem_offset + base, hint=hint(file))
+    if scanned.problem is not None:
+        fault = FormatError(scanned.problem, file=file.path, offset=scanned.problem_offset + base, hint=hint(file))
     split = np.flatnonzero(np.concatenate(parts) > 1).astype(np.int64)
     return Records(np.concatenate(offsets), np.concatenate(spans), split), start, fault
 
@@ -209,9 +209,9 @@ def _kinds(head: U8) -> U8:
         same: Bools = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(1)
         return same
 
-    others = [begins(magic) for kind in ("gif", "bmp", "tif") for magic in BEGINNINGS[kind]]
-    cases = [begins(JPEG), begins(PNG), begins(b"RIFF") & begins(b"WEBP", 8), *others]
-    return np.select(cases, [1, 2, 3, *[4] * len(others)], 0).astype(np.uint8)
+    other_images = [begins(magic) for kind in ("gif", "bmp", "tif") for magic in BEGINNINGS[kind]]
+    cases = [begins(JPEG), begins(PNG), begins(b"RIFF") & begins(b"WEBP", 8), *other_images]
+    return np.select(cases, [1, 2, 3, *[4] * len(other_images)], 0).astype(np.uint8)
 
 
 def _heads(file: File, offset: I64, skip: int, width: int, report: Report) -> Iterator[tuple[slice, U8]]:
@@ -236,12 +236,12 @@ def _heads(file: File, offset: I64, skip: int, width: int, report: Report) -> It
 
 def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
     """Complete the span of records that continue in later parts."""
-    known: dict[int, int] = {}
+    known_spans: dict[int, int] = {}
     walked = 0
     for row in split.tolist():
         first = int(offset[row])
-        if first in known:
-            span[row] = known[first]
+        if first in known_spans:
+            span[row] = known_spans[first]
             continue
         at, length, flag = first, int(span[row]), 1
         while flag != 3:
@@ -254,7 +254,7 @@ def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
             walked += 8 + length
             if walked > file.size:
                 raise _fault(file, first, "records overlap")
-        span[row] = known[first] = at + length - first
+        span[row] = known_spans[first] = at + length - first
 
 
 def _check_gaps(file: File, offset: I64, span: I64) -> None:

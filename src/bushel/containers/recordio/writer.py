@@ -42,12 +42,15 @@ _Value: TypeAlias = "tuple[str, int, Buffer]"  # a value in a record: field, sta
 
 def form_of(spec: Spec) -> Form:
     """Return how samples of a spec are stored: as image records if all fields are `image`, `label`, `id` or `id2`."""
-    held = {"image": _IMAGES, "label": _NUMBERS, "id": INTEGERS, "id2": INTEGERS}
+    codecs_by_name = {"image": _IMAGES, "label": _NUMBERS, "id": INTEGERS, "id2": INTEGERS}
     if "image" in spec and all(
-        name in held and not field.sequence and _base(field.codec, name) in held[name] for name, field in spec.items()
+        name in codecs_by_name and not field.sequence and _base(field.codec, name) in codecs_by_name[name]
+        for name, field in spec.items()
     ):
         return "image"
-    return "raw" if len(spec) == 1 and not any(field.sequence for field in spec.values()) else "maps"
+    if len(spec) == 1 and not any(field.sequence for field in spec.values()):
+        return "raw"
+    return "maps"
 
 
 def stored_codec(name: str, codec: str) -> str:
@@ -56,7 +59,9 @@ def stored_codec(name: str, codec: str) -> str:
         return codec
     if name != "label":
         return "u64"
-    return "recordio-label-int" if codec in (*INTEGERS, "recordio-label-int") else "recordio-label"
+    if codec in (*INTEGERS, "recordio-label-int"):
+        return "recordio-label-int"
+    return "recordio-label"
 
 
 def _base(codec: str, name: str) -> str:
@@ -92,7 +97,9 @@ class RecordIOWriter:
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many plain values, or large images, and their lines of the `.idx`."""
         if self._form != "raw":
-            return self._extend_images(keys, columns, room) if self._form == "image" else 0
+            if self._form == "image":
+                return self._extend_images(keys, columns, room)
+            return 0
         [(name, values)] = columns.items()
         if int(values.lengths.max()) > _LIMIT:
             return 0
@@ -100,8 +107,8 @@ class RecordIOWriter:
         self._check_first(values[0][:16])
         framed, ends, split = kernels.frame_recordio(values.data, values.offsets)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        own = None if keys is None else (keys.data, keys.offsets)
-        lines, line_ends = kernels.frame_idx(own, self._builder.samples, self._data.position + starts)
+        key_text = None if keys is None else (keys.data, keys.offsets)
+        lines, line_ends = kernels.frame_idx(key_text, self._builder.samples, self._data.position + starts)
         count = fitting(ends + line_ends, room)
         base = self._data.write(framed[: ends[count - 1]].data)
         self._idx.write(lines[: line_ends[count - 1]].data)
@@ -130,8 +137,8 @@ class RecordIOWriter:
         check_keys(keys)
         sizes = _FRAME + images.lengths + -images.lengths % _WORD
         starts = np.cumsum(sizes) - sizes
-        own = None if keys is None else (keys.data, keys.offsets)
-        lines, line_ends = kernels.frame_idx(own, self._builder.samples, self._data.position + starts)
+        key_text = None if keys is None else (keys.data, keys.offsets)
+        lines, line_ends = kernels.frame_idx(key_text, self._builder.samples, self._data.position + starts)
         count = min(fitting(starts + sizes + line_ends, room), int(split.argmax()) if split.any() else len(images))
         if count == 0:
             return 0
@@ -218,12 +225,12 @@ class RecordIOWriter:
             raise SpecError(
                 f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag, tar or ffrecord"
             )
-        known: dict[int, int] = {}  # CRC-32, by the identity of a piece
+        crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if (sums := kernels.recordio_crc32(pieces)) is not None:
             offset = self._data.write(_PART.pack(_MAGIC, size))
             for piece, crc32 in zip(pieces, sums, strict=True):
                 self._data.write(piece, crc32)
-                known[id(piece)] = crc32
+                crc32_of[id(piece)] = crc32
             self._data.write(bytes(-size % 4))
         else:
             framed = kernels.split_recordio(b"".join(pieces))
@@ -233,8 +240,8 @@ class RecordIOWriter:
             self._leave_out(framed[: len(framed) - -size % 4], offset)
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
-            found = known.get(id(value))
-            column.add(payload + start, length, kernels.crc32(value) if found is None else found)
+            known_crc32 = crc32_of.get(id(value))
+            column.add(payload + start, length, kernels.crc32(value) if known_crc32 is None else known_crc32)
         return offset
 
     def _leave_out(self, record: Buffer, offset: int, row: int = 0) -> int:

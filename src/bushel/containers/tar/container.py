@@ -92,7 +92,9 @@ class _Tar(Struct, frozen=True):
                 raise SpecError(f"fields {first!r} and {field.name!r} would both have the extension `.{extension}`")
             used[extension] = field.name
         for field in spec.values():
-            taken = next((one for one in used if field.sequence and one.startswith(field.name + ".")), None)
+            taken = next(
+                (extension for extension in used if field.sequence and extension.startswith(field.name + ".")), None
+            )
             if taken is not None:
                 raise SpecError(f"field {used[taken]!r} would be read as elements of the sequence {field.name!r}")
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
@@ -114,9 +116,9 @@ class _Tar(Struct, frozen=True):
         from bushel.storage import copy_to_append
 
         [name] = shard.files
-        found = scan(open_file(shard.path(0)))
+        archive = scan(open_file(shard.path(0)))
         copy_to_append(shard.path(0), staging.path_of(name))
-        return {name: found.end}
+        return {name: archive.end}
 
     def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
         """Start an archive, or continue one."""
@@ -125,15 +127,15 @@ class _Tar(Struct, frozen=True):
 
         [name] = shard.files
         sink = staging.open(name)
-        own = scan(open_file(staging.path_of(name))) if sink.position else None
-        comment = b"" if own is None else own.comment
+        archive = scan(open_file(staging.path_of(name))) if sink.position else None
+        comment = b"" if archive is None else archive.comment
         if not any(column.codec == "bytes" for column in layout.columns):
             return TarShardWriter(layout, name, sink, builder, comment=comment)
         # A field of plain bytes may have any extension: keep the extension of the existing samples.
-        if own is None and shard.root.exists():
-            there = next((shard.root / other for other in _archives(shard.root)), None)
-            own = None if there is None else scan(open_file(there))
-        existing = frozenset() if own is None else _extensions(own)
+        if archive is None and shard.root.exists():
+            existing_archive = next((shard.root / other for other in _archives(shard.root)), None)
+            archive = None if existing_archive is None else scan(open_file(existing_archive))
+        existing = frozenset() if archive is None else _extensions(archive)
         return TarShardWriter(layout, name, sink, builder, existing, comment)
 
 

@@ -63,11 +63,11 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
     Raises:
         FormatError: The archive is damaged or truncated, or has no end mark. All members yielded before were complete.
     """
-    found = scan(file)
-    problem = damage(found, file)
-    if problem is not None and not len(found):
+    scanned = scan(file)
+    problem = damage(scanned, file)
+    if problem is not None and not len(scanned):
         raise problem
-    table = regular(found, file.path)
+    table = regular(scanned, file.path)
     plans = (_planned(table, range(*chunk), keep) for chunk in _chunks(table))
     plan = next(plans, None)
     while plan is not None:
@@ -98,17 +98,17 @@ class _Plan:
 
 
 def _planned(table: Members, rows: range, keep: Keep) -> _Plan:
-    kept: list[int] = []
+    chosen: list[int] = []
     names: list[str] = []
     for row in rows:
         try:
             name = keep(table.name(row))
         except Exception as error:  # raised after the members before it have been yielded
-            return _Plan(np.array(kept, np.int64), names, error)
+            return _Plan(np.array(chosen, np.int64), names, error)
         if name is not None:
-            kept.append(row)
+            chosen.append(row)
             names.append(name)
-    return _Plan(np.array(kept, np.int64), names, None)
+    return _Plan(np.array(chosen, np.int64), names, None)
 
 
 def _chunks(table: Members) -> Iterator[tuple[int, int]]:

@@ -43,15 +43,17 @@ class Description(Struct, frozen=True):
         """
         if not declared or not self.spec:
             return declared or self.spec or None
-        found = {name: self._own(given) for name, given in declared.items()}
-        naming = Naming(found)
-        return found | {
-            name: own for name, own in self.spec.items() if naming(_an_extension(own)).field.name not in found
+        declared_fields = {name: self._own(given) for name, given in declared.items()}
+        naming = Naming(declared_fields)
+        return declared_fields | {
+            name: described
+            for name, described in self.spec.items()
+            if naming(_an_extension(described)).field.name not in declared_fields
         }
 
     def _own(self, given: Field) -> Field:
-        own = self.spec.get(given.name, given)
-        return own if own.sequence == given.sequence else given
+        described = self.spec.get(given.name, given)
+        return described if described.sequence == given.sequence else given
 
 
 class _Saved(msgspec.Struct, omit_defaults=True):
@@ -103,12 +105,12 @@ def _what(error: Exception) -> str:
 def _described(text: bytes) -> Description:
     saved = msgspec.json.decode(text, type=_Saved)
     spec = spec_from_file(saved.spec)
-    for each in spec.values():
-        get_codec(each.codec)
-        if "(path)" in each.codec:
-            raise SpecError(f"field {each.name!r} is {each.type}, which only a caller can declare")
+    for described in spec.values():
+        get_codec(described.codec)
+        if "(path)" in described.codec:
+            raise SpecError(f"field {described.name!r} is {described.type}, which only a caller can declare")
     return Description(
-        spec, {name: own for name, own in check_labels(saved.labels).items() if can_be_named(spec, name)}
+        spec, {name: names for name, names in check_labels(saved.labels).items() if can_be_named(spec, name)}
     )
 
 
@@ -119,20 +121,20 @@ def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> byte
         fields: Each field, the extension of its members, and the codec of their bytes.
         labels: Names of classes.
     """
-    known = list(fields)
-    if not labels and all(_is_plain(*each) for each in known):
+    described = list(fields)
+    if not labels and all(_is_plain(*extension_of_field) for extension_of_field in described):
         return b""
-    spec = format_spec({own.name: own for own, _, _ in known})
+    spec = format_spec({described.name: described for described, _, _ in described})
     comment = _text(spec, labels)
     if len(comment) <= _MOST_BYTES:
         return comment
     comment = _text(spec, {})
-    kept = len(comment) <= _MOST_BYTES
+    names_fit = len(comment) <= _MOST_BYTES
     log_warning(
         "the %s take more than 1 MiB, so that no archive can hold them: they are in its index (.bushel) only",
-        "names of classes" if kept else "names of the fields",
+        "names of classes" if names_fit else "names of the fields",
     )
-    return comment if kept else b""
+    return comment if names_fit else b""
 
 
 def _text(spec: dict[str, str], labels: Labels) -> bytes:

@@ -49,9 +49,11 @@ def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None
     """
     path = f"{folder}/{META}/{_INFO}"
     listed = energon_archives(folder) if META in names else None
-    for name in (each for each in LISTS if each in names and listed is None):
+    for name in (known_list for known_list in LISTS if known_list in names and listed is None):
         path = f"{folder}/{name}"
-        if (found := load_index(folder, _wids, name)) and not any(leads_out(each.url) for each in found.shardlist):
+        if (wids_list := load_index(folder, _wids, name)) and not any(
+            leads_out(shard.url) for shard in wids_list.shardlist
+        ):
             listed = wids_archives(folder, name)
     if listed is None:
         return None
@@ -69,17 +71,17 @@ def wids_archives(folder: AnyPath, name: str) -> list[str] | None:
     Raises:
         FormatError: The list is damaged, names files elsewhere, or names files that are missing or of another size.
     """
-    found = load_index(folder, _wids, name)
-    if found is None:
+    wids_list = load_index(folder, _wids, name)
+    if wids_list is None:
         return None
     path, hint = f"{folder}/{name}", "fetch the archives again, run `bushel widsindex create`, or open the archives"
-    _all_there(folder, (shard.url for shard in found.shardlist), path, hint)
-    for shard in found.shardlist if is_local(folder) else ():
+    _all_there(folder, (shard.url for shard in wids_list.shardlist), path, hint)
+    for shard in wids_list.shardlist if is_local(folder) else ():
         size = below(folder, shard.url).stat().st_size
         if shard.filesize is not None and size != shard.filesize:
             message = f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}"
             raise FormatError(message, file=path, hint=hint)
-    return [shard.url for shard in found.shardlist]
+    return [shard.url for shard in wids_list.shardlist]
 
 
 def energon_archives(folder: AnyPath) -> list[str] | None:
@@ -89,13 +91,16 @@ def energon_archives(folder: AnyPath) -> list[str] | None:
         FormatError: The list is damaged, or names files elsewhere or files that are missing.
     """
     try:
-        found = load_index(folder / META, _info, _INFO)
+        energon_info = load_index(folder / META, _info, _INFO)
     except FileNotFoundError:
         return None
     _all_there(
-        folder, found.shard_counts, str(folder / META / _INFO), "fetch the missing files, or run `energon prepare`"
+        folder,
+        energon_info.shard_counts,
+        str(folder / META / _INFO),
+        "fetch the missing files, or run `energon prepare`",
     )
-    return list(found.shard_counts)
+    return list(energon_info.shard_counts)
 
 
 def _info(data: bytes, path: str) -> _Info:
@@ -106,9 +111,9 @@ def _info(data: bytes, path: str) -> _Info:
 
 
 def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> None:
-    there = Listing(folder)
+    listing = Listing(folder)
     for name in names:
         if leads_out(name):
             raise FormatError(f"it lists {name!r}, which is not below its folder", file=path, hint="open the archives")
-        if not there.has(name):
+        if not listing.has(name):
             raise FormatError(f"it lists the archive {name!r}, which does not exist", file=path, hint=hint)

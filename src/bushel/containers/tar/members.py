@@ -176,7 +176,9 @@ def _finish(reader: ForwardReader, start: int) -> None:
 def _number(field: bytes) -> int | None:
     """Return a number in octal digits, or, with the highest bit set, in binary; None if it is invalid."""
     if field[0] & 0x80:
-        return None if field[0] & 0x40 else int.from_bytes(bytes([field[0] & 0x3F]) + field[1:], "big")
+        if field[0] & 0x40:
+            return None
+        return int.from_bytes(bytes([field[0] & 0x3F]) + field[1:], "big")
     text = field.strip(b" \0")
     return None if text.strip(b"01234567") else int(text or b"0", 8)
 

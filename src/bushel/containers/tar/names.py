@@ -103,8 +103,8 @@ class Naming:
             else:
                 plain.append((rank, Place(field, stored)))
                 self._plain.setdefault(extension, plain[-1])
-        for each in plain:
-            self._plain.setdefault(each[1].field.name, each)
+        for ranked in plain:
+            self._plain.setdefault(ranked[1].field.name, ranked)
 
     def __call__(self, extension: str) -> Place:
         """Return the place of a member with this extension (as `field_name` gives it)."""

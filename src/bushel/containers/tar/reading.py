@@ -74,24 +74,24 @@ class _Pass:
             FormatError: The archive is damaged, or a member is a sparse file.
         """
         file, sparse, junk = self._file, None, Counter[str]()
-        for found in pieces_of(file):
-            sparse = sparse or sparse_file(found, file.path)
-            members = only_regular(found)
+        for scanned in pieces_of(file):
+            sparse = sparse or sparse_file(scanned, file.path)
+            members = only_regular(scanned)
             if comparison is not None:
                 comparison.add(members)
             try:
                 if self.comment is None or self._table is None:
-                    self._begin(found.comment if self.comment is None else self.comment)
+                    self._begin(scanned.comment if self.comment is None else self.comment)
                 if self._table is not None and self._error is None:
-                    self._table.add(without_junk(members, junk), found.end / max(file.size, 1))
+                    self._table.add(without_junk(members, junk), scanned.end / max(file.size, 1))
             except (FormatError, SpecError) as error:
                 self._error = self._error or error
-        if (problem := damage(found, file) or sparse) is not None:
+        if (problem := damage(scanned, file) or sparse) is not None:
             raise problem
         if comparison is not None:
             comparison.finish()
         report_junk(file.path, junk)
-        return found.comment
+        return scanned.comment
 
     def _begin(self, comment: bytes) -> None:
         self.comment = comment

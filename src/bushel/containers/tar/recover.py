@@ -60,20 +60,20 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
     comment = b""
     start: int | None = 0
     while start is not None and start + _BLOCK <= file.size:
-        found = kernels.scan_tar(data, start)
-        comment = found.comment or comment
-        if (error := sparse_file(found, file.path)) is not None:
+        scanned = kernels.scan_tar(data, start)
+        comment = scanned.comment or comment
+        if (error := sparse_file(scanned, file.path)) is not None:
             fault(error)
             gaps.append(error.offset or 0)
-        parts.append(without_junk(only_regular(found), Counter()))
-        after = found.end if found.problem is None else found.problem_offset
-        if found.problem is not None:
-            fault(FormatError(found.problem, file=file.path, offset=after))
+        parts.append(without_junk(only_regular(scanned), Counter()))
+        after = scanned.end if scanned.problem is None else scanned.problem_offset
+        if scanned.problem is not None:
+            fault(FormatError(scanned.problem, file=file.path, offset=after))
             gaps.append(after)
-        elif not found.terminated:
+        elif not scanned.terminated:
             fault(FormatError("the archive ends without its two empty blocks", file=file.path, offset=after))
             gaps.append(after)
-        elif not found.trailing_bytes:
+        elif not scanned.trailing_bytes:
             break
         start = _next_header(file, max(after, start) + _BLOCK)
     return Members.joined(parts), gaps, comment
@@ -102,14 +102,16 @@ def _incomplete(table: Table, gaps: list[int]) -> list[int]:
     beside = beside[(beside >= 0) & (beside < table.samples)]
     lacking = np.zeros(table.samples, np.bool_)
     for column in table.columns.values():
-        there = _has(column)
-        if 2 * int(there.sum()) > table.samples:
-            lacking |= ~there
+        present = _has(column)
+        if 2 * int(present.sum()) > table.samples:
+            lacking |= ~present
     return [sample for sample in beside.tolist() if lacking[sample]]
 
 
 def _has(column: FieldExtents) -> Bools:
-    return column.length != MISSING if column.starts is None else np.diff(column.starts) > 0
+    if column.starts is None:
+        return column.length != MISSING
+    return np.diff(column.starts) > 0
 
 
 def _first_offset(table: Table) -> I64:

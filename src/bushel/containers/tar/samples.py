@@ -81,7 +81,7 @@ class Table(Struct, frozen=True):
         """Return the table of a shard of one file, or of the one block file in it."""
         fields = self.columns
         if blocks:
-            fields = {name: replace(own, file=len(files)) for name, own in fields.items()}
+            fields = {name: replace(extents, file=len(files)) for name, extents in fields.items()}
         return ShardIndex(self.samples, files, fields, "tar", self.keys, blocks=blocks)
 
 
@@ -188,10 +188,10 @@ class SampleTable:
         text, hashes = (arrays.get(name, none.view(dtype)) for name, dtype in (("text", np.uint8), ("hashes", "u8")))
         keys = Keys.build(text, arrays["ends"], (hashes, arrays.get("order", none)))
         columns = {}
-        for number, own in enumerate(self._columns):
+        for number, column in enumerate(self._columns):
             offset, length = (arrays.get(f"{number} {part}", none) for part in ("offset", "length"))
-            starts = arrays.get(f"{number} starts") if own.field.sequence else None
-            columns[own.field.name] = FieldExtents(own.field, own.codec, 0, offset, length, starts=starts)
+            starts = arrays.get(f"{number} starts") if column.field.sequence else None
+            columns[column.field.name] = FieldExtents(column.field, column.codec, 0, offset, length, starts=starts)
         return Table(self._samples, keys, columns)
 
     def close(self) -> None:
@@ -200,8 +200,8 @@ class SampleTable:
 
     def _put(self, members: Members, *, last: bool) -> int:
         """Add the samples of some members, and return the number of members that they take."""
-        found = self._names.group(members.names, members.name_offsets, last)
-        used, groups = found[0], _Groups(*found[1:])
+        grouped = self._names.group(members.names, members.name_offsets, last)
+        used, groups = grouped[0], _Groups(*grouped[1:])
         self._name_extensions()
         if self._repeated is not None:
             groups = _joined(groups)
@@ -220,7 +220,7 @@ class SampleTable:
         extensions = self._names.extensions
         if len(extensions) == len(self._field):
             return
-        places = [self._naming(field_name(each)) for each in extensions[len(self._field) :]]
+        places = [self._naming(field_name(extension)) for extension in extensions[len(self._field) :]]
         if any(place.field.name == KEY for place in places):
             message = f"a member has the extension {KEY!r}, which is reserved for the key of a sample"
             raise FormatError(message, file=self._path)
@@ -256,8 +256,8 @@ class SampleTable:
             rows = order[ends[number] - counts[number] : ends[number]]
             column, element = self._columns[number], self._element[groups.extension[rows]]
             if column.field.sequence:
-                own = np.lexsort((element, groups.sample[rows]))
-                rows, element = rows[own], element[own]
+                by_element = np.lexsort((element, groups.sample[rows]))
+                rows, element = rows[by_element], element[by_element]
             sample, member = groups.sample[rows], groups.member[rows]
             for row in np.flatnonzero((sample[1:] == sample[:-1]) & (element[1:] == element[:-1])).tolist():
                 error = _duplicate(members, int(member[row + 1]), column.field.name, self._path)
@@ -307,12 +307,12 @@ def _joined(groups: _Groups) -> _Groups:
     pairs = np.stack([first[groups.sample], groups.extension], 1)
     unique, counts = np.unique(pairs, axis=0, return_counts=True)
     shared = np.isin(first, unique[counts > 1, 0])
-    own = np.arange(len(first))
-    target = np.where(shared, own, first)
-    kept = np.flatnonzero(target == own)
-    sample = np.searchsorted(kept, target)[groups.sample]
+    numbers_of_groups = np.arange(len(first))
+    target = np.where(shared, numbers_of_groups, first)
+    first_groups = np.flatnonzero(target == numbers_of_groups)
+    sample = np.searchsorted(first_groups, target)[groups.sample]
     order = np.argsort(sample, kind="stable")
-    text, offsets = joined([keys[number] for number in kept.tolist()])
+    text, offsets = joined([keys[number] for number in first_groups.tolist()])
     return _Groups(groups.member[order], sample[order], groups.extension[order], text, offsets[1:])
 
 

@@ -37,16 +37,16 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
 
     An index whose offsets do not increase, or lie outside the archive, is left out with a warning.
     """
-    found = _of_file(archive.parent / f"{archive.name}{SUFFIX}", size)
-    if found is None and isinstance(archive, Path):
-        found = _of_database(archive, size)
-    if found is None:
+    recorded = _of_file(archive.parent / f"{archive.name}{SUFFIX}", size)
+    if recorded is None and isinstance(archive, Path):
+        recorded = _of_database(archive, size)
+    if recorded is None:
         return None
-    path, starts = found
+    path, starts = recorded
     if len(starts) and (starts[0] < 0 or starts[-1] > size or (np.diff(starts) <= 0).any()):
         log_warning("%s: its offsets do not fit the samples in the %d bytes of %s: %s", path, size, archive, _HINT)
         return None
-    return found
+    return recorded
 
 
 def _of_file(path: AnyPath, size: int) -> tuple[str, I64] | None:
@@ -101,27 +101,27 @@ def scan_parts(file: File, starts: I64) -> Members | None:
         return None
     from bushel._runtime.parallel import map_all
 
-    wanted = np.linspace(0, file.size, count + 1)[1:-1]
-    inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], wanted) - 1, 0)])
+    evenly = np.linspace(0, file.size, count + 1)[1:-1]
+    inner = np.unique(starts[np.maximum(np.searchsorted(starts[:-1], evenly) - 1, 0)])
     borders = [0, *inner[(inner > 0) & (inner % _BLOCK == 0)].tolist(), file.size]
     spans = list(zip(borders[:-1], borders[1:], strict=True))
-    found = map_all(lambda span: _part(file, *span), spans, threads=len(spans))
-    parts = [part for part in found if part is not None]
+    scanned = map_all(lambda span: _part(file, *span), spans, threads=len(spans))
+    parts = [part for part in scanned if part is not None]
     return Members.joined(parts) if len(parts) == len(spans) else None
 
 
 def _part(file: File, first: int, last: int) -> Members | None:
     """Return the regular files of a part, if it consists of members and ends where the next one begins."""
-    found = scan_part(file, first, last)
-    ends = found.offset + -(-found.size // _BLOCK) * _BLOCK
+    scanned = scan_part(file, first, last)
+    ends = scanned.offset + -(-scanned.size // _BLOCK) * _BLOCK
     if last == file.size:
-        whole = found.terminated and not found.trailing_bytes
+        whole = scanned.terminated and not scanned.trailing_bytes
     else:
-        whole = not found.terminated and len(ends) > 0 and int(ends[-1]) == last
+        whole = not scanned.terminated and len(ends) > 0 and int(ends[-1]) == last
     # a record for the whole archive would lie between a member and the next header
-    if not whole or found.problem is not None or found.comment or (found.header != [first, *ends[:-1]]).any():
+    if not whole or scanned.problem is not None or scanned.comment or (scanned.header != [first, *ends[:-1]]).any():
         return None
-    return regular(found, file.path)
+    return regular(scanned, file.path)
 
 
 class Comparison:
@@ -145,8 +145,8 @@ class Comparison:
             return
         starts, header = self._starts[:-1], members.header
         seen, self._seen = self._seen, int(np.searchsorted(starts, header[-1], "right"))
-        own = starts[seen : self._seen]
-        wrong = own[~np.isin(own, header)]
+        expected = starts[seen : self._seen]
+        wrong = expected[~np.isin(expected, header)]
         if len(wrong) and self._wrong is None:
             self._wrong = int(wrong[0])
         after = np.flatnonzero(header >= self._starts[-1]) if len(self._starts) else np.arange(len(header))

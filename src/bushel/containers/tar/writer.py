@@ -207,8 +207,8 @@ class TarShardWriter:
         values = [column.rows(0, count).with_sums() for column in values]
         base = self._write(framed, int(ends[count - 1]), places[: count * len(values)], values)
         starts = starts.reshape(len(keys), len(values))
-        for number, (slot, own) in enumerate(zip(self._slots, values, strict=True)):
-            slot.column.add_rows(base + starts[:count, number], own.lengths, own.crc32)
+        for number, (slot, stored) in enumerate(zip(self._slots, values, strict=True)):
+            slot.column.add_rows(base + starts[:count, number], stored.lengths, stored.crc32)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 

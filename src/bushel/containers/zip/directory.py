@@ -145,15 +145,15 @@ def data_of(file: File, header: I64) -> I64:
             return zip_data(file, header)
         except ExtentError as error:
             raise _shrunk(file, error) from error
-    found = np.full(len(header), -1, np.int64)
+    starts = np.full(len(header), -1, np.int64)
     inside = np.flatnonzero((header >= 0) & (header <= file.size - _LOCAL_HEADER))
-    own = header[inside]
-    data, _ = gather([file], Extents(0, own, np.full(len(own), _LOCAL_HEADER, np.int64)))
+    headers = header[inside]
+    data, _ = gather([file], Extents(0, headers, np.full(len(headers), _LOCAL_HEADER, np.int64)))
     heads = data.reshape(-1, _LOCAL_HEADER)
     lengths = np.ascontiguousarray(heads[:, 26:30]).view("<u2").astype(np.int64)
     right = (heads[:, :4] == np.frombuffer(b"PK\3\4", np.uint8)).all(axis=1)
-    found[inside] = np.where(right, own + _LOCAL_HEADER + lengths.sum(axis=1), -1)
-    return found
+    starts[inside] = np.where(right, headers + _LOCAL_HEADER + lengths.sum(axis=1), -1)
+    return starts
 
 
 def unreadable(problem: str, file: File, offset: int | None = None) -> FormatError:

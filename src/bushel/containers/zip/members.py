@@ -72,8 +72,8 @@ def members_of(file: File) -> Members:
     header = entries["header"]
     order = None if _ascends(header) else np.argsort(header, kind="stable").astype(np.int64, copy=False)
     groups = MemberGroups(entries["names"], entries["name_offsets"])
-    found = _grouped(file, entries, order, groups)
-    return Members(order, **(entries | found), extensions=groups.extensions)
+    grouped = _grouped(file, entries, order, groups)
+    return Members(order, **(entries | grouped), extensions=groups.extensions)
 
 
 def _ascends(numbers: I64) -> bool:

@@ -37,29 +37,31 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
     extents = {name: table.extents(name, number=0 if blocks is None else 1) for name in fields}
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     keys = Keys.build(members.keys, members.key_offsets)
-    found = ShardIndex(table.samples, (stamp,), extents, "zip", keys, blocks=() if blocks is None else (blocks,))
-    return found.check(file.path)
+    table_of_archive = ShardIndex(
+        table.samples, (stamp,), extents, "zip", keys, blocks=() if blocks is None else (blocks,)
+    )
+    return table_of_archive.check(file.path)
 
 
 def _fields_of(
     places: list[Place], spec: Spec | None, samples: int, members: int, file: File
 ) -> dict[str, tuple[Field, str]]:
     """Return the fields, each with the codec of the stored bytes: of the spec, then in order of first appearance."""
-    found = {name: (field, extension_of(field)[1]) for name, field in (spec or {}).items()}
+    fields = {name: (field, extension_of(field)[1]) for name, field in (spec or {}).items()}
     for place in places:
-        found.setdefault(place.field.name, (place.field, place.codec))
+        fields.setdefault(place.field.name, (place.field, place.codec))
     if any(place.field.name == KEY for place in places):
         raise FormatError(
             f"a member has the extension {KEY!r}, which is reserved for the key of a sample", file=file.path
         )
-    if samples * len(found) > max(_MOST_CELLS, _CELLS_PER_MEMBER * members):
+    if samples * len(fields) > max(_MOST_CELLS, _CELLS_PER_MEMBER * members):
         raise FormatError(
-            f"{len(found)} different extensions in {samples} samples: the keys probably contain dots, but a key ends"
+            f"{len(fields)} different extensions in {samples} samples: the keys probably contain dots, but a key ends"
             " at its first dot",
             file=file.path,
             hint="rename the members, or declare sequences with spec=",
         )
-    return found
+    return fields
 
 
 def _blocks_of(members: Members) -> Blocks:
@@ -114,11 +116,11 @@ class _Table:
             counts = np.bincount(field, minlength=len(self._fields))
             ends = np.cumsum(counts)
             for number in np.flatnonzero(counts).tolist():
-                own = rows[ends[number] - counts[number] : ends[number]]
+                rows_of_field = rows[ends[number] - counts[number] : ends[number]]
                 if number in self._sequences:
-                    self._sequences[number].append(own)
+                    self._sequences[number].append(rows_of_field)
                 else:
-                    self._put(number, own)
+                    self._put(number, rows_of_field)
 
     def _put(self, number: int, rows: I64) -> None:
         """Fill in members of one field that is not a sequence."""
@@ -147,18 +149,18 @@ class _Table:
         Raises:
             FormatError: A sample has two members for one element.
         """
-        (field, codec), own = self._fields[name], self._numbers[name]
-        if own not in self._sequences:
-            offset, length, crc32 = (self._arrays[f"{part} {own}"] for part in _PARTS)
+        (field, codec), number_of_field = self._fields[name], self._numbers[name]
+        if number_of_field not in self._sequences:
+            offset, length, crc32 = (self._arrays[f"{part} {number_of_field}"] for part in _PARTS)
             return FieldExtents(field, codec, number, offset, length, crc32)
         members = self._members
-        rows = np.concatenate([np.zeros(0, np.int64), *self._sequences[own]])
+        rows = np.concatenate([np.zeros(0, np.int64), *self._sequences[number_of_field]])
         sample, element = members.sample[rows], self._element_of[members.extension[rows]]
         order = np.lexsort((element, sample))
         rows, sample, element = rows[order], sample[order], element[order]
         twice = np.flatnonzero((sample[1:] == sample[:-1]) & (element[1:] == element[:-1]))
         if len(twice):
-            raise self._twice(int(rows[twice[0] + 1]), own)
+            raise self._twice(int(rows[twice[0] + 1]), number_of_field)
         starts = np.searchsorted(sample, np.arange(self.samples + 1))
         crc32 = np.where(members.size[rows] > 0, members.crc32[rows], 0).astype(np.uint32)
         return FieldExtents(field, codec, number, self._offset[rows], members.size[rows], crc32, starts=starts)
