@@ -190,7 +190,9 @@ def _array_layout(data: Buffer, size: int | None = None) -> ArrayLayout | None:
 
 def _encode_raw(codec: str, dtype: np.dtype[Any], shape: tuple[int, ...], value: Any) -> bytes:
     array = as_array(codec, value)
-    fits = array.ndim == len(shape) and all(size in (-1, own) for size, own in zip(shape, array.shape, strict=True))
+    fits = array.ndim == len(shape) and all(
+        size in (-1, length) for size, length in zip(shape, array.shape, strict=True)
+    )
     if not fits or array.dtype != dtype:
         raise codec_error(codec, f"an array of shape {shape} and dtype {dtype}", describe(array))
     return array.astype(dtype, copy=False).tobytes()
@@ -289,7 +291,9 @@ def _decode_npy(data: Buffer, codec: str = "npy") -> Array:
 
 def _npy_layout(data: Buffer, size: int | None = None) -> ArrayLayout | None:
     dtype, shape, payload, fortran = parse_npy(data, "npy")
-    return None if fortran and len(shape) > 1 else layout_of(data, dtype, shape, payload, size)
+    if fortran and len(shape) > 1:
+        return None
+    return layout_of(data, dtype, shape, payload, size)
 
 
 def _encode_npz(value: Any) -> bytes:

@@ -105,8 +105,8 @@ class _Sound:
             raise self._failed(error) from error
 
     def _failed(self, error: Exception) -> CodecError:
-        found = f"{found_bytes(self._data)} ({reason(error)})"
-        return codec_error(self._codec, f"a complete sound ({self._container})", found)
+        description = f"{found_bytes(self._data)} ({reason(error)})"
+        return codec_error(self._codec, f"a complete sound ({self._container})", description)
 
     @property
     def length(self) -> int | None:
@@ -121,12 +121,14 @@ class _Sound:
         """Return the packets of the sound; an empty list if decoding has to start with the first one of them."""
         if self._stream.codec_context.name not in _BY_PACKET:
             return []
-        found = [packet for packet in self._source.demux(self._stream) if packet.size]
-        times, durations = [packet.pts for packet in found], [packet.duration for packet in found]
+        packets = [packet for packet in self._source.demux(self._stream) if packet.size]
+        times, durations = [packet.pts for packet in packets], [packet.duration for packet in packets]
         if None in times or not all(durations):
             return []
         begins = np.array(times, np.int64)
-        return found if np.array_equal(begins[:-1] + durations[:-1], begins[1:]) else []
+        if np.array_equal(begins[:-1] + durations[:-1], begins[1:]):
+            return packets
+        return []
 
     def numbers(self, packets: Sequence[Any]) -> F64:
         """Return the number of the first frame of each packet, counted as `parts` does."""
@@ -159,8 +161,8 @@ def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
         CodecError: The bytes are not a sound of this format.
         SpecError: PyAV is not installed, and neither NumPy nor libsndfile decodes the sound.
     """
-    found = _decode_part(codec, container, data, slice(None))
-    return decode_by_pyav(codec, container, data) if found is None else found
+    sound = _decode_part(codec, container, data, slice(None))
+    return decode_by_pyav(codec, container, data) if sound is None else sound
 
 
 def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
@@ -174,7 +176,9 @@ def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
         parts = [part for _, part in sound.parts()]
         if not parts and not (container == "flac" and is_empty_flac(data)):
             raise codec_error(codec, f"a complete sound ({container})", f"{found_bytes(data)} without a frame")
-        return np.concatenate(parts) if parts else np.zeros((0, sound.channels), np.float32)
+        if parts:
+            return np.concatenate(parts)
+        return np.zeros((0, sound.channels), np.float32)
 
 
 _OUTLINES: Mapping[str, Callable[[int], WavOutline | FlacOutline | Mp3Outline]] = {
@@ -189,8 +193,8 @@ def _read_outline(container: str, data: Buffer, elements: slice | I64) -> WavOut
     if (make := _OUTLINES.get(container)) is None:
         return None
     outline, view = make(len(data)), memoryview(data)
-    while (asked := outline.probe(elements)) is not None:
-        offset, length = asked
+    while (extent := outline.probe(elements)) is not None:
+        offset, length = extent
         outline.learn(offset, bytes(view[offset : offset + length]))
     return outline
 
@@ -208,13 +212,13 @@ def _decode_part(codec: str, container: str, data: Buffer, elements: slice | I64
 
 def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound:
     """Decode frames. Those before the first and after the last of them are not decoded if possible."""
-    found = _decode_part(codec, container, data, elements)
-    if found is None and container in ("mp3", "ogg"):
-        found = _decode_packets(codec, container, data, elements)
-    if found is None:
+    sound = _decode_part(codec, container, data, elements)
+    if sound is None and container in ("mp3", "ogg"):
+        sound = _decode_packets(codec, container, data, elements)
+    if sound is None:
         whole = decode_sound(codec, container, data)
-        found = whole[_chosen(elements, len(whole))]
-    return found
+        sound = whole[_chosen(elements, len(whole))]
+    return sound
 
 
 def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound | None:
@@ -230,9 +234,9 @@ def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | 
         first, last = int(numbers.min()), int(numbers.max()) + 1
         starts = sound.numbers(packets)
         needed = max(0, int(np.searchsorted(starts, first + begin, side="right")) - 1)
-        own = packets[_first_needed(sound, packets, needed) : int(np.searchsorted(starts, last + begin)) + 1]
-        if (found := _between(sound, first + begin, last + begin, own)) is not None:
-            return found[numbers - first]
+        needed_packets = packets[_first_needed(sound, packets, needed) : int(np.searchsorted(starts, last + begin)) + 1]
+        if (frames := _between(sound, first + begin, last + begin, needed_packets)) is not None:
+            return frames[numbers - first]
     return None
 
 
@@ -253,9 +257,9 @@ def _span(sound: _Sound, packets: Sequence[Any]) -> tuple[int, int] | None:
 
 def _first_needed(sound: _Sound, packets: Sequence[Any], number: int) -> int:
     """Return the number of the packet with which decoding has to start, so that the frames of another one are right."""
-    reservoir, others = 0, 6 + _SIDE.get((sound.rate >= _MPEG1, sound.channels), 32)
+    reservoir, header = 0, 6 + _SIDE.get((sound.rate >= _MPEG1, sound.channels), 32)
     for first in range(number - _OVERLAP, 0, -1):
-        reservoir += max(1, packets[first].size - others)
+        reservoir += max(1, packets[first].size - header)
         if reservoir >= _RESERVOIR:
             return first
     return 0
@@ -270,9 +274,9 @@ def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any]) -> So
             return None
         skipped = filled - start
         if skipped < len(part):
-            own = part[skipped : skipped + last - filled]
-            out[filled - first : filled - first + len(own)] = own
-            filled += len(own)
+            unread = part[skipped : skipped + last - filled]
+            out[filled - first : filled - first + len(unread)] = unread
+            filled += len(unread)
         if filled >= last:
             return out
     return None

@@ -76,20 +76,20 @@ def needed_parts(packets: Sequence[Buffer], wanted: Sequence[bool]) -> list[Buff
     pieces = list(_without_keyframes([_pieces_of(packet, sequence) for packet in packets[1:]]))
     parts: list[Buffer | None] = []
     live = 0  # the saved frames that frames after this one need
-    for packet, own, is_wanted in zip(packets[:0:-1], pieces[::-1], wanted[:0:-1], strict=True):
-        if own is None:
+    for packet, pieces_of_packet, is_wanted in zip(packets[:0:-1], pieces[::-1], wanted[:0:-1], strict=True):
+        if pieces_of_packet is None:
             live = _ALL
             parts.append(packet)
             continue
-        kept = []
-        for piece in own[::-1]:
+        needed = []
+        for piece in pieces_of_packet[::-1]:
             frame = piece.frame
             if frame is None:
-                kept.append(piece)
+                needed.append(piece)
             elif (frame.shown and is_wanted) or frame.replaced & live:
                 live = live & ~frame.replaced | frame.used
-                kept.append(piece)
-        parts.append(_joined(packet, own, kept[::-1]))
+                needed.append(piece)
+        parts.append(_joined(packet, pieces_of_packet, needed[::-1]))
     return [packets[0], *parts[::-1]]
 
 
@@ -98,19 +98,21 @@ def _joined(packet: Buffer, pieces: Sequence[_Piece], kept: Sequence[_Piece]) ->
     if len(kept) == len(pieces):
         return packet
     view = memoryview(packet)
-    return b"".join(view[each.begin : each.end] for each in kept) if any(each.frame for each in kept) else None
+    if any(piece.frame for piece in kept):
+        return b"".join(view[piece.begin : piece.end] for piece in kept)
+    return None
 
 
 def _without_keyframes(packets: Sequence[list[_Piece] | None]) -> Iterator[list[_Piece] | None]:
     """Yield the pieces of each packet; None if it may show a saved keyframe, which replaces all saved frames."""
     keys = _ALL  # the saved frames that may be keyframes
-    for own in packets:
-        clear = own is not None
-        for frame in [each.frame for each in own or () if each.frame is not None]:
+    for pieces in packets:
+        clear = pieces is not None
+        for frame in [piece.frame for piece in pieces or () if piece.frame is not None]:
             clear = clear and not (frame.saved and frame.used & keys)
             keys = keys & ~frame.replaced if frame.used else keys | frame.replaced
         keys = keys if clear else _ALL
-        yield own if clear else None
+        yield pieces if clear else None
 
 
 def _units(packet: Buffer) -> Iterator[tuple[int, memoryview, int]]:
@@ -139,7 +141,9 @@ def _units(packet: Buffer) -> Iterator[tuple[int, memoryview, int]]:
 
 def _sequence_of(packet: Buffer) -> _Sequence | None:
     headers = [data for kind, data, _ in _units(packet) if kind == _SEQUENCE]
-    return _read_sequence(_Bits(headers[0]), bytes(headers[0])) if len(headers) == 1 else None
+    if len(headers) == 1:
+        return _read_sequence(_Bits(headers[0]), bytes(headers[0]))
+    return None
 
 
 def _pieces_of(packet: Buffer, sequence: _Sequence) -> list[_Piece] | None:
@@ -157,7 +161,7 @@ def _pieces_of(packet: Buffer, sequence: _Sequence) -> list[_Piece] | None:
         else:
             return None
         begin = end
-    return pieces if any(each.frame for each in pieces) else None
+    return pieces if any(piece.frame for piece in pieces) else None
 
 
 def _read_sequence(bits: _Bits, data: bytes) -> _Sequence | None:

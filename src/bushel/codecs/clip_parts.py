@@ -120,7 +120,7 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
             return None
 
     def _packets(self, av: Any) -> list[tuple[range, list[Any]]]:
-        first, found = 0, []
+        first, packets_of_runs = 0, []
         for run in self.runs:
             packets = []
             for number in range(first, first + len(run)):
@@ -128,9 +128,9 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
                 packet.pts = int(self.times[number])
                 packets.append(packet)
             packets[0].is_keyframe = True
-            found.append((run, packets))
+            packets_of_runs.append((run, packets))
             first += len(run)
-        return found
+        return packets_of_runs
 
 
 @lru_cache(maxsize=64)
@@ -140,7 +140,9 @@ def clip_config(text: bytes) -> ClipConfig | None:
         config = _CONFIG.decode(text)
     except (ValueError, RecursionError):
         return None
-    return config if 0 < config.width <= _MOST_PIXELS and 0 < config.height <= _MOST_PIXELS else None
+    if 0 < config.width <= _MOST_PIXELS and 0 < config.height <= _MOST_PIXELS:
+        return config
+    return None
 
 
 def new_decoder(av: Any, config: ClipConfig) -> Any:

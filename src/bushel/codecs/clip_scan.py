@@ -80,8 +80,8 @@ def _find(data: Buffer, packet: Any) -> int:
     position, size = packet.pos, packet.size
     if position is None or position < 0:
         return -1
-    view, own = memoryview(data), memoryview(packet)
-    if view[position : position + size] == own:
+    view, expected = memoryview(data), memoryview(packet)
+    if view[position : position + size] == expected:
         return int(position)
-    at = bytes(view[position : position + _HEADER + size]).find(bytes(own))
+    at = bytes(view[position : position + _HEADER + size]).find(bytes(expected))
     return -1 if at < 0 else int(position) + at

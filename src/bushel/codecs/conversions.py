@@ -69,8 +69,8 @@ def _whole(codec: str, value: Any) -> int:
 def _real(codec: str, value: Any) -> float:
     real = _FLOAT.decode(_FLOAT.encode(value))
     with np.errstate(over="ignore"):
-        kept = codec != "f32" or float(np.float32(real)) == real or np.isnan(real)
-    if not kept:
+        is_exact = codec != "f32" or float(np.float32(real)) == real or np.isnan(real)
+    if not is_exact:
         raise codec_error(codec, "a number that a 32-bit float holds", describe(value))
     return float(real)
 
@@ -86,12 +86,12 @@ def _plain(value: Any) -> Any:
 
 def _array(codec: str, value: Any, dtype: str) -> npt.NDArray[Any]:
     array = as_array(codec, value)
-    if not dtype or array.dtype == (wanted := dtype_named(dtype)):
+    if not dtype or array.dtype == (target_dtype := dtype_named(dtype)):
         return array
     with np.errstate(all="ignore"):
-        cast = array.astype(wanted)
+        cast = array.astype(target_dtype)
     pairs = zip(array.ravel().tolist(), cast.ravel().tolist(), strict=True)  # Python compares numbers exactly
-    if not all(one == two or (one != one and two != two) for one, two in pairs):
+    if not all(before == after or (before != before and after != after) for before, after in pairs):
         raise codec_error(codec, f"numbers that {dtype} holds", describe(array))
     return cast
 

@@ -47,8 +47,8 @@ def _of_numbers(values: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         changed = max(_leaves(values), key=abs)
     if changed is None:
         return array
-    found = f"an array of {changed.dtype}" if isinstance(changed, np.ndarray) else str(changed)
-    raise InexactError(f"{found} and its other values have no common dtype that keeps them all")
+    description = f"an array of {changed.dtype}" if isinstance(changed, np.ndarray) else str(changed)
+    raise InexactError(f"{description} and its other values have no common dtype that keeps them all")
 
 
 def _leaves(values: Any) -> Iterator[Any]:

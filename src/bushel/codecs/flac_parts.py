@@ -86,8 +86,8 @@ class FlacOutline:
             return self._at, min(_HEAD, self._size - self._at)
         for first, last in self._runs(wanted_frames(elements, self._info.total)):
             for sample in (first, last):
-                if (asked := self._look_for(sample)) is not None:
-                    return asked
+                if (extent := self._look_for(sample)) is not None:
+                    return extent
         return None
 
     def _look_for(self, sample: int) -> tuple[int, int] | None:
@@ -95,12 +95,12 @@ class FlacOutline:
         assert self._points is not None
         assert self._info is not None
         samples, offsets = self._points
-        own = bisect_right(samples, sample) - 1
-        low, high = offsets[own], offsets[min(own + 1, len(offsets) - 1)]
+        point = bisect_right(samples, sample) - 1
+        low, high = offsets[point], offsets[min(point + 1, len(offsets) - 1)]
         if high - low <= _NEAR:
             return None
         look = min(max(3 * self._info.longest, _LEAST_LOOK), _MOST_LOOK)
-        part = (sample - samples[own]) / (samples[own + 1] - samples[own])
+        part = (sample - samples[point]) / (samples[point + 1] - samples[point])
         if self._misses:  # the frames are not where their number lets expect
             part = 0.5
         at = low + int(part * (high - low)) - look // 2
@@ -127,14 +127,14 @@ class FlacOutline:
             at = 4
         while offset + len(data) >= at + 4:
             kind, size = data[at - offset], int.from_bytes(data[at - offset + 1 : at - offset + 4])
-            own = data[at - offset + 4 :][:size]
+            block = data[at - offset + 4 :][:size]
             if kind & _INVALID in (_STREAMINFO, _SEEKTABLE):
-                if len(own) < size and at > offset:
+                if len(block) < size and at > offset:
                     break  # its end is in the next bytes
                 if kind & _INVALID == _STREAMINFO:
-                    self._info = _info(own)
+                    self._info = _info(block)
                 else:  # the rest of a longer one is not needed
-                    self._seek = _seek_points(own[: len(own) // _POINT.itemsize * _POINT.itemsize])
+                    self._seek = _seek_points(block[: len(block) // _POINT.itemsize * _POINT.itemsize])
             at += 4 + size
             if kind & ~_INVALID:
                 self._end_of_metadata(at)
@@ -161,24 +161,26 @@ class FlacOutline:
         headers = list(_headers(data, self._info))
         after = {header.first: header for header in headers}
         chained = {
-            each.first: offset + each.at
+            chained_header.first: offset + chained_header.at
             for header in headers
-            for each in (header, after.get(header.first + header.length))
+            for chained_header in (header, after.get(header.first + header.length))
             if header.first + header.length in after and after[header.first + header.length].at > header.at
-            if each is not None
+            if chained_header is not None
         }
         samples, offsets = self._points
         low = max(0, bisect_right(offsets, offset) - 1)  # only the points around these bytes may change
         high = bisect_right(offsets, offset + len(data)) + 1
-        known = dict(zip(samples[low:high], offsets[low:high], strict=True))
-        merged = sorted({**chained, **known}.items())
-        own = [at for _, at in merged]
-        if len(merged) == len(known) or any(one >= two for one, two in zip(own, own[1:], strict=False)):
+        known_points = dict(zip(samples[low:high], offsets[low:high], strict=True))
+        merged = sorted({**chained, **known_points}.items())
+        merged_offsets = [at for _, at in merged]
+        if len(merged) == len(known_points) or any(
+            before >= after for before, after in zip(merged_offsets, merged_offsets[1:], strict=False)
+        ):
             self._misses += 1
             return
         self._misses = 0
         added = [sample for sample, _ in merged]
-        self._points = samples[:low] + added + samples[high:], offsets[:low] + own + offsets[high:]
+        self._points = samples[:low] + added + samples[high:], offsets[:low] + merged_offsets + offsets[high:]
 
     def _runs(self, numbers: range | I64) -> list[tuple[int, int]]:
         """Return the first and last of frames that are near each other."""
@@ -188,7 +190,9 @@ class FlacOutline:
     @property
     def count(self) -> int | None:
         """Number of frames; None if it is not known."""
-        return None if self._failed or self._points is None or self._info is None else self._info.total
+        if self._failed or self._points is None or self._info is None:
+            return None
+        return self._info.total
 
     def part(self, elements: slice | I64) -> FlacPart | None:
         """Return the part with some frames; None if the file has to be read whole.
@@ -203,11 +207,11 @@ class FlacOutline:
         spans: list[tuple[int, int, int, int]] = []
         for first, last in self._runs(numbers):
             low, high = bisect_right(samples, first) - 1, bisect_right(samples, last)
-            own = samples[low], samples[high], offsets[low], offsets[high]
-            if spans and own[0] < spans[-1][1]:
-                own = spans[-1][0], own[1], spans[-1][2], own[3]
+            span = samples[low], samples[high], offsets[low], offsets[high]
+            if spans and span[0] < spans[-1][1]:
+                span = spans[-1][0], span[1], spans[-1][2], span[3]
                 spans.pop()
-            spans.append(own)
+            spans.append(span)
         table = np.array(spans, np.int64).reshape(-1, 4)
         lengths = table[:, 3] - table[:, 2]
         decoded = int((table[:, 1] - table[:, 0]).sum()) * self._info.channels * 4
@@ -245,8 +249,8 @@ def _seek_points(block: bytes) -> list[tuple[int, int]]:
 def _headers(data: bytes, info: _Info) -> Iterator[_Header]:
     """Yield possible headers of frames."""
     for match in _SYNC.finditer(data, 0, max(0, len(data) - 5)):
-        if (found := _header(data, match.start(), info)) is not None:
-            yield found
+        if (header := _header(data, match.start(), info)) is not None:
+            yield header
 
 
 def _header(data: bytes, at: int, info: _Info) -> _Header | None:
@@ -290,10 +294,10 @@ def _block_size(code: int, data: bytes, at: int) -> tuple[int, int]:
 def _crc8_table() -> bytes:
     table = bytearray(256)
     for value in range(256):
-        own = value
+        crc = value
         for _ in range(8):
-            own = (own << 1 ^ 0x07 if own & 0x80 else own << 1) & 0xFF
-        table[value] = own
+            crc = (crc << 1 ^ 0x07 if crc & 0x80 else crc << 1) & 0xFF
+        table[value] = crc
     return bytes(table)
 
 
@@ -325,15 +329,15 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
         Raises:
             CodecError: The part has all frames of the file, and libsndfile finds damage.
         """
-        info, found = self.info, list[F32]()
+        info, frames_of_spans = self.info, list[F32]()
         for span, data in zip(self.spans.tolist(), self.data, strict=True):
             try:
-                found.append(self._decode_run(codec, span, data))
+                frames_of_spans.append(self._decode_run(codec, span, data))
             except DecodingError as error:
                 if self.has_libsndfile and span == [0, info.total]:
                     raise codec_error(codec, "a complete sound (flac)", f"damaged frames ({error})") from error
                 return None
-        return take_frames(found, self.spans[:, 0].tolist(), self.numbers, info.channels)
+        return take_frames(frames_of_spans, self.spans[:, 0].tolist(), self.numbers, info.channels)
 
     @property
     def has_libsndfile(self) -> bool:
@@ -350,9 +354,9 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
             last = self.numbers.stop if isinstance(self.numbers, range) and len(self.numbers) else stop
             return decode_frames(file, min(stop, last) - first, info.channels)
         try:
-            own = self.decoder(codec, "flac", file)
+            frames = self.decoder(codec, "flac", file)
         except CodecError as error:  # decoding the whole file raises it again
             raise DecodingError(str(error)) from error
-        if own.shape != (stop - first, info.channels):
-            raise DecodingError(f"{len(own)} of {stop - first} frames")
-        return own
+        if frames.shape != (stop - first, info.channels):
+            raise DecodingError(f"{len(frames)} of {stop - first} frames")
+        return frames

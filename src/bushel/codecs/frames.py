@@ -35,13 +35,13 @@ class FrameTable(Struct, frozen=True):
         """
         packets = np.flatnonzero(shown)
         packets = packets[np.argsort(times[packets], kind="stable")]
-        own = times[packets]
-        if not len(own) or not keys[0] or own[0] < times[0] or (np.diff(own) <= 0).any():
+        shown_times = times[packets]
+        if not len(shown_times) or not keys[0] or shown_times[0] < times[0] or (np.diff(shown_times) <= 0).any():
             return None
         begins = np.flatnonzero(keys)
         begins = begins[np.argsort(times[begins], kind="stable")]
-        starts = begins[np.searchsorted(times[begins], own, side="right") - 1]
-        return cls(own, packets, np.where(starts > packets, 0, starts))
+        starts = begins[np.searchsorted(times[begins], shown_times, side="right") - 1]
+        return cls(shown_times, packets, np.where(starts > packets, 0, starts))
 
     def __len__(self) -> int:
         return len(self.times)

@@ -113,8 +113,8 @@ def _encode_mds(codec: str, dtype: str | None, value: Any) -> bytes:
     array = as_array(codec, value)
     number = next((number for number, name in _MDS_DTYPES.items() if name == array.dtype.name), None)
     if number is None or dtype not in (None, array.dtype.name) or not array.ndim or not array.size:
-        wanted = dtype or "8 to 64 bits"
-        raise codec_error(codec, f"an array of numbers of {wanted}, with elements and axes", describe(value))
+        expected = dtype or "8 to 64 bits"
+        raise codec_error(codec, f"an array of numbers of {expected}, with elements and axes", describe(value))
     width = next(width for width in range(4) if max(array.shape) < 1 << (8 << width))
     sizes = np.array(array.shape, f"<u{1 << width}").tobytes()
     head = bytes([number]) if dtype is None else b""
@@ -136,8 +136,8 @@ def _parse_litdata(codec: str, order: str, dtypes: Mapping[int, str], data: Buff
     number, axes = struct.unpack(f"{order}II", view[:8]) if len(view) >= 8 else (-1, 0)
     dtype = dtypes.get(number)
     if dtype is None or dtype == "bfloat16" or axes > _MOST_AXES or len(view) < 8 + 4 * axes:
-        found = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
-        raise codec_error(codec, "a known dtype (NumPy has no bfloat16) and the sizes of the axes", found)
+        description = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
+        raise codec_error(codec, "a known dtype (NumPy has no bfloat16) and the sizes of the axes", description)
     shape = struct.unpack(f"{order}{axes}I", view[8 : 8 + 4 * axes])
     return _Parsed(_little(dtype), shape, view[8 + 4 * axes :])
 

@@ -49,10 +49,10 @@ def image_header(data: Buffer) -> ImageHeader | None:
             else:
                 channels = 1 if mode.startswith("I;16") else _CHANNELS.get(mode, 3)
             orientation = image.getexif().get(_ORIENTATION, 1)
-            known = isinstance(orientation, int) and 1 <= orientation <= 8
+            is_valid = isinstance(orientation, int) and 1 <= orientation <= 8
             width, height = image.size
             name = (image.format or "").lower()
-            return ImageHeader(name, width, height, channels, orientation if known else 1)
+            return ImageHeader(name, width, height, channels, orientation if is_valid else 1)
     except MissingPackageError:
         raise
     except Exception:  # Pillow documents no set of errors for damaged files; reading the image will report them

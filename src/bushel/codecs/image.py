@@ -198,8 +198,10 @@ def _found(data: Buffer, error: Exception) -> str:
     """Describe the bytes that are not an image. Pillow's message for unknown formats holds only an address."""
     from PIL import UnidentifiedImageError
 
-    found = found_bytes(data)
-    return found if isinstance(error, UnidentifiedImageError) else f"{found} ({error})"
+    description = found_bytes(data)
+    if isinstance(error, UnidentifiedImageError):
+        return description
+    return f"{description} ({error})"
 
 
 def as_pixels(value: Any, *, exif_rotate: bool = False) -> Any:
@@ -226,10 +228,12 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
     if channels not in target.channels or not (array.dtype == np.uint8 or deep) or 0 in array.shape:
         shapes = " or ".join("HxW" if count == 1 else f"HxWx{count}" for count in target.channels)
         kinds = "uint8 (or uint16 HxW)" if target.deep else "uint8"
-        found = describe(value)
+        description = describe(value)
         if isinstance(value, str | os.PathLike):
-            found += " (give the bytes of the file, as Path(...).read_bytes(), or let bushel.pack read a pathlib.Path)"
-        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", found)
+            description += (
+                " (give the bytes of the file, as Path(...).read_bytes(), or let bushel.pack read a pathlib.Path)"
+            )
+        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", description)
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 

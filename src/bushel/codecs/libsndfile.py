@@ -82,9 +82,9 @@ def decode_frames(data: bytes, frames: int, channels: int) -> F32:
             if sound.channels != channels:
                 raise DecodingError(f"{sound.channels} channels instead of {channels}")
             out = np.empty((frames, channels), np.float32)
-            found: F32 = sound.read(out=out)
+            decoded: F32 = sound.read(out=out)
     except (RuntimeError, ValueError, TypeError) as error:
         raise DecodingError(getattr(error, "error_string", None) or str(error)) from error
-    if len(found) < frames:
-        raise DecodingError(f"{len(found)} of {frames} frames")
-    return found
+    if len(decoded) < frames:
+        raise DecodingError(f"{len(decoded)} of {frames} frames")
+    return decoded

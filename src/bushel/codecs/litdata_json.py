@@ -71,7 +71,7 @@ class _Cursor:
         if tag in (_INTEGERS, _REALS):
             return self._numbers("<i8" if tag == _INTEGERS else "<f8")
         if tag == _TRUTHS:
-            return [each != 0 for each in self._take(self._count(1))]
+            return [number != 0 for number in self._take(self._count(1))]
         if tag == _DICT:
             return {self._text(): self.value(None, depth + 1) for _ in range(self._count(5))}
         if tag == _DICTS:

@@ -68,13 +68,13 @@ class _Form(NamedTuple):
 
     def begins_whole(self, data: bytes) -> bool:
         """Return whether the first frames need no bytes before them. In a part of a stream they do."""
-        kept, (offsets, _) = 0, mp3_frames(data, 0, 1, 1)
+        available, (offsets, _) = 0, mp3_frames(data, 0, 1, 1)
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
             side = begin + (4 if data[begin + 1] & 1 else _HEAD)
-            own = int.from_bytes(data[side : side + 2])
-            if (own >> 7 if self.reservoir > 255 else own >> 8) > kept:
+            pointer = int.from_bytes(data[side : side + 2])
+            if (pointer >> 7 if self.reservoir > 255 else pointer >> 8) > available:
                 return False
-            kept += max(0, end - side - self.side)
+            available += max(0, end - side - self.side)
         return True
 
     def without_reservoir(self, data: Buffer) -> bytearray:
@@ -82,18 +82,18 @@ class _Form(NamedTuple):
 
         Decoders report errors of frames that lack bytes, and leave such frames out.
         """
-        frames, (offsets, _), kept = bytearray(data), mp3_frames(data, 0, 1, 1), 0
+        frames, (offsets, _), available = bytearray(data), mp3_frames(data, 0, 1, 1), 0
         for begin, end in zip(offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
-            if kept >= self.reservoir:
+            if available >= self.reservoir:
                 break
             side = begin + 4
             # a decoder keeps only those bytes that a frame refers to, by 9 or 8 bits
-            silent = (kept << 7 if self.reservoir > 255 else kept << 8).to_bytes(2).ljust(self.side, b"\0")
+            silent = (available << 7 if self.reservoir > 255 else available << 8).to_bytes(2).ljust(self.side, b"\0")
             if not frames[begin + 1] & 1:  # a checksum of the header and the side information
                 frames[side : side + 2] = _crc16(bytes(frames[begin + 2 : side]) + silent).to_bytes(2)
                 side += 2
             frames[side : side + self.side] = silent
-            kept += max(0, end - side - self.side)
+            available += max(0, end - side - self.side)
         return frames
 
 
@@ -121,7 +121,9 @@ class _Frames(NamedTuple):
 
     def frame_at(self, point: int) -> int:
         """Return the number of the frame at a point."""
-        return self.frames if point == len(self.points) - 1 else point * self.form.period
+        if point == len(self.points) - 1:
+            return self.frames
+        return point * self.form.period
 
     def start_for(self, frame: int) -> int:
         """Return the number of the point to decode from, so that the samples of a frame are right."""
@@ -161,24 +163,24 @@ class Mp3Outline:
         Raises:
             IndexError: A sample is out of range.
         """
-        if (own := self._frames) is None:
+        if (table_of_frames := self._frames) is None:
             return None
-        samples = own.form.samples
-        numbers = wanted_frames(elements, own.end - own.begin)
+        samples = table_of_frames.form.samples
+        numbers = wanted_frames(elements, table_of_frames.end - table_of_frames.begin)
         runs, extents = list[_Run](), list[tuple[int, int]]()
         for first, last in near_runs(numbers, _NEAR * samples):
-            start = own.start_for((first + own.begin) // samples)
-            stop = own.point_at((last + own.begin) // samples) + 1
-            frames = own.frame_at(stop) - own.frame_at(start)
-            skipped = first + own.begin - own.frame_at(start) * samples
+            start = table_of_frames.start_for((first + table_of_frames.begin) // samples)
+            stop = table_of_frames.point_at((last + table_of_frames.begin) // samples) + 1
+            frames = table_of_frames.frame_at(stop) - table_of_frames.frame_at(start)
+            skipped = first + table_of_frames.begin - table_of_frames.frame_at(start) * samples
             runs.append(_Run(first, last + 1 - first, frames, skipped, start == 0))
-            extents.append((int(own.points[start]), int(own.points[stop])))
+            extents.append((int(table_of_frames.points[start]), int(table_of_frames.points[stop])))
         table = np.array(extents, np.int64).reshape(-1, 2)
         lengths = table[:, 1] - table[:, 0]
-        decoded = sum(run.frame_count for run in runs) * samples * own.form.channels * 4
+        decoded = sum(run.frame_count for run in runs) * samples * table_of_frames.form.channels * 4
         if int(lengths.sum()) > self._size or decoded > MAX_DECODED:
             return None
-        return Mp3Part(own.form, numbers, tuple(runs), table[:, 0], lengths)
+        return Mp3Part(table_of_frames.form, numbers, tuple(runs), table[:, 0], lengths)
 
 
 class _Run(NamedTuple):
@@ -240,10 +242,10 @@ def _information(frame: bytes, form: _Form) -> _Information | None:
     flags = int.from_bytes(frame[at + 4 : at + 8])
     frames = int.from_bytes(frame[at + 8 : at + 12]) if flags & 1 else 0
     at += 8 + sum(size for bit, size in ((1, 4), (2, 4), (4, 100), (8, 4)) if flags & bit)
-    own = frame[at : at + 24]
-    if len(own) < 24 or not own.startswith(_ENCODERS):
+    encoder = frame[at : at + 24]
+    if len(encoder) < 24 or not encoder.startswith(_ENCODERS):
         return _Information(frames)
-    added = int.from_bytes(own[21:24])
+    added = int.from_bytes(encoder[21:24])
     return _Information(frames, (added >> 12, added & 0xFFF))
 
 
@@ -263,7 +265,7 @@ class Mp3Part(OutlinedPart, Struct, frozen=True, eq=False):
 
     def decode(self, codec: str) -> F32 | None:
         """Return the requested samples, float32[samples, channels]; None if libsndfile does not decode them."""
-        form, found = self.form, list[F32]()
+        form, samples_of_runs = self.form, list[F32]()
         for run, data in zip(self.runs, self.data, strict=True):
             silent = form.period if run.at_start else 0  # for the samples that libsndfile leaves out
             frames = data if run.at_start else form.without_reservoir(data)
@@ -271,7 +273,7 @@ class Mp3Part(OutlinedPart, Struct, frozen=True, eq=False):
             file = b"".join((form.information(silent + run.frame_count + 1), form.silence(silent), frames))
             before = silent * form.samples - _SKIPPED + run.skipped
             try:
-                found.append(decode_frames(file, before + run.samples, form.channels)[before:])
+                samples_of_runs.append(decode_frames(file, before + run.samples, form.channels)[before:])
             except DecodingError:
                 return None
-        return take_frames(found, [run.first for run in self.runs], self.numbers, form.channels)
+        return take_frames(samples_of_runs, [run.first for run in self.runs], self.numbers, form.channels)

@@ -37,7 +37,9 @@ class _Bits:
 
     def length(self, eighths: int) -> int:
         """Return a width or height of the size header."""
-        return (self.take(5) + 1) * 8 if eighths else self.take(_LENGTH_BITS[self.take(2)]) + 1
+        if eighths:
+            return (self.take(5) + 1) * 8
+        return self.take(_LENGTH_BITS[self.take(2)]) + 1
 
 
 def jxl_size(data: Buffer) -> tuple[int, int] | None:

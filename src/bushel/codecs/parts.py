@@ -184,10 +184,10 @@ def row_runs(
     numbers = choose(elements, count, value, unit)
     if len(numbers) and (np.diff(numbers) == 1).all():
         return None, numbers[:1] * form.row + form.header, np.array([len(numbers) * form.row], np.int64)
-    wanted, rows = np.unique(numbers, return_inverse=True)
-    begins = np.flatnonzero(np.diff(wanted, prepend=-2) != 1)
-    counts = np.diff(begins, append=len(wanted))
-    return rows.reshape(-1), wanted[begins] * form.row + form.header, counts * form.row
+    distinct, rows = np.unique(numbers, return_inverse=True)
+    begins = np.flatnonzero(np.diff(distinct, prepend=-2) != 1)
+    counts = np.diff(begins, append=len(distinct))
+    return rows.reshape(-1), distinct[begins] * form.row + form.header, counts * form.row
 
 
 def _rows(data: Sequence[bytes], layout: ArrayLayout, rows: I64 | None) -> npt.NDArray[Any]:
@@ -233,8 +233,8 @@ class ValuePart(Part, Struct, frozen=True, eq=False):
 
     def decode(self, codec: str) -> npt.NDArray[Any]:
         """Decode the elements."""
-        found: npt.NDArray[Any] = self.ranged.decode(self.data[0], self.numbers)
-        return found
+        elements: npt.NDArray[Any] = self.ranged.decode(self.data[0], self.numbers)
+        return elements
 
 
 class _Once:
@@ -250,10 +250,10 @@ class _Once:
         with self._lock:
             if not self._left:
                 self._found, self._left = self._part.decode(codec), self._sharers
-            found, self._left = self._found, self._left - 1
+            decoded, self._left = self._found, self._left - 1
             if not self._left:
                 self._found = None  # the last of the samples has used it
-        return found
+        return decoded
 
 
 class SharedPart(Part, Struct, frozen=True, eq=False):
@@ -294,8 +294,8 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the elements of all samples when the first sample needs them, and return the elements of this one."""
-        found = None if self.once is None else self.once.decode(codec)
-        return None if found is None else found[self.rows]
+        decoded = None if self.once is None else self.once.decode(codec)
+        return None if decoded is None else decoded[self.rows]
 
 
 def joined_parts(parts: Sequence[Part | None], stored: Sequence[bytes | None]) -> list[Any]:

@@ -100,7 +100,7 @@ def decode_png(data: Buffer, header: PngHeader, rows: int | None = None) -> npt.
     if (chunks := _chunks(memoryview(data))) is None:
         return None
     height = header.height if rows is None else max(1, min(rows, header.height))
-    wanted = PngHeader(header.width, height, header.depth, header.colour)
+    decoded_header = PngHeader(header.width, height, header.depth, header.colour)
     size = (header.row + 1) * height
     inflater = decompressobj()
     try:
@@ -108,7 +108,7 @@ def decode_png(data: Buffer, header: PngHeader, rows: int | None = None) -> npt.
         if len(filtered) != size or (height == header.height and not _ends(inflater)):
             return None
         pixel = max(1, header.depth * _CHANNELS[header.colour] // 8)
-        return _pixels(unfilter_png(filtered, height, header.row, pixel), wanted, chunks)
+        return _pixels(unfilter_png(filtered, height, header.row, pixel), decoded_header, chunks)
     except (IsalError, ValueError):
         return None
 
@@ -137,7 +137,9 @@ def _chunks(view: memoryview) -> _Chunks | None:
         if name == b"IDAT":
             parts.append(content)
         elif name == b"IEND":
-            return _Chunks(parts[0] if len(parts) == 1 else b"".join(parts), palette, alpha) if parts else None
+            if parts:
+                return _Chunks(parts[0] if len(parts) == 1 else b"".join(parts), palette, alpha)
+            return None
         elif name in (b"PLTE", b"tRNS"):
             if parts or int.from_bytes(view[end - 4 : end], "big") != zlib.crc32(view[at + 4 : end - 4]):
                 return None
@@ -162,7 +164,9 @@ def _pixels(rows: U8, header: PngHeader, chunks: _Chunks) -> npt.NDArray[np.uint
         weights = (1 << np.arange(header.depth)[::-1]).astype(np.uint8)
         values = bits if header.depth == 1 else bits.reshape(*shape, header.depth) @ weights
     if header.colour == _GREY:
-        return values if header.depth == 8 else values * np.uint8(255 // ((1 << header.depth) - 1))
+        if header.depth == 8:
+            return values
+        return values * np.uint8(255 // ((1 << header.depth) - 1))
     return _coloured(values, chunks)
 
 

@@ -39,11 +39,11 @@ def _pack(codec: str, array: npt.NDArray[Any], value: Any) -> bytes:
     with np.errstate(over="ignore"):
         floats = flat.astype("<f4")
     if array.dtype.kind == "f":
-        held = bool(np.all(np.isinf(floats) == np.isinf(flat)))
+        is_exact = bool(np.all(np.isinf(floats) == np.isinf(flat)))
     else:  # beyond 2**24 float32 skips integers; Python compares the two exactly
         large = np.flatnonzero(np.abs(flat.astype(np.float64)) > _EXACT).tolist()
-        held = all(float(floats[at]) == int(flat[at]) for at in large)
-    if not held:
+        is_exact = all(float(floats[at]) == int(flat[at]) for at in large)
+    if not is_exact:
         raise codec_error(codec, "numbers that 32-bit floats can represent", describe(value))
     if array.ndim == 0:
         return _SCALAR.pack(0, float(floats[0]))

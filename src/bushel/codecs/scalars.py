@@ -100,7 +100,9 @@ def _encode_fixed_numbers(dtype: str, array: npt.NDArray[Any]) -> Encoded | None
 
 
 def _encode_byte_rows(array: npt.NDArray[Any]) -> Encoded | None:
-    return fixed_rows(np.ascontiguousarray(array)) if array.ndim == 2 and array.dtype == np.uint8 else None
+    if array.ndim == 2 and array.dtype == np.uint8:
+        return fixed_rows(np.ascontiguousarray(array))
+    return None
 
 
 def _decode_int(data: Buffer) -> int:
@@ -155,7 +157,9 @@ def _encode_bool(value: Any) -> bytes:
 
 
 def _encode_bools(array: npt.NDArray[Any]) -> Encoded | None:
-    return fixed_rows(np.ascontiguousarray(array)) if array.ndim == 1 and array.dtype == np.bool_ else None
+    if array.ndim == 1 and array.dtype == np.bool_:
+        return fixed_rows(np.ascontiguousarray(array))
+    return None
 
 
 def _decode_bool(data: Buffer) -> bool:

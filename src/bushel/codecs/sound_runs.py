@@ -32,8 +32,8 @@ def near_runs(numbers: range | I64, near: int) -> list[tuple[int, int]]:
         return []
     if isinstance(numbers, range):
         return [(numbers[0], numbers[-1])]
-    wanted = numbers if (np.diff(numbers) >= 0).all() else np.sort(numbers)
-    runs = np.split(wanted, np.flatnonzero(np.diff(wanted) > near) + 1)
+    ascending = numbers if (np.diff(numbers) >= 0).all() else np.sort(numbers)
+    runs = np.split(ascending, np.flatnonzero(np.diff(ascending) > near) + 1)
     return [(int(run[0]), int(run[-1])) for run in runs]
 
 
@@ -49,10 +49,10 @@ def take_frames(found: Sequence[F32], starts: Sequence[int], numbers: range | I6
     if not len(numbers):
         return np.zeros((0, channels), np.float32)
     if isinstance(numbers, range):  # one run has them
-        own: F32 = found[0][numbers.start - starts[0] : numbers.stop - starts[0]]
-        return own
+        frames: F32 = found[0][numbers.start - starts[0] : numbers.stop - starts[0]]
+        return frames
     begins = np.array(starts, np.int64)
-    lengths = np.array([len(each) for each in found], np.int64)
+    lengths = np.array([len(run_frames) for run_frames in found], np.int64)
     run = np.searchsorted(begins, numbers, side="right") - 1
     places = numbers - begins[run] + (np.cumsum(lengths) - lengths)[run]
     chosen: F32 = (found[0] if len(found) == 1 else np.concatenate(found))[places]

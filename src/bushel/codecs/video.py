@@ -141,10 +141,10 @@ def decode_runs(
     """
     times, convert = table.times[numbers], _Pixels(codec)
     # a frame that is requested twice is decoded once
-    wanted, rows = np.unique(times, return_inverse=True)
-    row_of = {time: row for row, time in enumerate(wanted.tolist())}
+    distinct, rows = np.unique(times, return_inverse=True)
+    row_of = {time: row for row, time in enumerate(distinct.tolist())}
     frames: Pixels | None = None
-    found = set[int]()
+    decoded_times = set[int]()
     for run, packets in runs:
         begun = run.start == 0
         for frame in _decoded(context, packets, row_of):
@@ -153,16 +153,18 @@ def decode_runs(
             if not whole or frame.pts not in row_of:
                 continue
             if frames is None:
-                frames = convert.array(len(wanted), frame)
+                frames = convert.array(len(distinct), frame)
             if frames.shape[1:3] != (frame.height, frame.width):
                 return None
             convert.into(frame, frames[row_of[frame.pts]])
-            found.add(frame.pts)
+            decoded_times.add(frame.pts)
         if not begun:
             return None
-    if frames is None or len(found) < len(wanted):
+    if frames is None or len(decoded_times) < len(distinct):
         return None
-    return frames if len(rows) == len(wanted) and (np.diff(rows) == 1).all() else frames[rows]
+    if len(rows) == len(distinct) and (np.diff(rows) == 1).all():
+        return frames
+    return frames[rows]
 
 
 def decode_last(codec: str, context: Any, packets: Sequence[bytes], times: Sequence[int]) -> Pixels | None:
@@ -173,14 +175,14 @@ def decode_last(codec: str, context: Any, packets: Sequence[bytes], times: Seque
     Returns:
         None if the packets do not give this frame.
     """
-    av, wanted = pyav(codec), times[-1]
-    own = []
+    av, last_time = pyav(codec), times[-1]
+    av_packets = []
     for data, time in zip(packets, times, strict=True):
         packet = av.Packet(data)
         packet.pts = time
-        own.append(packet)
-    own[0].is_keyframe = True
-    frames = [frame for frame in _decoded(context, own, (wanted,)) if frame.pts == wanted]
+        av_packets.append(packet)
+    av_packets[0].is_keyframe = True
+    frames = [frame for frame in _decoded(context, av_packets, (last_time,)) if frame.pts == last_time]
     return _Pixels(codec)(frames[0]) if frames else None
 
 
@@ -226,7 +228,9 @@ def _decoded(context: Any, packets: Sequence[Any], wanted: Container[int]) -> It
     frame is.
     """
     if context.codec.canonical_name == "av1":  # its decoder takes `skip_frame` once, for all packets
-        for packet, part in zip(packets, needed_parts(packets, [each.pts in wanted for each in packets]), strict=True):
+        for packet, part in zip(
+            packets, needed_parts(packets, [av_packet.pts in wanted for av_packet in packets]), strict=True
+        ):
             if part is not None:
                 yield from context.decode(packet if part is packet else _like(packet, part))
     else:
@@ -239,11 +243,11 @@ def _decoded(context: Any, packets: Sequence[Any], wanted: Container[int]) -> It
 
 def _like(packet: Any, data: Buffer) -> Any:
     """Return a packet with the times of another one."""
-    own = type(packet)(data)
-    own.pts, own.dts = packet.pts, packet.dts
+    copy = type(packet)(data)
+    copy.pts, copy.dts = packet.pts, packet.dts
     if packet.time_base is not None:
-        own.time_base = packet.time_base
-    return own
+        copy.time_base = packet.time_base
+    return copy
 
 
 class _Pixels:
@@ -267,7 +271,9 @@ class _Pixels:
         if count * frame.height * frame.width * 3 > MAX_DECODED:
             raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
         shape = (count, frame.height, frame.width, 3)
-        return room_for(math.prod(shape)).reshape(shape) if math.prod(shape) > _KEPT else np.empty(shape, np.uint8)
+        if math.prod(shape) > _KEPT:
+            return room_for(math.prod(shape)).reshape(shape)
+        return np.empty(shape, np.uint8)
 
     def into(self, frame: Any, out: Pixels) -> None:
         """Write a frame to an array HxWx3."""
@@ -290,7 +296,9 @@ def _matrix(frame: Any) -> int | None:
     swscale interpolates the chroma of frames of odd height, and takes the fields of interlaced ones apart.
     """
     usual = frame.format.name == "yuv420p" and frame.color_range in _LIMITED and frame.height % 2 == 0
-    return _MATRICES.get(int(frame.colorspace)) if usual and not frame.interlaced_frame else None
+    if usual and not frame.interlaced_frame:
+        return _MATRICES.get(int(frame.colorspace))
+    return None
 
 
 def _video(name: str, arguments: str) -> Codec:

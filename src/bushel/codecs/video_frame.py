@@ -38,12 +38,16 @@ def _packets(codec: str, data: Buffer) -> ClipPackets:
     packets = np.frombuffer(view[table + 4 : first], PACKET)
     lengths = packets["length"].astype(np.int64)
     ends = first + np.cumsum(lengths)
-    there = slice(int(ends.searchsorted(len(view), "right")))
-    if not there.stop or ends[there.stop - 1] != len(view):
+    present = slice(int(ends.searchsorted(len(view), "right")))
+    if not present.stop or ends[present.stop - 1] != len(view):
         raise codec_error(codec, "whole packets", found_bytes(data))
-    flags = packets["flags"][there].astype(np.uint8)
+    flags = packets["flags"][present].astype(np.uint8)
     return ClipPackets(
-        bytes(view[4:table]), (ends - lengths)[there], lengths[there], packets["time"][there].astype(np.int64), flags
+        bytes(view[4:table]),
+        (ends - lengths)[present],
+        lengths[present],
+        packets["time"][present].astype(np.int64),
+        flags,
     )
 
 

@@ -82,22 +82,22 @@ class WavOutline:
                 self._end(at + 8, size)
                 return
             if name == b"fmt ":
-                own = data[at + 8 - offset :][:size]
-                if len(own) < min(size, 40):
+                chunk = data[at + 8 - offset :][:size]
+                if len(chunk) < min(size, 40):
                     break  # its end is in the next bytes
-                self._format = _format(own)
+                self._format = _format(chunk)
             at += 8 + size + size % 2
         self._failed = at <= self._at and offset > 0 or self._looks >= _MOST_LOOKS or at + 8 > self._size
         self._at = at
 
     def _end(self, start: int, size: int) -> None:
         """Note where the frames are."""
-        own = self._format
-        if own is None or size in (0, _UNKNOWN) or start + size > self._size:
+        stored_format = self._format
+        if stored_format is None or size in (0, _UNKNOWN) or start + size > self._size:
             self._failed = True
             return
-        form = RowForm(start, own.channels * own.bits // 8)
-        self._found = own, form, size // form.row
+        form = RowForm(start, stored_format.channels * stored_format.bits // 8)
+        self._found = stored_format, form, size // form.row
 
     @property
     def count(self) -> int | None:
@@ -112,9 +112,9 @@ class WavOutline:
         """
         if self._found is None:
             return None
-        own, form, count = self._found
+        stored_format, form, count = self._found
         rows, offsets, lengths = row_runs(form, count, elements, "a sound", "frames")
-        return WavPart(own.tag, own.bits, own.channels, rows, offsets, lengths)
+        return WavPart(stored_format.tag, stored_format.bits, stored_format.channels, rows, offsets, lengths)
 
 
 def _format(chunk: bytes) -> _Format | None:
@@ -151,5 +151,5 @@ class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
     def decode(self, codec: str) -> F32:
         """Return the requested frames: float32[frames, channels]."""
         raw = self.data[0] if len(self.data) == 1 else b"".join(self.data)
-        found: F32 = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
-        return found if self.rows is None else found[self.rows]
+        frames: F32 = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
+        return frames if self.rows is None else frames[self.rows]
