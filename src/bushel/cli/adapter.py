@@ -61,9 +61,9 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
 
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(description=summary or None, allow_abbrev=False)
-    own = parser.add_argument_group("adapter")
+    adapter_group = parser.add_argument_group("adapter")
     for parameter, hint in parameters_of(kind):
-        _add(own, parameter, hint)
+        _add(adapter_group, parameter, hint)
     packing = parser.add_argument_group("packing")
     packing.add_argument("output", metavar="OUTPUT", help="new folder, or one file")
     packing.add_argument("--container", default="gulp", help="bag, tar, ffrecord, gulp or recordio [gulp]")
@@ -113,20 +113,20 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
 
     def work() -> None:
         kind = load_class(module, name)
-        given = vars(build_parser(kind).parse_args(arguments))
-        own = {key: given[key] for key in inspect.signature(kind).parameters if key in given}
-        done = pack(
-            Adapter(kind(**own)),
-            given["output"],
-            container=given["container"],
-            shard_samples=given["shard_samples"],
-            threads=given["threads"],
-            processes=given["processes"],
-            max_errors=given["max_errors"],
-            mode="resume" if given["resume"] else "append" if given["append"] else "create",
+        options = vars(build_parser(kind).parse_args(arguments))
+        adapter_options = {key: options[key] for key in inspect.signature(kind).parameters if key in options}
+        result = pack(
+            Adapter(kind(**adapter_options)),
+            options["output"],
+            container=options["container"],
+            shard_samples=options["shard_samples"],
+            threads=options["threads"],
+            processes=options["processes"],
+            max_errors=options["max_errors"],
+            mode="resume" if options["resume"] else "append" if options["append"] else "create",
         )
-        print_text(f"{given['output']}: {count(done.samples, 'sample')} written as {done.container}")
-        if done.errors:
-            say(f"{count(done.errors, 'item')} failed: see {', '.join(done.error_logs)}", quiet=False)
+        print_text(f"{options['output']}: {count(result.samples, 'sample')} written as {result.container}")
+        if result.errors:
+            say(f"{count(result.errors, 'item')} failed: see {', '.join(result.error_logs)}", quiet=False)
 
     raise SystemExit(exit_code_of(work))

@@ -29,9 +29,9 @@ class AboutOptions(Struct, frozen=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.card`."""
-        given = asdict(self)
-        given["creators"] = given.pop("creator") or ()
-        return given
+        arguments = asdict(self)
+        arguments["creators"] = arguments.pop("creator") or ()
+        return arguments
 
 
 def command(

@@ -85,21 +85,23 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
         name: Name of the command.
         run: Called instead of `function`, with the same arguments.
     """
-    parameters = [_parameter(each, hint) for each, hint in _flat(function)]
+    parameters = [_parameter(parameter, hint) for parameter, hint in _flat(function)]
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
-    repeatable = {each.name for each in parameters if isinstance(each, click.Option) and each.multiple}
+    repeatable = {
+        parameter.name for parameter in parameters if isinstance(parameter, click.Option) and parameter.multiple
+    }
 
-    several = {each.name for each in parameters if isinstance(each, _Argument) and each.several}
+    several = {parameter.name for parameter in parameters if isinstance(parameter, _Argument) and parameter.several}
 
     def call(**values: Any) -> None:
         lists = {name: list(values[name] or ()) or None for name in repeatable}
         paths = {name: values[name][0] if len(values[name]) == 1 else Several(values[name]) for name in several}
-        given = {**values, **lists, **paths}
-        grouped = {name: _made(kind, given) for name, kind in _groups(function).items()}
-        (run or function)(**given, **grouped)
+        arguments = {**values, **lists, **paths}
+        grouped = {name: _made(kind, arguments) for name, kind in _groups(function).items()}
+        (run or function)(**arguments, **grouped)
 
-    names = {option for each in parameters for option in each.opts}
+    names = {option for parameter in parameters for option in parameter.opts}
     for flags, help, callback in _EVERYWHERE:
         if flags[0] not in names:
             parameters.append(click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help))
@@ -125,8 +127,8 @@ def _flat(function: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any
 def _made(group: Any, given: dict[str, Any]) -> Any:
     """Make the struct of a group, and remove its values from those that are given."""
     inner = {name: _made(kind, given) for name, kind in _groups(group).items()}
-    own = {name: given.pop(name) for name in group.__struct_fields__ if name not in inner}
-    return group(**own, **inner)
+    members = {name: given.pop(name) for name in group.__struct_fields__ if name not in inner}
+    return group(**members, **inner)
 
 
 def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
@@ -163,7 +165,11 @@ class _Command(click.Command):
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the arguments, then the options."""
-        rows = [(each.make_metavar(ctx), each.text) for each in self.params if isinstance(each, _Argument)]
+        rows = [
+            (parameter.make_metavar(ctx), parameter.text)
+            for parameter in self.params
+            if isinstance(parameter, _Argument)
+        ]
         if rows:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
@@ -171,19 +177,21 @@ class _Command(click.Command):
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words of a command line. A negative number after an argument is an argument, not an option."""
-        takes = [each for each in self.params if isinstance(each, _Argument) and each.name in ("sample",)]
+        takes = [
+            parameter for parameter in self.params if isinstance(parameter, _Argument) and parameter.name in ("sample",)
+        ]
         if takes:
             args = [
                 _ESCAPE + arg if _POSITION.fullmatch(arg) and not before.startswith("-") else arg
                 for before, arg in zip(["-", *args], args, strict=False)
             ]
-        if any(isinstance(each, _Argument) and each.joins for each in self.params):
-            needed = sum(isinstance(each, _Argument) and each.required for each in self.params) - 1
+        if any(isinstance(parameter, _Argument) and parameter.joins for parameter in self.params):
+            needed = sum(isinstance(parameter, _Argument) and parameter.required for parameter in self.params) - 1
             flags = {
                 name
-                for each in self.params
-                if isinstance(each, click.Option) and each.is_flag
-                for name in (*each.opts, *each.secondary_opts)
+                for parameter in self.params
+                if isinstance(parameter, click.Option) and parameter.is_flag
+                for name in (*parameter.opts, *parameter.secondary_opts)
             }
             args = _joined(args, needed, flags)
         try:
@@ -205,7 +213,9 @@ def _joined(args: list[str], needed: int, flags: Collection[str]) -> list[str]:
         end += 1
     following = sum(not word.startswith("-") for word in args[end:])
     end -= max(needed - following, 0)
-    return [*args[:start], _ESCAPE.join(args[start:end]), *args[end:]] if end - start > 1 else args
+    if end - start > 1:
+        return [*args[:start], _ESCAPE.join(args[start:end]), *args[end:]]
+    return args
 
 
 def _alike(first: str, other: str) -> bool:
@@ -260,7 +270,9 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         kind = click.Choice(typing.get_args(kind))
     elif described.min is not None or described.max is not None:
         kind = (click.IntRange if kind is int else click.FloatRange)(described.min, described.max)
-    given: dict[str, Any] = {} if needed else {"default": default}  # with one, click takes no option for missing
+    default_of_option: dict[str, Any] = (
+        {} if needed else {"default": default}
+    )  # with one, click takes no option for missing
     return click.Option(
         declared,
         help=described.help,
@@ -269,7 +281,7 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         multiple=many,
         show_default=default is not None and default != "",
         shell_complete=_completion(described) if kind is str else None,
-        **given,
+        **default_of_option,
     )
 
 
@@ -290,7 +302,7 @@ def _completion(option: Option) -> Callable[[click.Context, click.Parameter, str
 def _element(kind: Any) -> tuple[bool, Any]:
     """Return whether a type is a list, and the type of a single value, without `| None`."""
     if isinstance(kind, types.UnionType):
-        [kind] = [each for each in typing.get_args(kind) if each is not type(None)]
+        [kind] = [member for member in typing.get_args(kind) if member is not type(None)]
     if typing.get_origin(kind) in (list, tuple):
         return True, typing.get_args(kind)[0]
     return False, kind

@@ -73,7 +73,7 @@ def command(
     opened = open_any(chosen.files(source, ask=True), verify=True, **asdict(trust), view=changes.view)
     quiet = shown.quiet or shown.as_json
     with resumable(target), progress_bar("converting", quiet=quiet, kind=run.writing.progress) as report:
-        done = bushel.convert(
+        result = bushel.convert(
             opened,
             target,
             **changes.arguments(),
@@ -81,4 +81,4 @@ def command(
             progress=report,
             **run.arguments(),
         )
-    tell_of_run(target, done, run.parts, shown)
+    tell_of_run(target, result, run.parts, shown)

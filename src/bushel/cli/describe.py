@@ -49,7 +49,7 @@ def readable(sample: Sample, spec: Mapping[str, str], decode: Callable[[Sample],
         if name in shown:
             result[name] = _plain(values[name])
         else:
-            result[name] = [digest(each) for each in stored] if isinstance(stored, list) else digest(stored)
+            result[name] = [digest(element) for element in stored] if isinstance(stored, list) else digest(stored)
     return result
 
 
@@ -64,9 +64,9 @@ def _plain(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     if isinstance(value, Mapping):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(member) for member in value]
     return value
 
 
@@ -100,8 +100,8 @@ def listing(
     """
     if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):
-            found = {name: _length(value) for name, value in sample.items() if name != KEY} if sizes else {}
-            yield position, sample[KEY], found
+            lengths_of_sample = {name: _length(value) for name, value in sample.items() if name != KEY} if sizes else {}
+            yield position, sample[KEY], lengths_of_sample
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
     for first in range(start, stop, _CHUNK):
@@ -123,8 +123,8 @@ def lines(
     """
     if not isinstance(dataset, Dataset):
         for _, sample in _part(dataset, start, number):
-            kept = {name: value for name, value in sample.items() if fields is None or name in fields or name == KEY}
-            yield readable(kept, dataset.spec, partial(_decoded, spec=dataset.spec))
+            chosen = {name: value for name, value in sample.items() if fields is None or name in fields or name == KEY}
+            yield readable(chosen, dataset.spec, partial(_decoded, spec=dataset.spec))
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
     labels = {name: names for name, names in dataset.labels.items() if dataset.spec.get(name, "utf8") != "utf8"}
@@ -136,10 +136,10 @@ def lines(
 
 def _with_names(line: dict[str, Any], labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     names = {}
-    for field, known in labels.items():
+    for field, names_of_classes in labels.items():
         number = line.get(field)
-        if isinstance(number, int | float) and number == number // 1 and 0 <= number < len(known):
-            names[field] = known[int(number)]
+        if isinstance(number, int | float) and number == number // 1 and 0 <= number < len(names_of_classes):
+            names[field] = names_of_classes[int(number)]
     return {**line, "__labels__": names} if names else line
 
 
@@ -172,12 +172,12 @@ def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes
 
 
 def _sizes(dataset: Dataset, positions: range) -> list[dict[str, int]]:
-    found: list[dict[str, int]] = [{} for _ in positions]
+    sizes_of_samples: list[dict[str, int]] = [{} for _ in positions]
     for name in dataset.spec:
-        for sizes, length in zip(found, dataset.lengths(positions, name).tolist(), strict=True):
+        for sizes, length in zip(sizes_of_samples, dataset.lengths(positions, name).tolist(), strict=True):
             if length >= 0:
                 sizes[name] = length
-    return found
+    return sizes_of_samples
 
 
 def _part(stream: StreamDataset, start: int, number: int | None) -> Iterator[tuple[int, Sample]]:
@@ -196,7 +196,7 @@ def _decoded(sample: Sample, spec: Mapping[str, str]) -> Sample:
             continue
         decode = get_codec(tar_storage(spec[name].removesuffix("[]"))[1]).decode
         try:
-            values[name] = [decode(each) for each in stored] if isinstance(stored, list) else decode(stored)
+            values[name] = [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
         except CodecError as error:
             raise CodecError(f"sample {sample[KEY]!r}, field {name!r}: {error}", **error.details) from error
     return values

@@ -41,40 +41,40 @@ def command(
     import bushel
     from bushel.cli.output import count, print_json, print_text, progress_bar
 
-    with bushel.open(left) as one, bushel.open(right) as other:
+    with bushel.open(left) as before, bushel.open(right) as after:
         with progress_bar("comparing", quiet=shown.quiet) as progress:
-            found = bushel.diff(one, other, values=values, progress=progress)
-        rows = list(_rows(found, one, other, None if all_keys else _LISTED))
+            differences = bushel.diff(before, after, values=values, progress=progress)
+        rows = list(_rows(differences, before, after, None if all_keys else _LISTED))
     if shown.as_json:
         print_json(
             {
                 "left": left,
                 "right": right,
-                "same": found.same,
-                "summary": found.summary,
-                "samples": found.samples,
-                "matched_by": found.by,
-                "matched": len(found.pairs[0]),
-                "removed_fields": found.removed_fields,
-                "added_fields": found.added_fields,
+                "same": differences.same,
+                "summary": differences.summary,
+                "samples": differences.samples,
+                "matched_by": differences.by,
+                "matched": len(differences.pairs[0]),
+                "removed_fields": differences.removed_fields,
+                "added_fields": differences.added_fields,
                 "differences": [{"what": what, "samples": number, "keys": keys} for what, number, keys in rows],
             }
         )
-        raise click.exceptions.Exit(0 if found.same else 1)
-    _print_rows(rows, found)
-    for name, names in found.labels.items():
+        raise click.exceptions.Exit(0 if differences.same else 1)
+    _print_rows(rows, differences)
+    for name, names in differences.labels.items():
         for number, pair in enumerate(zip_longest(*names, fillvalue="")):
             if pair[0] != pair[1]:
                 print_text(f"{name}: class {number} is {pair[0]!r} on the left, and {pair[1]!r} on the right")
                 break
     if not shown.quiet:
         print_text(
-            f"{left} has {count(found.samples[0], 'sample')}, {right} {found.samples[1]:,}; "
-            f"{len(found.pairs[0]):,} matched by {found.by}: {found.summary}"
+            f"{left} has {count(differences.samples[0], 'sample')}, {right} {differences.samples[1]:,}; "
+            f"{len(differences.pairs[0]):,} matched by {differences.by}: {differences.summary}"
         )
-        if not values and any(len(field.unknown) for field in found.fields.values()):
+        if not values and any(len(field.unknown) for field in differences.fields.values()):
             print_text("--values reads what the indexes cannot compare; `bushel index` records checksums.")
-    raise click.exceptions.Exit(0 if found.same else 1)
+    raise click.exceptions.Exit(0 if differences.same else 1)
 
 
 def _rows(found: Diff, one: Dataset, other: Dataset, most: int | None) -> Iterator[tuple[str, int, list[str]]]:

@@ -34,12 +34,12 @@ def command(
     from bushel.loader.values.bad_samples import error_limit
 
     run, plan = find_run(target)
-    done = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine)
+    result = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine)
     if shown.as_json:
-        facts = {"samples": done.samples, "bytes": done.bytes, "errors": done.errors, "limits": done.limits}
+        facts = {"samples": result.samples, "bytes": result.bytes, "errors": result.errors, "limits": result.limits}
         print_json({"target": target, "parts": plan.parts, **facts})
     elif not shown.quiet:
-        failed = f", {count(done.errors, 'item')} could not be packed" if done.errors else ""
+        failed = f", {count(result.errors, 'item')} could not be packed" if result.errors else ""
         print_text(
-            f"{target}: {count(done.samples, 'sample')} in {count(plan.parts, 'part')}, {size(done.bytes)}{failed}"
+            f"{target}: {count(result.samples, 'sample')} in {count(plan.parts, 'part')}, {size(result.bytes)}{failed}"
         )

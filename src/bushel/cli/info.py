@@ -47,9 +47,9 @@ def command(
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
-        own = {"columns": [asdict(each) for each in summaries]} if columns_too else {}
+        more = {"columns": [asdict(column_summary) for column_summary in summaries]} if columns_too else {}
         described = {"stray": stray, "fields": [asdict(field) for field in fields]}
-        print_json({"path": path, **_facts_for_programs(dataset), **described, **own})
+        print_json({"path": path, **_facts_for_programs(dataset), **described, **more})
         return
     for name, value in _facts(dataset, stray):
         print_text(f"{name:<11}{value}")
@@ -101,9 +101,9 @@ def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
 
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
     rows = []
-    for each in fields:
-        counts = (each.samples, each.elements, round(each.mean), each.min, each.max, each.bytes)
-        rows.append((each.name, each.type, each.codecs, *(f"{count:,}" for count in counts)))
+    for field in fields:
+        counts = (field.samples, field.elements, round(field.mean), field.min, field.max, field.bytes)
+        rows.append((field.name, field.type, field.codecs, *(f"{count:,}" for count in counts)))
     return list(columns([header, *rows]))
 
 
@@ -122,7 +122,7 @@ _NO_COLUMNS = "no columns: `bushel index --columns auto` records numbers, short 
 def _row(column: ColumnSummary) -> tuple[str, ...]:
     from bushel._index.column_summary import bars
 
-    numbers = ("" if each is None else f"{each:,.6g}" for each in (column.mean, column.min, column.max))
+    numbers = ("" if number is None else f"{number:,.6g}" for number in (column.mean, column.min, column.max))
     shown = ", ".join(
         f"{str(value) if str(value).isprintable() else ascii(value)} ({many:,})" for value, many in column.top
     )

@@ -78,12 +78,12 @@ def command(
     from bushel._dataset.views.join import samples_in
     from bushel.cli.output import print_json, print_text, progress_bar, say
 
-    own, equals, their = on.partition("=")
+    field, equals, partner_field = on.partition("=")
     others = list(others) if isinstance(others, Several) else [cast("str", others)]
     opened = [bushel.open(path) for path in (first, *others)]
     joined = bushel.join(
         opened,
-        on=(own, their) if equals else on,
+        on=(field, partner_field) if equals else on,
         how=how,
         names=pairs(rename, "--rename"),
     )
@@ -95,25 +95,25 @@ def command(
     if result.out is not None:
         with progress_bar("writing", quiet=shown.quiet) as report:
             bushel.convert(joined, result.out, container=result.container, progress=report)
-    found = joined.info.joins
+    joins = joined.info.joins
     if shown.as_json:
         said = {"paths": [first, *others], "samples": len(joined), "fields": dict(joined.spec)}
-        print_json({**said, "joins": [asdict(each) for each in found]})
+        print_json({**said, "joins": [asdict(join) for join in joins]})
     elif not shown.quiet and result.keys != "-":
         _tell(first, others, joined)
         if result.out is not None:
             print_text(f"written to {result.out}")
-    raise click.exceptions.Exit(0 if any(each.matched for each in found) else 1)
+    raise click.exceptions.Exit(0 if any(join.matched for join in joins) else 1)
 
 
 def _tell(first: str, others: list[str], joined: Dataset) -> None:
     from bushel.cli.output import count, print_text
 
     print_text(f"{count(len(joined), 'sample')} with {', '.join(joined.spec)}")
-    for path, each in zip(others, joined.info.joins, strict=True):
-        print_text(f"{path}: {count(each.matched, 'sample')} of {first} matched by {each.on}")
-        if each.misses:
-            print_text(f"  {each.misses}")
+    for path, join in zip(others, joined.info.joins, strict=True):
+        print_text(f"{path}: {count(join.matched, 'sample')} of {first} matched by {join.on}")
+        if join.misses:
+            print_text(f"  {join.misses}")
 
 
 def _write_keys(joined: Dataset, path: str) -> None:

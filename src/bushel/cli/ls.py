@@ -73,16 +73,16 @@ def command(
     if as_csv:
         print_csv(["position", "key", *names])
     for position, key, sizes in listing(dataset, start, number, sizes=(listed.fields or as_json) and not as_csv):
-        own = {name: column[position] for name, column in values.items()}
+        cells = {name: column[position] for name, column in values.items()}
         place = int(places[position]) if len(places) else position
         if as_csv:
-            print_csv([place, key, *own.values()])
+            print_csv([place, key, *cells.values()])
         elif as_json:
-            finite = {name: None if value in _NOT_IN_JSON or value != value else value for name, value in own.items()}
+            finite = {name: None if value in _NOT_IN_JSON or value != value else value for name, value in cells.items()}
             print_json({"position": place, "key": key, "fields": sizes} | ({"columns": finite} if names else {}))
         else:
-            shown = [f"{name}={'' if value is None else value}" for name, value in own.items()]
-            print_text("  ".join([key, *shown, *(f"{name}={found}" for name, found in sizes.items())]))
+            shown = [f"{name}={'' if value is None else value}" for name, value in cells.items()]
+            print_text("  ".join([key, *shown, *(f"{name}={length}" for name, length in sizes.items())]))
 
 
 def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:

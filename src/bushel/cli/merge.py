@@ -36,8 +36,8 @@ def command(
     from bushel.cli.output import count, print_json, print_text, resumable
 
     with resumable(target):
-        done = merge(sources, target, container=container, mode=mode, **asdict(sizes))
+        result = merge(sources, target, container=container, mode=mode, **asdict(sizes))
     if shown.as_json:
-        print_json({"target": target, **asdict(done)})
+        print_json({"target": target, **asdict(result)})
     elif not shown.quiet:
-        print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}")
+        print_text(f"{target}: {count(result.samples, 'sample')} written as {result.container}")

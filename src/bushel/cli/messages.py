@@ -53,14 +53,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(command)
     def run(**arguments: Any) -> None:
         context = click.get_current_context(silent=True)
-        given = {} if context is None else {**context.meta, **context.params}
+        options = {} if context is None else {**context.meta, **context.params}
         try:
             try:
                 with warnings.catch_warnings():
                     warnings.showwarning = _show_warning
                     for kind in (DamagedWarning, IncompleteWarning, UntrustedWarning):
                         warnings.simplefilter("always", kind)
-                    if given.get(QUIET) or given.get("quiet"):
+                    if options.get(QUIET) or options.get("quiet"):
                         warnings.simplefilter("ignore")
                     command(**arguments)
             finally:
@@ -76,16 +76,16 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
                 if error.errno == errno.EPIPE:
                     raise click.exceptions.Exit(_BROKEN_PIPE) from None
             expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
-            if given.get(DEBUG) or not expected:
+            if options.get(DEBUG) or not expected:
                 import traceback
 
                 traceback.print_exc()
-            text, found = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
-            if given.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
-                say_json(type(error).__name__, text, FOUND if found else WRONG_USE)
-                raise click.exceptions.Exit(FOUND if found else WRONG_USE) from None
+            text, is_problem = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
+            if options.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
+                say_json(type(error).__name__, text, FOUND if is_problem else WRONG_USE)
+                raise click.exceptions.Exit(FOUND if is_problem else WRONG_USE) from None
             _say(text if expected else "this is a bug in Bushel: please report it")
-            raise click.exceptions.Exit(FOUND if found else WRONG_USE if expected else _FAULT) from None
+            raise click.exceptions.Exit(FOUND if is_problem else WRONG_USE if expected else _FAULT) from None
 
     return run
 
@@ -127,18 +127,22 @@ def with_options(text: str) -> str:
     for python, option in _AS_OPTIONS.items():
         text = text.replace(f"{python} ", f"{option.rstrip()} ").replace(python, option)
     context = click.get_current_context(silent=True)
-    options = set() if context is None else {name for each in context.command.params for name in each.opts}
+    options = set() if context is None else {name for parameter in context.command.params for name in parameter.opts}
 
     def option_of(argument: re.Match[str]) -> str:
         option = f"--{argument['name'].replace('_', '-')}"
-        return f"{option} {argument['value'] or ''}".rstrip() if option in options else argument[0]
+        if option in options:
+            return f"{option} {argument['value'] or ''}".rstrip()
+        return argument[0]
 
     return _LONG_ARGUMENT.sub(option_of, text)
 
 
 def _as_option(argument: re.Match[str]) -> str:
     name, value = argument["name"], argument["text"] or argument["number"]
-    return f"--{value}" if name == "mode" else f"--{name}{' ' if value else ''}{value or ''}"
+    if name == "mode":
+        return f"--{value}"
+    return f"--{name}{' ' if value else ''}{value or ''}"
 
 
 def _first_line(error: Exception) -> str:

@@ -240,18 +240,20 @@ class ModeOptions(Struct, frozen=True):
     def mode(self) -> Mode:
         """Return the mode of `bushel.Writer`. Raise BadParameter if more than one of the options is given."""
         modes: dict[Mode, bool] = {"append": self.append, "resume": self.resume, "overwrite": self.overwrite}
-        given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
-        if len(given) > 1:
-            raise click.BadParameter(f"--{given[0]} and --{given[1]} exclude each other", param_hint=f"--{given[0]}")
-        return given[0] if given else "create"
+        modes_given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
+        if len(modes_given) > 1:
+            raise click.BadParameter(
+                f"--{modes_given[0]} and --{modes_given[1]} exclude each other", param_hint=f"--{modes_given[0]}"
+            )
+        return modes_given[0] if modes_given else "create"
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:
     """Parse `NAME=VALUE` options. Raise BadParameter if an option has no `=`, or no name or value."""
-    found = {}
+    values = {}
     for item in items or ():
         name, equals, value = item.partition("=")
         if not equals or not name or not value:
             raise click.BadParameter(f"{item!r} should be NAME=VALUE", param_hint=option)
-        found[name] = value
-    return found
+        values[name] = value
+    return values

@@ -130,8 +130,8 @@ def _show_json(started: float) -> OnProgress:
         import json
         from dataclasses import asdict
 
-        done = {"seconds": round(seconds, 3), **asdict(now)}
-        click.echo(json.dumps({**done, "per_second": round(now.done / max(seconds, 1e-9), 1)}), err=True)
+        facts = {"seconds": round(seconds, 3), **asdict(now)}
+        click.echo(json.dumps({**facts, "per_second": round(now.done / max(seconds, 1e-9), 1)}), err=True)
 
     return show
 

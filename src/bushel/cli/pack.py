@@ -91,8 +91,10 @@ def command(
     kind = reading.kind or kind_of(files, [*options, *given_options(videos=videos)])
     framed = videos.framed(kind, resized=images.resize is not None or images.quality is not None)
     if kind in source_kinds():
-        given = given_options(reading=replace(reading, kind=None), videos=videos, images=images, jpeg=run.writing.jpeg)
-        check_options(kind, given, framed=framed)
+        options_of_source = given_options(
+            reading=replace(reading, kind=None), videos=videos, images=images, jpeg=run.writing.jpeg
+        )
+        check_options(kind, options_of_source, framed=framed)
     if (read := videos.media(framed=framed, images=images)) is not None:
         options["media"] = read
     change = None if framed or videos.clip else images.transforms()
@@ -104,7 +106,7 @@ def command(
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
         with progress_bar("packing", quiet=quiet, kind=run.writing.progress) as report:
-            done = pack(
+            result = pack(
                 opened,
                 target,
                 spec=types,
@@ -117,7 +119,7 @@ def command(
                 progress=report,
                 **run.arguments(),
             )
-    tell_of_run(target, done, run.parts, shown)
+    tell_of_run(target, result, run.parts, shown)
 
 
 def _opened(source: Any, kind: str, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
@@ -125,8 +127,8 @@ def _opened(source: Any, kind: str, listing: Sequence[str] | None, options: dict
     if kind in GULPIO_LAYOUTS:
         from bushel.compat.gulpio2.layouts import LAYOUTS
 
-        made: Source = LAYOUTS[kind](source, **options)
-        return made
+        opened: Source = LAYOUTS[kind](source, **options)
+        return opened
     from bushel.sources import open_source
 
     return open_source(source, kind, listing=listing, **options)

@@ -75,14 +75,14 @@ class SourceOptions(Struct, frozen=True):
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.sources.open_source` that are given."""
-        given = {
+        arguments = {
             "suffixes": self.exts or None,
             "root": self.root,
             "file": self.file,
             "allow_commands": self.allow_commands or None,
             "columns": None if self.columns is None else self.columns.split(","),
         }
-        return {name: value for name, value in given.items() if value is not None}
+        return {name: value for name, value in arguments.items() if value is not None}
 
 
 class ImageOptions(Struct, frozen=True):
@@ -145,7 +145,9 @@ class ImageOptions(Struct, frozen=True):
             raise click.BadParameter(
                 f"{self.resize!r} is not a number of pixels or WIDTHxHEIGHT", param_hint="--resize"
             )
-        return int(numbers[0]) if len(numbers) == 1 else (int(numbers[0]), int(numbers[1]))
+        if len(numbers) == 1:
+            return int(numbers[0])
+        return (int(numbers[0]), int(numbers[1]))
 
 
 class VideoOptions(Struct, frozen=True):
@@ -164,8 +166,10 @@ class VideoOptions(Struct, frozen=True):
             resized: Whether an option changes the size or the quality of images.
         """
         sampled = self.frames or self.rate is not None or self.stride > 1
-        asked = kind in GULPIO_LAYOUTS or (kind == "videos" and (sampled or resized)) or (kind == "table" and sampled)
-        return asked and not self.clip
+        is_framed = (
+            kind in GULPIO_LAYOUTS or (kind == "videos" and (sampled or resized)) or (kind == "table" and sampled)
+        )
+        return is_framed and not self.clip
 
     def media(self, *, framed: bool, images: ImageOptions) -> Clip | Frames | None:
         """Return how videos are read, or None for the default. Raise BadParameter if `--resize` is not a number."""
@@ -186,13 +190,13 @@ def given_options(**groups: object) -> list[str]:
     Args:
         groups: Instances of the structs of this file, and values of single options by their names.
     """
-    given = []
+    changed = []
     for name, group in groups.items():
         if is_dataclass(group):
-            given += [each.name for each in fields(group) if getattr(group, each.name) != each.default]
+            changed += [option.name for option in fields(group) if getattr(group, option.name) != option.default]
         elif group is not None and group is not False:
-            given.append(name)
-    return [f"--{name.replace('_', '-')}" for name in given]
+            changed.append(name)
+    return [f"--{name.replace('_', '-')}" for name in changed]
 
 
 def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
@@ -223,13 +227,13 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
     from bushel._pack.images import image_fields
     from bushel.spec import parse_spec
 
-    found = parse_spec(source.spec)
-    names = [name for name in found if name == "image" or name in image_fields(found)]
+    fields_of_source = parse_spec(source.spec)
+    names = [name for name in fields_of_source if name == "image" or name in image_fields(fields_of_source)]
     if not names:
         raise click.BadParameter(
-            f"the source has no image field: its fields are {', '.join(found)}", param_hint="SOURCE"
+            f"the source has no image field: its fields are {', '.join(fields_of_source)}", param_hint="SOURCE"
         )
-    return {name: f"{encoding}[]" if found[name].sequence else encoding for name in names}
+    return {name: f"{encoding}[]" if fields_of_source[name].sequence else encoding for name in names}
 
 
 def allowed_errors(text: str) -> int | float | None:
@@ -251,17 +255,17 @@ def functions(items: list[str] | None) -> dict[str, Transform] | None:
     Raises:
         BadParameter: An option has another form, or the module or function does not exist.
     """
-    found: dict[str, Transform] = {}
+    functions_by_field: dict[str, Transform] = {}
     for field, name in pairs(items, "--transform").items():
         module, _, path = name.partition(":")
         sys.path.insert(0, "")
         try:
-            found[field] = attrgetter(path)(import_module(module))
+            functions_by_field[field] = attrgetter(path)(import_module(module))
         except (ImportError, AttributeError, ValueError) as error:
             message = f"{name!r} should be MODULE:FUNCTION, such as tokenizer:encode: {error}"
             raise click.BadParameter(message, param_hint="--transform") from None
         finally:
             sys.path.remove("")
-        if not callable(found[field]):
+        if not callable(functions_by_field[field]):
             raise click.BadParameter(f"{name!r} is not a function", param_hint="--transform")
-    return found or None
+    return functions_by_field or None

@@ -42,8 +42,8 @@ def command(
     state = "finished" if result is not None else "all parts are complete: run `bushel finish`"
     if numbers:
         state = f"missing {format_numbers(numbers)}"
-    done = plan.parts - len(numbers)
-    print_text(f"{target}: {done:,} of {count(plan.parts, 'part')} of {plan.kind} to {plan.container}, {state}")
+    finished = plan.parts - len(numbers)
+    print_text(f"{target}: {finished:,} of {count(plan.parts, 'part')} of {plan.kind} to {plan.container}, {state}")
     if errors:
         print_text(f"{count(errors, 'item')} could not be packed")
     if status and result is None:

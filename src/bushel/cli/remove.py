@@ -94,21 +94,21 @@ def command(
     if calls.listed:
         removals = bushel.removals(path, index=place)
         if shown.as_json:
-            print_json([asdict(one) for one in removals])
+            print_json([asdict(removal) for removal in removals])
         else:
             print_text("\n".join(map(_line, removals)) or "no samples were removed")
         return
     what: list[str] = []
     facts: dict[str, Any] = {}
     if calls.undo is not None:
-        done = bushel.restore(path, calls.undo, index=place)
-        facts = asdict(done)
-        what.append(f"{count(done.samples, 'sample')} restored{_of_call(done)}")
+        result = bushel.restore(path, calls.undo, index=place)
+        facts = asdict(result)
+        what.append(f"{count(result.samples, 'sample')} restored{_of_call(result)}")
     elif choice.given:
-        done = _removed(path, choice, reason, place, ignore_missing=ignore_missing)
-        facts = asdict(done)
-        what.append(f"{count(done.samples, 'sample')} removed")
-        call = done.call
+        result = _removed(path, choice, reason, place, ignore_missing=ignore_missing)
+        facts = asdict(result)
+        what.append(f"{count(result.samples, 'sample')} removed")
+        call = result.call
     erased = None
     if erase and (not choice.given or facts["samples"]):
         erased = bushel.erase(path, call=call, index=place)

@@ -78,7 +78,7 @@ def command(
     from bushel.cli.output import print_json, print_text, progress_bar, resumable
 
     with resumable(target), progress_bar("repairing", quiet=shown.quiet) as progress:
-        done = bushel.repair(
+        result = bushel.repair(
             path,
             target,
             **{name: value for name, value in asdict(form).items() if value is not None},
@@ -89,13 +89,13 @@ def command(
             progress=progress,
         )
     if shown.as_json:
-        print_json({"path": path, "target": target, "ok": done.ok, **asdict(done)})
-        raise click.exceptions.Exit(0 if done.ok else 1)
-    for problem in done.problems:
+        print_json({"path": path, "target": target, "ok": result.ok, **asdict(result)})
+        raise click.exceptions.Exit(0 if result.ok else 1)
+    for problem in result.problems:
         print_text(str(problem))
     if not shown.quiet:
-        _tell(target, done)
-    raise click.exceptions.Exit(0 if done.ok else 1)
+        _tell(target, result)
+    raise click.exceptions.Exit(0 if result.ok else 1)
 
 
 def _tell(target: str, done: RepairResult) -> None:

@@ -203,8 +203,8 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
         for limit in done.limits:
             say(f"note: {limit}", quiet=False)
         names = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())
-        kept = f" after {done.kept:,} from before" if done.kept else ""
-        what = f"{count(done.samples, 'sample')} written as {done.container}{kept} ({names})"
+        before = f" after {done.kept:,} from before" if done.kept else ""
+        what = f"{count(done.samples, 'sample')} written as {done.container}{before} ({names})"
         rate = f"{done.samples / max(done.seconds, 1e-9):,.0f}/s"
         print_text(f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s, {rate}")
     if done.errors:

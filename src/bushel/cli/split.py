@@ -64,12 +64,12 @@ def command(
 
     parts = _parse_shares(shares)
     with resumable(target):
-        done = split(source, target, parts, **asdict(choice), container=container, **asdict(sizes), mode=mode)
+        results = split(source, target, parts, **asdict(choice), container=container, **asdict(sizes), mode=mode)
     if shown.as_json:
-        print_json({name: asdict(one) for name, one in done.items()})
+        print_json({name: asdict(result) for name, result in results.items()})
     elif not shown.quiet:
-        for name, one in done.items():
-            print_text(f"{target.rstrip('/')}/{name}: {count(one.samples, 'sample')} written as {one.container}")
+        for name, result in results.items():
+            print_text(f"{target.rstrip('/')}/{name}: {count(result.samples, 'sample')} written as {result.container}")
 
 
 def _parse_shares(shares: list[str]) -> dict[str, float | None]:

@@ -51,7 +51,7 @@ def command(
     from bushel.cli.output import print_json, print_text, progress_bar
 
     with progress_bar("verifying", quiet=shown.quiet) as progress:
-        found = bushel.verify(
+        result = bushel.verify(
             chosen.files(path),
             **{name: value for name, value in asdict(checks).items() if value is not None},
             container=chosen.container,
@@ -61,16 +61,16 @@ def command(
             progress=progress,
         )
     if shown.as_json:
-        more = {"ok": found.ok, "verdict": found.verdict, "bytes_unchecked": found.bytes_unchecked}
-        print_json({"path": path, **more, **asdict(found)})
-        raise click.exceptions.Exit(0 if found.ok else 1)
-    for problem in found.problems:
+        more = {"ok": result.ok, "verdict": result.verdict, "bytes_unchecked": result.bytes_unchecked}
+        print_json({"path": path, **more, **asdict(result)})
+        raise click.exceptions.Exit(0 if result.ok else 1)
+    for problem in result.problems:
         print_text(with_options(f"warning: {problem}" if problem.warning else str(problem)))
     if not shown.quiet:
-        print_text(f"{path}: {_summary(found)}")
-        if checks.checksums and found.ok and found.verdict != "ok":
+        print_text(f"{path}: {_summary(result)}")
+        if checks.checksums and result.ok and result.verdict != "ok":
             print_text("`bushel index` records the checksums of bytes that have none.")
-    raise click.exceptions.Exit(0 if found.ok else 1)
+    raise click.exceptions.Exit(0 if result.ok else 1)
 
 
 def _summary(found: VerifyResult) -> str:

@@ -30,12 +30,12 @@ def command(
 
     if delete is not None:
         delete_view(path, delete)
-    found = list_views(path)
+    views = list_views(path)
     if as_json:
-        print_json([asdict(view) for view in found])
+        print_json([asdict(view) for view in views])
         return
     if delete is not None:
         return
-    rows = [(view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in found]
+    rows = [(view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in views]
     for line in columns(rows) if rows else ["no views are saved"]:
         print_text(line.rstrip())

@@ -78,21 +78,21 @@ def command(
     import bushel
 
     saved = _read_state(state)
-    opened = [bushel.open(one, container=container) for one in ([path] if isinstance(path, str) else path)]
+    opened = [bushel.open(location, container=container) for location in ([path] if isinstance(path, str) else path)]
     dataset = opened[0] if len(opened) == 1 else bushel.concat(opened)
     ends: dict[str, Any] = {"drop_last": options.drop_last, "pad": options.pad}
     size = None if batch_size is None else _batch_size(batch_size)
     columns = {"weights": options.weights, "balance": options.balance, "bucket_by": options.bucket_by}
     if any(name is not None for name in columns.values()):  # their values are not in the state
-        given = {**columns, **ends, "batch_tokens": options.batch_tokens}
-        asked: _OfLoader | _OfState = _OfLoader.of(dataset, saved, given, size, world_size)
+        loader_options = {**columns, **ends, "batch_tokens": options.batch_tokens}
+        order: _OfLoader | _OfState = _OfLoader.of(dataset, saved, loader_options, size, world_size)
     else:
-        asked = _OfState.of(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
-    own = asked.epoch if wanted.epoch is None else wanted.epoch
+        order = _OfState.of(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
+    epoch = order.epoch if wanted.epoch is None else wanted.epoch
     if key is not None:
-        _print_steps(own, key, asked.when(key, own), as_json=as_json)
+        _print_steps(epoch, key, order.when(key, epoch), as_json=as_json)
     else:
-        _print_keys(own, step, wanted.rank, asked.who(step, wanted.rank, own), as_json=as_json)
+        _print_keys(epoch, step, wanted.rank, order.who(step, wanted.rank, epoch), as_json=as_json)
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +116,8 @@ class _OfLoader:
         return int(self.loader.epoch)
 
     def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]:
-        found: Sequence[str | list[str]] = self.loader.who(step, rank, epoch)
-        return found
+        keys: Sequence[str | list[str]] = self.loader.who(step, rank, epoch)
+        return keys
 
     def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]:
         return [place[1:] for place in self.loader.when(key, epoch)]
@@ -190,4 +190,8 @@ def _print_keys(epoch: int, step: int, rank: int, keys: Sequence[str | list[str]
     if as_json:
         print_json({"epoch": epoch, "step": step, "rank": rank, "keys": keys})
     else:
-        print_text("\n".join(one if isinstance(one, str) else " ".join(one) for one in keys))
+        print_text(
+            "\n".join(
+                keys_of_batch if isinstance(keys_of_batch, str) else " ".join(keys_of_batch) for keys_of_batch in keys
+            )
+        )
