@@ -123,11 +123,13 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
         if shape is not None:
             facts = f"{' × '.join(map(str, shape))}, {values.dtype}"
         try:
-            first = [_item(np.asarray(each)) if shape is not None else each for each in values[:_IN_BATCH]]
+            first = [_item(np.asarray(element)) if shape is not None else element for element in values[:_IN_BATCH]]
         except (TypeError, ValueError, KeyError):  # what a collate function of the user returned
             first = []
         names = (labels or {}).get(name, ())
-        shown = [f"<span>{_value_html(each)} {html.escape(_class_name(each, names))}".rstrip() for each in first]
+        shown = [
+            f"<span>{_value_html(element)} {html.escape(_class_name(element, names))}".rstrip() for element in first
+        ]
         rows.append((name, html.escape(facts), "</span>, ".join(shown) + "</span>" * bool(shown)))
     return table_html(rows, header=("field", "shape", "first samples"), escape=False)
 
@@ -175,7 +177,7 @@ class Gallery:
     def _texts(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Return for each sample its key, and names and texts of its values."""
         names = [name for name, kind in self._dataset.spec.items() if _is_short(kind)] if not self._named else []
-        found = []
+        rows = []
         for position in range(self._count):
             texts = [(name, _column_text(values[position])) for name, values in self._values.items()]
             try:
@@ -184,8 +186,8 @@ class Gallery:
                 key = sample[KEY]
             except (BushelError, OSError) as error:
                 key, texts = str(position), [*texts, ("error", _line(str(error)))]
-            found.append((key, texts))
-        return found
+            rows.append((key, texts))
+        return rows
 
     def _text(self, name: str, value: Any) -> str:
         return f"{_line(value)} {_class_name(value, self._labels.get(name, ()))}".rstrip()
@@ -247,11 +249,13 @@ def _image(pixels: Any, name: str) -> str:
 def _value_html(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
         more = f" and {len(value) - _ELEMENTS} more" if len(value) > _ELEMENTS else ""
-        return " ".join(_value_html(each) for each in value[:_ELEMENTS]) + more
+        return " ".join(_value_html(element) for element in value[:_ELEMENTS]) + more
     if isinstance(value, np.ndarray):
         drawn = array_pixels(value, _SIDE)
         facts = f"{' × '.join(map(str, value.shape)) or 'scalar'}, {value.dtype}"
-        return facts if drawn is None else f"{_image(shrunk(drawn[0], 2 * _SIDE), drawn[1])}<br>{html.escape(facts)}"
+        if drawn is None:
+            return facts
+        return f"{_image(shrunk(drawn[0], 2 * _SIDE), drawn[1])}<br>{html.escape(facts)}"
     return html.escape(_line(value, 20 * _LINE))
 
 
@@ -271,7 +275,11 @@ def _line(value: Any, most: int = _LINE) -> str:
 
 
 def _column_text(value: Any) -> str:
-    return "–" if value is np.ma.masked else f"{value:.6g}" if isinstance(value, float) else _line(value)
+    if value is np.ma.masked:
+        return "–"
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    return _line(value)
 
 
 def facts_html(title: str, facts: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], gallery: str = "") -> str:

@@ -59,17 +59,17 @@ class ArrayFacts:
 
 def array_facts(array: npt.NDArray[Any]) -> ArrayFacts:
     """Return shape, dtype and statistics of an array."""
-    known = (array.shape, str(array.dtype), array.nbytes)
+    facts = (array.shape, str(array.dtype), array.nbytes)
     if array.dtype.kind not in "biuf" or not array.size:
-        return ArrayFacts(*known)
+        return ArrayFacts(*facts)
     finite = array[np.isfinite(array)] if array.dtype.kind == "f" else array
     lost = array.size - finite.size
     if not finite.size:
-        return ArrayFacts(*known, not_finite=lost)
+        return ArrayFacts(*facts, not_finite=lost)
     least, greatest = finite.min().item(), finite.max().item()
     with np.errstate(over="ignore", invalid="ignore"):
         mean, deviation = float(finite.mean(dtype=np.float64)), float(finite.std(dtype=np.float64))
-    return ArrayFacts(*known, least, greatest, mean, deviation, lost)
+    return ArrayFacts(*facts, least, greatest, mean, deviation, lost)
 
 
 def is_picture(array: npt.NDArray[Any]) -> bool:
@@ -159,7 +159,9 @@ def array_pixels(array: npt.NDArray[Any], side: int) -> tuple[Pixels, str] | Non
     if is_picture(array):
         return displayable(_thinned(array)), f"image{part}"
     if array.ndim < 2:
-        return (_curve(np.atleast_1d(array)), f"curve{part}") if array.size > 1 else None
+        if array.size > 1:
+            return (_curve(np.atleast_1d(array)), f"curve{part}")
+        return None
     if array.size < 2:
         return None
     map_ = colours(_thinned(array))

@@ -66,11 +66,11 @@ def arrays_in(value: Any) -> Mapping[str, npt.NDArray[Any]]:
     if isinstance(value, np.ndarray):
         return {"": value}
     if isinstance(value, Mapping):
-        found = {str(name): each for name, each in value.items() if isinstance(each, np.ndarray)}
+        arrays = {str(name): member for name, member in value.items() if isinstance(member, np.ndarray)}
     elif isinstance(value, list | tuple):
-        found = {str(number): each for number, each in enumerate(value) if isinstance(each, np.ndarray)}
+        arrays = {str(number): member for number, member in enumerate(value) if isinstance(member, np.ndarray)}
     else:
-        found = {}
-    if not found:
+        arrays = {}
+    if not arrays:
         raise CodecError(f"expected arrays, found {describe(value)}")
-    return found
+    return arrays

@@ -32,4 +32,4 @@ class About:
 def usual_column(columns: tuple[str, ...], what: str) -> str | None:
     """Return the first column whose name, or the last part of it, says that it has licences, or sources."""
     names = _LICENCES if what == "license" else _SOURCES
-    return next((each for each in columns if each.rsplit(".", 1)[-1].lower() in names), None)
+    return next((column for column in columns if column.rsplit(".", 1)[-1].lower() in names), None)

@@ -84,7 +84,9 @@ def card(
 def _title(source: Any) -> str:
     paths = expand_paths(source)
     name = str(paths[0]).rstrip("/").rsplit("/", 1)[-1] if len(paths) == 1 else ""
-    return name.partition(".")[0] or Path.cwd().name if isinstance(paths[0], Path) else name or str(paths[0])
+    if isinstance(paths[0], Path):
+        return name.partition(".")[0] or Path.cwd().name
+    return name or str(paths[0])
 
 
 def _folder(source: Any, place: Path | None) -> Path | None:

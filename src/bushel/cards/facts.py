@@ -73,7 +73,7 @@ def open_splits(source: Any, index: Any = "auto") -> list[Split]:
         parts = _parts(source)
         if not parts:
             raise
-    return [Split(each.name, each, open_dataset(each)) for each in parts]
+    return [Split(part.name, part, open_dataset(part)) for part in parts]
 
 
 def _parts(source: Any) -> list[Path]:
@@ -81,13 +81,13 @@ def _parts(source: Any) -> list[Path]:
     paths = expand_paths(source)
     if len(paths) != 1 or not isinstance(paths[0], Path) or not paths[0].is_dir():
         return []
-    found = []
-    for each in sorted(paths[0].iterdir()):
-        if each.is_dir() and not each.name.startswith("."):
+    parts = []
+    for folder in sorted(paths[0].iterdir()):
+        if folder.is_dir() and not folder.name.startswith("."):
             with suppress(FormatError):
-                listing = manifest_path(find([each]).shards)
-                found += [each] if listing is not None and listing.exists() else []
-    return found
+                listing = manifest_path(find([folder]).shards)
+                parts += [folder] if listing is not None and listing.exists() else []
+    return parts
 
 
 def facts_of(split: Split, about: About, index: Any = "auto") -> Facts:
@@ -116,14 +116,14 @@ def _classes(dataset: Dataset, field: str, names: Sequence[str]) -> list[tuple[s
     values = np.ma.compressed(np.ma.asarray(dataset.column(field)))
     if values.dtype.kind not in "iu":
         return [(name, None) for name in names]
-    known = values[(values >= 0) & (values < len(names))].astype(np.int64)
-    return list(zip(names, np.bincount(known, minlength=len(names)).tolist(), strict=True))
+    numbers = values[(values >= 0) & (values < len(names))].astype(np.int64)
+    return list(zip(names, np.bincount(numbers, minlength=len(names)).tolist(), strict=True))
 
 
 def _counted(dataset: Dataset, column: str, *, hosts: bool) -> Counted:
     values = dataset.column(column)
-    own = np.ma.compressed(np.ma.asarray(values))
-    texts = [str(value) for value in own.tolist()]
+    present = np.ma.compressed(np.ma.asarray(values))
+    texts = [str(value) for value in present.tolist()]
     named = hosts and bool(texts) and all("://" in text for text in texts)
     if named:
         texts = [urlsplit(text).hostname or text for text in texts]
@@ -131,7 +131,7 @@ def _counted(dataset: Dataset, column: str, *, hosts: bool) -> Counted:
     for text in texts:
         counts[text] = counts.get(text, 0) + 1
     order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return Counted(column, tuple(order[:_NAMED]), max(len(order) - _NAMED, 0), len(values) - len(own), named)
+    return Counted(column, tuple(order[:_NAMED]), max(len(order) - _NAMED, 0), len(values) - len(present), named)
 
 
 def _removals(source: Any, index: Any) -> list[Removal]:

@@ -31,13 +31,13 @@ def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> 
             fields |= {"license": "other", "license_link": about.license}
         else:
             fields |= {"license": about.license.lower()}
-    fields["size_categories"] = [_size_category(sum(len(each.dataset) for each in splits))]
-    fields["tags"] = ["bushel", *dict.fromkeys(each.dataset.info.container for each in splits)]
-    files = [] if folder is None else [_files(each, folder) for each in splits]
+    fields["size_categories"] = [_size_category(sum(len(split.dataset) for split in splits))]
+    fields["tags"] = ["bushel", *dict.fromkeys(split.dataset.info.container for split in splits)]
+    files = [] if folder is None else [_files(split, folder) for split in splits]
     if files and all(files):
-        names = [each.name or "train" for each in splits]
-        own = [{"split": name, "path": paths} for name, paths in zip(names, files, strict=True)]
-        fields["configs"] = [{"config_name": "default", "data_files": own}]
+        names = [split.name or "train" for split in splits]
+        files_of_splits = [{"split": name, "path": paths} for name, paths in zip(names, files, strict=True)]
+        fields["configs"] = [{"config_name": "default", "data_files": files_of_splits}]
     return "---\n" + "".join(_yaml(fields, 0)) + "---\n"
 
 
@@ -61,13 +61,13 @@ def _files(facts: Facts, folder: Path) -> list[str]:
         if not isinstance(path, Path) or not path.resolve().is_relative_to(folder):
             return []
         names.append(path.resolve().relative_to(folder))
-    patterns = dict.fromkeys((each.parent / f"*{each.suffix}").as_posix() for each in names)
-    found: list[str] = []
+    patterns = dict.fromkeys((path.parent / f"*{path.suffix}").as_posix() for path in names)
+    shortened: list[str] = []
     for pattern in patterns:
-        own = [each.as_posix() for each in names if each.match(pattern)]
-        there = sorted(each.relative_to(folder).as_posix() for each in folder.glob(pattern))
-        found += [pattern] if there == sorted(own) else own
-    return found
+        named = [path.as_posix() for path in names if path.match(pattern)]
+        existing = sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
+        shortened += [pattern] if existing == sorted(named) else named
+    return shortened
 
 
 def _yaml(value: Any, depth: int) -> list[str]:
@@ -75,21 +75,23 @@ def _yaml(value: Any, depth: int) -> list[str]:
     before = "  " * depth
     lines: list[str] = []
     if isinstance(value, dict):
-        for name, own in value.items():
-            if isinstance(own, dict | list):
-                lines += [f"{before}{name}:\n", *_yaml(own, depth + (not isinstance(own, list)))]
+        for name, member in value.items():
+            if isinstance(member, dict | list):
+                lines += [f"{before}{name}:\n", *_yaml(member, depth + (not isinstance(member, list)))]
             else:
-                lines.append(f"{before}{name}: {_scalar(own)}\n")
+                lines.append(f"{before}{name}: {_scalar(member)}\n")
         return lines
-    for own in value:
-        if isinstance(own, dict):
-            first, *rest = _yaml(own, depth + 1)
+    for member in value:
+        if isinstance(member, dict):
+            first, *rest = _yaml(member, depth + 1)
             lines += [f"{before}- {first.lstrip()}", *rest]
         else:
-            lines.append(f"{before}- {_scalar(own)}\n")
+            lines.append(f"{before}- {_scalar(member)}\n")
     return lines
 
 
 def _scalar(text: str) -> str:
     """Return a text in YAML: as it is, or quoted as in JSON, which is YAML, too."""
-    return text if _PLAIN.fullmatch(text) and text.lower() not in _WORDS else json.dumps(text)
+    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
+        return text
+    return json.dumps(text)

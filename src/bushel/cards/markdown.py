@@ -19,8 +19,8 @@ def body(splits: Sequence[Facts], about: About) -> str:
     parts = [
         _head(about),
         _contents(splits),
-        *(_fields(each) for each in _different(splits)),
-        *(_classes(splits, name) for name in dict.fromkeys(name for each in splits for name in each.classes)),
+        *(_fields(split) for split in _different(splits)),
+        *(_classes(splits, name) for name in dict.fromkeys(name for split in splits for name in split.classes)),
         *_titled(splits, "Columns", _columns),
         *_titled(splits, "Licences", lambda each: _counts(each.licenses, "licence")),
         *_titled(splits, "Sources", lambda each: _counts(each.sources, "source")),
@@ -48,9 +48,9 @@ def _head(about: About) -> str:
 
 def _contents(splits: Sequence[Facts]) -> str:
     rows = []
-    for each in splits:
-        info = each.dataset.info
-        name = [each.name] if len(splits) > 1 else []
+    for split in splits:
+        info = split.dataset.info
+        name = [split.name] if len(splits) > 1 else []
         numbers = [f"{number:,}" for number in (info.samples, info.removed, info.shards, info.files)]
         rows.append([*name, info.container, *numbers, size(info.bytes), "yes" if info.complete else info.shortfall])
     header = ["container", "samples", "removed", "shards", "files", "bytes", "complete"]
@@ -59,23 +59,23 @@ def _contents(splits: Sequence[Facts]) -> str:
 
 def _different(splits: Sequence[Facts]) -> Iterator[Facts]:
     """Yield the splits: the first alone if all have the same fields."""
-    same = len({tuple(each.dataset.spec.items()) for each in splits}) == 1 and len(splits) > 1
+    same = len({tuple(split.dataset.spec.items()) for split in splits}) == 1 and len(splits) > 1
     yield from splits[:1] if same else splits
 
 
 def _fields(facts: Facts) -> str:
     rows = [
         [
-            each.name,
-            each.type,
-            each.codecs,
-            f"{each.samples:,}",
-            f"{each.elements:,}",
-            size(each.mean),
-            size(each.max),
-            size(each.bytes),
+            field.name,
+            field.type,
+            field.codecs,
+            f"{field.samples:,}",
+            f"{field.elements:,}",
+            size(field.mean),
+            size(field.max),
+            size(field.bytes),
         ]
-        for each in facts.fields
+        for field in facts.fields
     ]
     header = ["field", "type", "stored as", "samples", "values", "mean size", "largest", "bytes"]
     note = ["These numbers include the removed samples.", ""] if facts.dataset.info.removed else []
@@ -87,33 +87,33 @@ def _of(facts: Facts) -> str:
 
 
 def _classes(splits: Sequence[Facts], field: str) -> str:
-    own = [dict(each.classes.get(field, ())) for each in splits]
-    names = list(dict.fromkeys(name for each in own for name in each))
+    counts_of_splits = [dict(split.classes.get(field, ())) for split in splits]
+    names = list(dict.fromkeys(name for counts_of_split in counts_of_splits for name in counts_of_split))
     rows = []
     for number, name in enumerate(names[:_CLASSES]):
-        counts = [each.get(name, 0) for each in own]
+        counts = [counts_of_split.get(name, 0) for counts_of_split in counts_of_splits]
         rows.append([str(number), name, *("" if many is None else f"{many:,}" for many in counts)])
-    header = ["number", "class", *(each.name or "samples" for each in splits)]
+    header = ["number", "class", *(split.name or "samples" for split in splits)]
     more = [f"and {len(names) - _CLASSES:,} more classes", ""] if len(names) > _CLASSES else []
-    if any(many is None for each in own for many in each.values()):
+    if any(many is None for counts_of_split in counts_of_splits for many in counts_of_split.values()):
         more += [f"No column in the index counts them: `bushel index --columns {field}` makes it.", ""]
     return _section(f"Classes of {_text(field)}", [*_table(header, rows), *more])
 
 
 def _titled(splits: Sequence[Facts], title: str, lines_of: Any) -> Iterator[str]:
-    for each in splits:
-        if lines := lines_of(each):
-            yield _section(f"{title}{_of(each)}", lines)
+    for split in splits:
+        if lines := lines_of(split):
+            yield _section(f"{title}{_of(split)}", lines)
 
 
 def _columns(facts: Facts) -> list[str]:
     rows = []
-    for each in facts.columns:
-        numbers = ["" if value is None else f"{value:,.6g}" for value in (each.min, each.mean, each.max)]
-        top = ", ".join(f"{str(value)[:40]} ({many:,})" for value, many in each.top)
-        more = ", …" if each.top and len(each.top) < each.distinct else ""
-        counts = [f"{each.values:,}", f"{each.missing:,}", f"{each.distinct:,}"]
-        rows.append([each.name, each.kind, *counts, *numbers, top + more])
+    for column in facts.columns:
+        numbers = ["" if value is None else f"{value:,.6g}" for value in (column.min, column.mean, column.max)]
+        top = ", ".join(f"{str(value)[:40]} ({many:,})" for value, many in column.top)
+        more = ", …" if column.top and len(column.top) < column.distinct else ""
+        counts = [f"{column.values:,}", f"{column.missing:,}", f"{column.distinct:,}"]
+        rows.append([column.name, column.kind, *counts, *numbers, top + more])
     header = ["column", "kind", "values", "missing", "different", "min", "mean", "max", "most frequent"]
     return _table(header, rows) if rows else []
 
@@ -132,18 +132,21 @@ def _counts(counted: Counted | None, noun: str) -> list[str]:
 
 
 def _removed(facts: Facts) -> list[str]:
-    rows = [[_day(each.time), f"{each.samples:,}", f"{each.missing:,}", each.reason] for each in facts.removals]
+    rows = [
+        [_day(removal.time), f"{removal.samples:,}", f"{removal.missing:,}", removal.reason]
+        for removal in facts.removals
+    ]
     if not rows:
         return []
-    erased = not any(each.samples for each in facts.removals)
+    erased = not any(removal.samples for removal in facts.removals)
     note = "" if erased else "Samples that are still stored are in the files, where other tools read them."
     return [*_table(["day", "still stored", "not stored any more", "reason"], rows), *([note, ""] if note else [])]
 
 
 def _views(facts: Facts) -> list[str]:
     rows = [
-        [each.name, each.made, f"{each.samples:,}", _day(each.time), "stale" if each.stale else "current"]
-        for each in facts.views
+        [view.name, view.made, f"{view.samples:,}", _day(view.time), "stale" if view.stale else "current"]
+        for view in facts.views
     ]
     return _table(["view", "made by", "samples", "day", "state"], rows) if rows else []
 

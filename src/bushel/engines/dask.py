@@ -126,8 +126,10 @@ class DaskEngine:
         """Return the workers on which no other attempt of this task has failed or may hang; None if all have."""
         keys = {future.key for future, other in self._attempts.items() if other.number == attempt.number}
         failed = self._failed.get(attempt.number, set())
-        held = self._client.processing()
-        return [worker for worker, own in held.items() if keys.isdisjoint(own) and worker not in failed] or None
+        keys_by_worker = self._client.processing()
+        return [
+            worker for worker, running in keys_by_worker.items() if keys.isdisjoint(running) and worker not in failed
+        ] or None
 
     def _forget(self, future: Any) -> Finished:
         attempt = self._attempts.pop(future)

@@ -49,5 +49,5 @@ def connect(engine: Any) -> Engine:
         name = _MODULES.get(type(engine).__module__.partition(".")[0])
         if name is None:
             raise TypeError(f"{type(engine).__name__} is not an engine: it needs slots, submit, wait and close")
-    made: Engine = import_module(f"bushel.engines.{name}").connect(engine)
-    return made
+    connected: Engine = import_module(f"bushel.engines.{name}").connect(engine)
+    return connected

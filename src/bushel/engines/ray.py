@@ -136,8 +136,10 @@ class RayEngine:
     def _elsewhere(self, failed: set[str]) -> Any:
         """Return a strategy that prefers a node on which no attempt of the task has failed, if there is one."""
         alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= self._num_cpus]
-        others = [node["NodeID"] for node in alive if node["NodeID"] not in failed]
-        return NodeAffinitySchedulingStrategy(random.choice(others), soft=True) if others else "DEFAULT"
+        untried = [node["NodeID"] for node in alive if node["NodeID"] not in failed]
+        if untried:
+            return NodeAffinitySchedulingStrategy(random.choice(untried), soft=True)
+        return "DEFAULT"
 
 
 def _call(holder: list[Any], number: int) -> tuple[str, Any, BaseException | None]:

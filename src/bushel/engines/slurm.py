@@ -67,8 +67,8 @@ def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatc
     check_sbatch()
     options = shlex.split(sbatch)
     jobs = []
-    for first, own in _arrays(numbers):
-        array = f"--array={format_numbers(own)}"
+    for first, offsets in _arrays(numbers):
+        array = f"--array={format_numbers(offsets)}"
         jobs.append(_sbatch([*options, "--job-name=bushel", array], script(command, first=first)))
     after = [f"--dependency=afterany:{':'.join(jobs)}"] if jobs else []
     last = finish_script(command, target, sbatch=sbatch, retries=retries)
@@ -85,12 +85,12 @@ def check_sbatch() -> None:
 def without_engine(arguments: Sequence[str]) -> list[str]:
     """Return the arguments of a command without the options that only submitting it needs."""
     left: list[str] = []
-    given = iter(arguments)
-    for argument in given:
+    remaining = iter(arguments)
+    for argument in remaining:
         name, equals, _ = argument.partition("=")
         if name in _WITH_VALUE:
             if not equals:
-                next(given, None)
+                next(remaining, None)
         elif argument not in ("--plan-only", "--overwrite"):  # --overwrite has replaced the plan already
             left.append(argument)
     return left
@@ -106,8 +106,10 @@ def _arrays(numbers: Sequence[int]) -> Iterator[tuple[int, list[int]]]:
 
 def _sbatch(options: Sequence[str], text: str) -> str:
     """Submit a script, and return the number of the job."""
-    done = subprocess.run(["sbatch", "--parsable", *options], input=text, capture_output=True, text=True, check=False)
-    found = re.match(r"\d+", done.stdout)
-    if done.returncode or found is None:
-        raise OSError(f"sbatch failed: {done.stderr.strip() or done.stdout.strip()}")
-    return found[0]
+    process = subprocess.run(
+        ["sbatch", "--parsable", *options], input=text, capture_output=True, text=True, check=False
+    )
+    job = re.match(r"\d+", process.stdout)
+    if process.returncode or job is None:
+        raise OSError(f"sbatch failed: {process.stderr.strip() or process.stdout.strip()}")
+    return job[0]

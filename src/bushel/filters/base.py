@@ -71,8 +71,8 @@ class Filter(Struct, frozen=True):
             raise FilterError(
                 f"filter {self.name!r} cannot expand {length} bytes to {size}, which exceeds its largest expansion"
             )
-        if self.whole is not None and (found := self.whole(stored, size)) is not None:
-            return found
+        if self.whole is not None and (expanded := self.whole(stored, size)) is not None:
+            return expanded
         out = room_for(size)
         try:
             written = self.expand(stored, out.data, side)

@@ -34,7 +34,7 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     data = memoryview(stored).cast("B")
     target = np.frombuffer(out, np.uint8)
     dictionary = np.zeros((0, size), np.uint8)
-    done = 0
+    filled = 0
 
     def read(offset: int, length: int) -> memoryview:
         return data[offset : offset + length]
@@ -52,11 +52,11 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
             numbers = number_bytes(values, page.encoding, count, size)
         else:
             raise ValueError(f"a page has encoding {page.encoding}, which is not of numbers or of a dictionary")
-        if len(numbers) != count * size or done + len(numbers) > len(target):
+        if len(numbers) != count * size or filled + len(numbers) > len(target):
             raise ValueError("a page has more or fewer numbers than its levels announce")
-        target[done : done + len(numbers)] = numbers
-        done += len(numbers)
-    return done
+        target[filled : filled + len(numbers)] = numbers
+        filled += len(numbers)
+    return filled
 
 
 def values_side(codec: str, size: int, start: int, encoding: int, width: int) -> bytes:

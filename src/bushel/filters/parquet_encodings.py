@@ -59,7 +59,9 @@ def number_bytes(values: memoryview, encoding: int, count: int, width: int) -> U
     if count * width > len(values):
         raise ValueError(f"{count} numbers of {width} bytes are announced in {len(values)} bytes")
     plain = np.frombuffer(values[: count * width], np.uint8)
-    return np.ascontiguousarray(plain.reshape(width, count).T).reshape(-1) if encoding == SPLIT else plain
+    if encoding == SPLIT:
+        return np.ascontiguousarray(plain.reshape(width, count).T).reshape(-1)
+    return plain
 
 
 def delta_byte_arrays(values: memoryview, count: int) -> tuple[I64, I64]:
@@ -88,8 +90,8 @@ def prefixed_byte_arrays(values: memoryview, count: int = -1) -> Prefixed:
     before = np.zeros_like(sizes)
     before[1:] = sizes[:-1]
     if len(wrong := np.flatnonzero((prefix < 0) | (prefix > before))):
-        own, most = int(prefix[wrong[0]]), int(before[wrong[0]])
-        raise ValueError(f"a byte array begins with {own} bytes of the one before it, which has {most}")
+        shared, most = int(prefix[wrong[0]]), int(before[wrong[0]])
+        raise ValueError(f"a byte array begins with {shared} bytes of the one before it, which has {most}")
     if int(sizes.sum()) > MAX_BLOCK:
         raise ValueError(f"byte arrays take more than {MAX_BLOCK} bytes")
     return Prefixed(prefix, length, sizes, rest[int(offset[0]) :] if len(offset) else rest)

@@ -120,23 +120,25 @@ def _header(read: Read, offset: int, end: int) -> tuple[Struct, int]:
 
 def _page(header: Struct, offset: int) -> Page:
     kind, size, length = (_number(header, number) for number in (1, 2, 3))
-    own = header.get({_DATA: 5, _DICTIONARY_PAGE: 7, _DATA_V2: 8}.get(kind, 6))
-    if not isinstance(own, dict) and kind != _INDEX:
+    kind_header = header.get({_DATA: 5, _DICTIONARY_PAGE: 7, _DATA_V2: 8}.get(kind, 6))
+    if not isinstance(kind_header, dict) and kind != _INDEX:
         raise ValueError(f"the page before offset {offset} is of kind {kind} and has no header of that kind")
-    if kind == _INDEX or not isinstance(own, dict):
+    if kind == _INDEX or not isinstance(kind_header, dict):
         return Page(offset, length, size, False, 0, PLAIN, None, False)
-    values, encoding = _number(own, 1), _number(own, 4 if kind == _DATA_V2 else 2)
+    values, encoding = _number(kind_header, 1), _number(kind_header, 4 if kind == _DATA_V2 else 2)
     if values > _MOST_VALUES or size > MAX_BLOCK:
         raise ValueError(f"the page at offset {offset} is said to have {values} values and {size} bytes")
     encoding = DICTIONARY if encoding == _PLAIN_DICTIONARY and kind != _DICTIONARY_PAGE else encoding
     before = None
     if kind == _DATA_V2:
-        before = (_number(own, 6), _number(own, 5))
+        before = (_number(kind_header, 6), _number(kind_header, 5))
         if sum(before) > min(length, size):
             raise ValueError(f"the levels of the page at offset {offset} are longer than the page")
     if kind == _DICTIONARY_PAGE:
         encoding = PLAIN
-    return Page(offset, length, size, kind == _DICTIONARY_PAGE, values, encoding, before, own.get(7) is not False)
+    return Page(
+        offset, length, size, kind == _DICTIONARY_PAGE, values, encoding, before, kind_header.get(7) is not False
+    )
 
 
 def _number(parsed: Struct, number: int) -> int:
@@ -159,8 +161,8 @@ def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
         ValueError: Its levels are longer than the page.
     """
     if page.before is not None:
-        first, both = page.before[0], sum(page.before)
-        levels = read(page.offset, both) if both else b""
+        first, levels_length = page.before[0], sum(page.before)
+        levels = read(page.offset, levels_length) if levels_length else b""
         definition = levels[first:] if leaf.definition else None
         values = partial(_after_levels, page, read, codec_of(page, leaf.codec))
         return Payload(levels[:first] if leaf.repetition else None, definition, 0, values)
@@ -176,16 +178,16 @@ def payload_of(page: Page, read: Read, leaf: Leaf) -> Payload:
         def take(at: int, length: int) -> Buffer:
             return whole[at : at + length]
 
-    found: list[Buffer | None] = [None, None]
+    levels_found: list[Buffer | None] = [None, None]
     at = 0
     for which, largest in enumerate((leaf.repetition, leaf.definition)):
         if largest and not page.dictionary:
             length = int.from_bytes(bytes(take(at, min(4, size - at))), "little")
             if length > size - at - 4:
                 raise ValueError(f"{length} bytes of levels are announced in a page of {size}")
-            found[which] = take(at + 4, length)
+            levels_found[which] = take(at + 4, length)
             at += 4 + length
-    return Payload(found[0], found[1], at, lambda: memoryview(take(at, size - at)))
+    return Payload(levels_found[0], levels_found[1], at, lambda: memoryview(take(at, size - at)))
 
 
 def codec_of(page: Page, codec: str) -> str:

@@ -89,12 +89,12 @@ def get_filter(name: str) -> Filter:
         filters: Mapping[str, Filter] = import_module(f"bushel.filters.{_MODULES[name]}").FILTERS
         return filters[name]
     if has_plugin(_GROUP, name):
-        found = load_plugin(_GROUP, name)
-        if isinstance(found, Filter):
-            return found
-        raise broken_plugin(_GROUP, name, f"it is a {type(found).__name__}, not a Filter")
-    known = ", ".join(filter_names())
-    raise SpecError(f"unknown filter {name!r}: known filters are {known}. Add your own with bushel.filters.register")
+        plugin = load_plugin(_GROUP, name)
+        if isinstance(plugin, Filter):
+            return plugin
+        raise broken_plugin(_GROUP, name, f"it is a {type(plugin).__name__}, not a Filter")
+    names = ", ".join(filter_names())
+    raise SpecError(f"unknown filter {name!r}: known filters are {names}. Add your own with bushel.filters.register")
 
 
 def filter_names() -> tuple[str, ...]:

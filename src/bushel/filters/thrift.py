@@ -58,14 +58,14 @@ class _Reader:
         if depth > _DEEPEST:
             raise ThriftError(f"structs are nested more than {_DEEPEST} deep", self.at)
         self._count(1)
-        found: Struct = {}
+        members: Struct = {}
         number = 0
         while (head := self._byte()) & 0x0F != _STOP:
             number = number + (head >> 4) if head >> 4 else self._zigzag()
             if number > _MOST_NUMBER:
                 raise ThriftError(f"a field has number {number}, which Parquet does not use", self.at)
-            found[number] = self._value(head & 0x0F, depth)
-        return found
+            members[number] = self._value(head & 0x0F, depth)
+        return members
 
     def _count(self, parts: int) -> None:
         self._left -= parts

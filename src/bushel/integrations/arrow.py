@@ -134,7 +134,7 @@ class ArrowStream:
 def _json_text(value: Any, *, sequence: bool) -> Any:
     if value is None:
         return None
-    return [json.dumps(each) for each in value] if sequence else json.dumps(value)
+    return [json.dumps(element) for element in value] if sequence else json.dumps(value)
 
 
 class ArrowSource:
@@ -210,8 +210,10 @@ class ArrowSource:
 
     def _load_piece(self, piece: int) -> pa.Table:
         part = self._pieces[piece][0]
-        wanted = [*self._names, *([self._key] if self._key is not None else ())]
-        return part.select(wanted) if isinstance(part, pa.Table) else part.to_table(columns=wanted)
+        names = [*self._names, *([self._key] if self._key is not None else ())]
+        if isinstance(part, pa.Table):
+            return part.select(names)
+        return part.to_table(columns=names)
 
 
 def _pieces(data: pa.Table | pyarrow.dataset.Dataset) -> list[tuple[Any, int]]:

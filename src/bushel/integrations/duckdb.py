@@ -44,6 +44,6 @@ def register(
     """
     if fields is None:
         spec = parse_spec(dataset.spec)
-        fields = [each for each, field in spec.items() if field.codec.partition("(")[0] in _SMALL]
+        fields = [field_name for field_name, field in spec.items() if field.codec.partition("(")[0] in _SMALL]
     connection.register(name, ArrowStream(dataset, fields))
     connection.register(f"{name}_index", dataset.to_arrow())

@@ -67,16 +67,16 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     if streaming:
         parts = max(1, min(_PARTS, len(dataset) // _CHUNK))
         views = [dataset.shard(number, parts) for number in range(parts)]
-        made = datasets.IterableDataset.from_generator(_samples, features=features, gen_kwargs={"parts": views})
+        converted = datasets.IterableDataset.from_generator(_samples, features=features, gen_kwargs={"parts": views})
     else:
-        made = datasets.Dataset.from_generator(
+        converted = datasets.Dataset.from_generator(
             _samples, features=features, gen_kwargs={"parts": [dataset]}, fingerprint=_cache_key(dataset)
         )
     for name, field in parse_spec(dataset.spec).items():
         if holds_sound(field.codec):  # as `Audio`, the generator's samples could only be written with torchcodec
             sound = datasets.Audio()
-            made = made.cast_column(name, datasets.List(sound) if field.sequence else sound)
-    return made
+            converted = converted.cast_column(name, datasets.List(sound) if field.sequence else sound)
+    return converted
 
 
 def _cache_key(dataset: Dataset) -> str:
@@ -172,17 +172,17 @@ class HuggingFaceSource:
 
     def _infer(self) -> dict[str, str]:
         """Return the types of the first values that are not missing."""
-        found: dict[str, Any] = {}
-        wanted = [name for name in self._dataset.column_names if name != KEY]
+        values: dict[str, Any] = {}
+        missing = [name for name in self._dataset.column_names if name != KEY]
         for position in range(len(self._dataset)):
             sample = _stored(self._dataset[position])
-            found |= {name: value for name, value in sample.items() if name in wanted and _tells(value)}
-            wanted = [name for name in wanted if name not in found]
-            if not wanted:
+            values |= {name: value for name, value in sample.items() if name in missing and _tells(value)}
+            missing = [name for name in missing if name not in values]
+            if not missing:
                 break
-        if wanted:
-            raise SpecError(f"the column {wanted[0]!r} has no values from which its type can be inferred: pass spec=")
-        return {name: infer_spec({name: found[name]})[name] for name in self._dataset.column_names if name != KEY}
+        if missing:
+            raise SpecError(f"the column {missing[0]!r} has no values from which its type can be inferred: pass spec=")
+        return {name: infer_spec({name: values[name]})[name] for name in self._dataset.column_names if name != KEY}
 
 
 def _tells(value: Any) -> bool:
@@ -257,7 +257,7 @@ def _value(field: Field, value: Any) -> Any:
     if value is None:
         return None
     if field.sequence:
-        return [_one(field.codec, each) for each in value]
+        return [_one(field.codec, element) for element in value]
     return _one(field.codec, value)
 
 
@@ -292,7 +292,7 @@ def _stored(sample: Mapping[str, Any]) -> dict[str, Any]:
 
 def _bytes_of(value: Any) -> Any:
     if isinstance(value, list):
-        return [_bytes_of(each) for each in value]
+        return [_bytes_of(element) for element in value]
     if not isinstance(value, Mapping) or value.keys() != {"bytes", "path"}:
         return value
     if value["bytes"] is None and value["path"] is not None:

@@ -71,8 +71,8 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
         tasks = []
         for number in range(parts):
             part = self._dataset.shard(number, parts)
-            known = {"num_rows": len(part)}
-            metadata = BlockMetadata(**{each.name: known.get(each.name) for each in dataclass_fields(BlockMetadata)})
+            facts = {"num_rows": len(part)}
+            metadata = BlockMetadata(**{field.name: facts.get(field.name) for field in dataclass_fields(BlockMetadata)})
             tasks.append(ReadTask(partial(read, part, self._batch_samples), metadata))
         return tasks
 
@@ -86,14 +86,16 @@ def _read_decoded(dataset: Dataset, batch_samples: int) -> Iterator[Any]:
     names = ["__key__", *dataset.spec]
     for first in range(0, len(dataset), batch_samples):
         samples = dataset.read(range(first, min(first + batch_samples, len(dataset))))
-        yield BlockAccessor.batch_to_block({name: _column([each.get(name) for each in samples]) for name in names})
+        yield BlockAccessor.batch_to_block({name: _column([sample.get(name) for sample in samples]) for name in names})
 
 
 def _column(values: list[Any]) -> npt.NDArray[Any]:
     """Return an array of the values: of their own dtype if they are numbers or arrays of one shape, else of objects."""
     kinds = {(value.shape, value.dtype.str) if isinstance(value, np.ndarray) else type(value) for value in values}
     if len(kinds) == 1 and (isinstance(values[0], np.ndarray | int | float | bool)):
-        return np.stack(values) if isinstance(values[0], np.ndarray) else np.array(values)
+        if isinstance(values[0], np.ndarray):
+            return np.stack(values)
+        return np.array(values)
     column = np.empty(len(values), object)
     column[:] = values
     return column

@@ -84,10 +84,10 @@ def check_container(container: str, folder: Path, *, generation: str | None = No
     """
     skipped = []
     for name, check in CONTAINER_CHECKS.items():
-        own = folder / name
-        own.mkdir()
+        folder_of_check = folder / name
+        folder_of_check.mkdir()
         try:
-            check(Target(container, own, generation, seed))
+            check(Target(container, folder_of_check, generation, seed))
         except InapplicableError:
             skipped.append(name)
     return skipped

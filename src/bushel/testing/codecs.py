@@ -34,25 +34,25 @@ def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = T
         >>> from bushel.testing import check_codec
         >>> check_codec("utf8", ["", "straw", "a longer text"])
     """
-    each = get_codec(codec) if isinstance(codec, str) else codec
-    copy = pickle.loads(pickle.dumps(each))
+    checked = get_codec(codec) if isinstance(codec, str) else codec
+    copy = pickle.loads(pickle.dumps(checked))
     rng = random.Random(seed)
     for value in values:
-        what = f"codec {each.name!r}, value {str(value)[:60]}"
-        stored = each.encode(value)
+        what = f"codec {checked.name!r}, value {str(value)[:60]}"
+        stored = checked.encode(value)
         expect(isinstance(stored, bytes | bytearray | memoryview), f"{what}: encoded as a {type(stored).__name__}")
         data = bytes(stored)
-        found = each.decode(data)
-        _expect_like(found, value, what, lossless=lossless)
-        expect_equal(copy.decode(data), found, f"{what}, decoded by the pickled codec")
+        decoded = checked.decode(data)
+        _expect_like(decoded, value, what, lossless=lossless)
+        expect_equal(copy.decode(data), decoded, f"{what}, decoded by the pickled codec")
         # Encoding need not give the same bytes every time; a lossy codec then decodes to a value like the first.
         _expect_like(copy.decode(bytes(copy.encode(value))), value, f"{what}, pickled codec", lossless=lossless)
-        _check_buffers(each, data, found, what)
-        if each.ranged is not None:
-            _check_ranged(each.ranged, data, found, what)
-        if callable(each.layout) and (layout := each.layout(data)) is not None:
-            _check_layout(layout, data, found, what)
-        _check_damage(each, data, what, rng)
+        _check_buffers(checked, data, decoded, what)
+        if checked.ranged is not None:
+            _check_ranged(checked.ranged, data, decoded, what)
+        if callable(checked.layout) and (layout := checked.layout(data)) is not None:
+            _check_layout(layout, data, decoded, what)
+        _check_damage(checked, data, what, rng)
 
 
 def _expect_like(found: Any, value: Any, what: str, *, lossless: bool) -> None:
@@ -68,10 +68,10 @@ def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:
     """Check that any buffer can be decoded, and that the value does not change with it afterwards."""
     buffer = bytearray(data)
     for view in (memoryview(buffer), memoryview(buffer).toreadonly(), buffer):
-        found = codec.decode(view)
-        expect_equal(found, value, f"{what}, decoded from a {type(view).__name__}")
+        decoded = codec.decode(view)
+        expect_equal(decoded, value, f"{what}, decoded from a {type(view).__name__}")
     buffer[:] = bytes(len(buffer))
-    expect(same(found, value), f"{what}: the decoded value borrows the memory of its bytes")
+    expect(same(decoded, value), f"{what}: the decoded value borrows the memory of its bytes")
 
 
 def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
@@ -87,8 +87,8 @@ def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
     for chosen in (slice(None), slice(1, None, 2), slice(None, None, -1), slice(count, None)):
         expect_equal(ranged.decode(data, chosen), value[chosen], f"{what}: elements {chosen}")
     numbers = [count - 1, 0, -1] if count else []
-    found = ranged.decode(data, np.array(numbers, np.int64))
-    expect_equal(list(found), [value[number] for number in numbers], f"{what}: elements {numbers}")
+    elements = ranged.decode(data, np.array(numbers, np.int64))
+    expect_equal(list(elements), [value[number] for number in numbers], f"{what}: elements {numbers}")
     try:
         ranged.decode(data, np.array([count], np.int64))
     except IndexError:

@@ -63,7 +63,9 @@ def _in_processes(target: Target, method: str) -> None:
     context: Any = multiprocessing.get_context(method)
     results = context.Queue()
     work = [(dataset, expected), (view, expected[::-2])]
-    processes = [context.Process(target=_child, args=(each, wanted, results)) for each, wanted in work]
+    processes = [
+        context.Process(target=_child, args=(part, expected_samples, results)) for part, expected_samples in work
+    ]
     for process in processes:
         process.start()
     _reads(dataset, expected, 0, 200)

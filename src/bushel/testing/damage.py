@@ -30,19 +30,21 @@ def check_lost_sidecar(target: Target) -> None:
     for number, sample in enumerate(samples):
         leaves = list(_leaves([dataset[number], dataset.read([number], decode=False)[0]]))
         for name, value in sample.items():
-            for each in value if spec[name].endswith("[]") else [value]:
-                known = any(same(leaf, each) for leaf in leaves)
-                expect(known, f"{name}={each!r} of sample {number} is missing from {dataset.spec} without the sidecar")
+            for element in value if spec[name].endswith("[]") else [value]:
+                is_read = any(same(leaf, element) for leaf in leaves)
+                expect(
+                    is_read, f"{name}={element!r} of sample {number} is missing from {dataset.spec} without the sidecar"
+                )
 
 
 def _leaves(value: Any) -> Iterator[Any]:
     yield value
     if isinstance(value, Mapping):
-        for each in value.values():
-            yield from _leaves(each)
+        for member in value.values():
+            yield from _leaves(member)
     elif isinstance(value, list | tuple):
-        for each in value:
-            yield from _leaves(each)
+        for member in value:
+            yield from _leaves(member)
 
 
 def check_damage(target: Target) -> None:
@@ -76,8 +78,8 @@ def check_damage(target: Target) -> None:
                 expect_equal((error.key, error.field), (f"key{sample:03d}", name), "key and field of the CorruptError")
             else:
                 expect(False, f"a flipped bit in {name!r} of sample {sample} was read without an error")
-            others = [number for number in range(5) if number != sample]
-            dataset.read(others, [name])
+            intact = [number for number in range(5) if number != sample]
+            dataset.read(intact, [name])
         expect(not bushel.verify(path).ok, f"verify does not find a flipped bit in {name!r} of sample {sample}")
         flip(file, at)
     expect(bushel.verify(path).ok, "verify reports problems after the damage was undone")

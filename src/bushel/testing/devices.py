@@ -20,7 +20,7 @@ _LEVELS = 1.0  # mean difference of pixels from the CPU's, in levels of 255, tha
 
 def geometry_of(images: EncodedImages, number: int) -> Geometry:
     """Return the crop, size and flips of an image as one value."""
-    box, scaled, window = (tuple(each[number].tolist()) for each in (images.boxes, images.scaled, images.windows))
+    box, scaled, window = (tuple(array[number].tolist()) for array in (images.boxes, images.scaled, images.windows))
     horizontal, vertical = images.flips[number].tolist()
     return Geometry(box, scaled, window, horizontal, vertical)
 
@@ -63,8 +63,8 @@ class CpuDeviceDecoder:
             if self._refuses is not None and (text := self._refuses(data)) is not None:
                 errors[number] = text
                 continue
-            one, place = out[number : number + 1], geometry_of(images, number)
-            for error in decode_into(_PLAN, [bytes(data)], [place], one, reducing_gap=self._gap).values():
+            image, place = out[number : number + 1], geometry_of(images, number)
+            for error in decode_into(_PLAN, [bytes(data)], [place], image, reducing_gap=self._gap).values():
                 errors[number] = str(error)
         return out, errors
 
@@ -95,20 +95,20 @@ def check_device_decoder(decoder: DeviceDecoder, device: Any = None) -> None:
     ]
     expected, _ = CpuDeviceDecoder(reducing_gap=None).decode(_images(datas, places, device))
     pixels, errors = decoder.decode(_images(datas, places, device))
-    found = torch.from_dlpack(pixels).cpu().numpy()
+    decoded = torch.from_dlpack(pixels).cpu().numpy()
     expect(not errors, f"intact images: expected no errors, found {dict(errors)}")
     expect(
-        found.shape == expected.shape and found.dtype == np.uint8,
-        f"expected uint8{list(expected.shape)}, found {found.dtype}{list(found.shape)}",
+        decoded.shape == expected.shape and decoded.dtype == np.uint8,
+        f"expected uint8{list(expected.shape)}, found {decoded.dtype}{list(decoded.shape)}",
     )
     for number in range(len(datas)):
-        _expect_near(found[number], expected[number], f"image {number}")
+        _expect_near(decoded[number], expected[number], f"image {number}")
     damaged = datas[0][: len(datas[0]) // 2] + b"\xff\xd9"
     pixels, errors = decoder.decode(_images([datas[1], damaged, datas[3]], [places[1], places[0], places[3]], device))
     expect(set(errors) <= {1}, f"expected at most an error of the damaged image 1, found {dict(errors)}")
-    found = torch.from_dlpack(pixels).cpu().numpy()
+    decoded = torch.from_dlpack(pixels).cpu().numpy()
     for number, whole in ((0, 1), (2, 3)):
-        _expect_near(found[number], expected[whole], f"image {number} beside a damaged one")
+        _expect_near(decoded[number], expected[whole], f"image {number} beside a damaged one")
 
 
 def _expect_near(found: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], what: str) -> None:
@@ -131,10 +131,10 @@ def _images(datas: list[bytes], places: list[Geometry], device: Any) -> EncodedI
     return EncodedImages(
         np.frombuffer(b"".join(datas), np.uint8),
         np.cumsum([0, *map(len, datas)]).astype(np.int64),
-        np.array([one.box for one in places], np.int32),
-        np.array([one.scaled for one in places], np.int32),
-        np.array([one.window for one in places], np.int32),
-        np.array([(one.flip_horizontal, one.flip_vertical) for one in places], np.bool_),
+        np.array([place.box for place in places], np.int32),
+        np.array([place.scaled for place in places], np.int32),
+        np.array([place.window for place in places], np.int32),
+        np.array([(place.flip_horizontal, place.flip_vertical) for place in places], np.bool_),
         (48, 64),
         device,
     )

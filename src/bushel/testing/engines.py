@@ -37,28 +37,28 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
     """
     with _closing(make()) as engine:
         expect(engine.slots >= 2, f"the engine has {engine.slots} slots; these checks need two")
-        found = _run(engine, _Task(folder), range(_TASKS))
-        expect_equal({n: end.result for n, end in found.items()}, {n: n * n for n in range(_TASKS)}, "the results")
-        expect(all(end.error is None for end in found.values()), "a task without an error has one")
+        ends = _run(engine, _Task(folder), range(_TASKS))
+        expect_equal({n: end.result for n, end in ends.items()}, {n: n * n for n in range(_TASKS)}, "the results")
+        expect(all(end.error is None for end in ends.values()), "a task without an error has one")
         engine.close()
-        found = _run(engine, _Cube(), range(3))
-        expect_equal({n: end.result for n, end in found.items()}, {n: n**3 for n in range(3)}, "another task's results")
+        ends = _run(engine, _Cube(), range(3))
+        expect_equal({n: end.result for n, end in ends.items()}, {n: n**3 for n in range(3)}, "another task's results")
     with _closing(make()) as engine:
         (folder / "refuse-1").touch()
-        found = _run(engine, _Task(folder), range(3))
-        expect(isinstance(found[1].error, ValueError), f"the error of a task is {found[1].error!r}, not its ValueError")
-        expect_equal(str(found[1].error), "number 1", "the text of the error")
-        expect_equal(found[2].result, 4, "the result of another task")
+        ends = _run(engine, _Task(folder), range(3))
+        expect(isinstance(ends[1].error, ValueError), f"the error of a task is {ends[1].error!r}, not its ValueError")
+        expect_equal(str(ends[1].error), "number 1", "the text of the error")
+        expect_equal(ends[2].result, 4, "the result of another task")
     if kills:
         with _closing(make()) as engine:
             (folder / "kill-0").touch()
-            found = _run(engine, _Task(folder), range(3))
-            lost = found[0].error
+            ends = _run(engine, _Task(folder), range(3))
+            lost = ends[0].error
             expect(
                 lost is None or isinstance(lost, LostWorkerError),  # an engine may try again itself
                 f"the error of a killed worker is {lost!r}, not a LostWorkerError",
             )
-            expect_equal([found[1].result, found[2].result], [1, 4], "the results of other workers")
+            expect_equal([ends[1].result, ends[2].result], [1, 4], "the results of other workers")
     _check_hung(make, folder)
 
 
@@ -115,23 +115,25 @@ class _Cube:
 def _run(engine: Engine, task: Task, numbers: range) -> dict[int, Finished]:
     waiting = [Attempt(number, 0) for number in numbers]
     running: set[Attempt] = set()
-    found: dict[int, Finished] = {}
+    ends: dict[int, Finished] = {}
     end = time.monotonic() + _PATIENCE_SECONDS
     while waiting or running:
-        expect(time.monotonic() < end, f"these attempts did not finish: {sorted(each.number for each in running)}")
+        expect(
+            time.monotonic() < end, f"these attempts did not finish: {sorted(attempt.number for attempt in running)}"
+        )
         while waiting and len(running) < engine.slots:
             running.add(waiting[0])
             engine.submit(task, waiting.pop(0))
         for finished in engine.wait(0.2):
             expect(finished.attempt in running, f"{finished.attempt} has finished, but does not run")
             running.discard(finished.attempt)
-            found[finished.attempt.number] = finished
-    return found
+            ends[finished.attempt.number] = finished
+    return ends
 
 
-def _take(engine: Engine, found: list[Finished], *unwanted: Attempt) -> list[Finished]:
-    found += engine.wait(0.1, unwanted)
-    return found
+def _take(engine: Engine, ends: list[Finished], *unwanted: Attempt) -> list[Finished]:
+    ends += engine.wait(0.1, unwanted)
+    return ends
 
 
 def _until(done: Callable[[], bool], failure: str) -> None:

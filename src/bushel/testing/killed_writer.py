@@ -61,14 +61,14 @@ def _killing_sequence(values: list[Any]) -> Iterator[Any]:
 
 def _kill_after_renames(limit: int) -> None:
     """Make the process die before rename number `limit`."""
-    done = 0
+    renames = 0
 
     def counted(rename: Any) -> Any:
         def wrapper(*arguments: Any, **options: Any) -> Any:
-            nonlocal done
-            if done == limit:
+            nonlocal renames
+            if renames == limit:
                 _kill_self()
-            done += 1
+            renames += 1
             return rename(*arguments, **options)
 
         return wrapper

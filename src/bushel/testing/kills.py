@@ -69,9 +69,9 @@ def _check(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
         if not whole.exists():
             target.write(whole.name, spec, samples, keys, shard_samples=plan.shard_samples)
         with target.writer(plan.name, spec, mode="resume", shard_samples=plan.shard_samples) as writer:
-            kept = len(writer)
-            expect(plan.flushed <= kept <= plan.samples, f"{plan}: {kept} samples are kept")
-            for number in range(kept, COUNT):
+            stored = len(writer)
+            expect(plan.flushed <= stored <= plan.samples, f"{plan}: {stored} samples are kept")
+            for number in range(stored, COUNT):
                 writer.append(make_sample(spec, target.seed, number), key=keys[number])
         with target.open(target.folder / plan.name, verify=True) as dataset:
             compare(dataset, samples, spec, keys, f"after {plan} and a resume")
@@ -85,10 +85,10 @@ def _kill(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
         "plans": [asdict(plan) for plan in plans],
     }
     command = [sys.executable, "-m", "bushel.testing.killed_writer"]
-    done = subprocess.run(command, input=json.dumps(work), capture_output=True, text=True, check=False)
-    expect(done.returncode == 0, f"{' '.join(command)} failed: {done.stderr}")
-    for plan, code in zip(plans, json.loads(done.stdout), strict=True):
-        expect(code == -signal.SIGKILL, f"{plan}: the writer ended by itself ({code}): {done.stderr}")
+    process = subprocess.run(command, input=json.dumps(work), capture_output=True, text=True, check=False)
+    expect(process.returncode == 0, f"{' '.join(command)} failed: {process.stderr}")
+    for plan, code in zip(plans, json.loads(process.stdout), strict=True):
+        expect(code == -signal.SIGKILL, f"{plan}: the writer ended by itself ({code}): {process.stderr}")
 
 
 def _expect_same_files(path: Path, whole: Path, what: str) -> None:
@@ -102,5 +102,5 @@ def _expect_same_files(path: Path, whole: Path, what: str) -> None:
 
 
 def _files(path: Path) -> list[str]:
-    names = (each.relative_to(path).as_posix() for each in path.rglob("*") if each.is_file())
+    names = (path_below.relative_to(path).as_posix() for path_below in path.rglob("*") if path_below.is_file())
     return sorted(name for name in names if ".bushel/" not in name)

@@ -45,7 +45,9 @@ class Golden:
     @property
     def all_keys(self) -> list[str]:
         """The key of each sample."""
-        return list(map(str, range(len(self.samples)))) if self.keys is None else list(self.keys)
+        if self.keys is None:
+            return list(map(str, range(len(self.samples))))
+        return list(self.keys)
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,8 +86,10 @@ class Readable:
     def _others(self, folder: str, names: list[str]) -> list[str]:
         """Return the files that do not belong to the one that is read, such as a table beside it."""
         shards = self.own.shards(self.golden.path) or []
-        own = {file.partition("/")[0] for shard in shards for file in shard.files}
-        return [name for name in names if name not in own] if Path(folder) == self.golden.path.parent else []
+        read_files = {file.partition("/")[0] for shard in shards for file in shard.files}
+        if Path(folder) == self.golden.path.parent:
+            return [name for name in names if name not in read_files]
+        return []
 
     def open(self, path: Path, **options: Any) -> Any:
         """Open a dataset."""
@@ -98,11 +102,13 @@ class Readable:
         expect_equal(len(dataset), len(self.golden.samples), f"{what}: number of samples")
         expect_equal(list(dataset.keys), self.golden.all_keys, f"{what}: keys")
         for number, sample in enumerate(self.golden.samples):
-            found = dict(dataset[number])
-            expect_equal(found.pop("__key__"), self.golden.all_keys[number], f"{what}: __key__ of sample {number}")
-            expect_equal(sorted(found), sorted(sample), f"{what}: fields of sample {number}")
+            read_sample = dict(dataset[number])
+            expect_equal(
+                read_sample.pop("__key__"), self.golden.all_keys[number], f"{what}: __key__ of sample {number}"
+            )
+            expect_equal(sorted(read_sample), sorted(sample), f"{what}: fields of sample {number}")
             for name, value in sample.items():
-                expect_equal(found[name], value, f"{what}: field {name!r} of sample {number}")
+                expect_equal(read_sample[name], value, f"{what}: field {name!r} of sample {number}")
 
 
 def check_recognition(readable: Readable) -> None:

@@ -20,9 +20,9 @@ def check_positions(target: Target) -> None:
         with expect_raises(IndexError, what=f"ds[{position}] of 9 samples"):
             dataset[position]
     for chosen in (slice(2, 7), slice(None, None, -3), [5, 1, 1], np.array([8, -1, 0])):
-        wanted = list(np.array(list(dataset.keys))[chosen])
-        expect_equal(list(dataset[chosen].keys), wanted, f"keys of ds[{chosen}]")
-        expect_equal([sample["__key__"] for sample in dataset[chosen]], wanted, f"samples of ds[{chosen}]")
+        expected_keys = list(np.array(list(dataset.keys))[chosen])
+        expect_equal(list(dataset[chosen].keys), expected_keys, f"keys of ds[{chosen}]")
+        expect_equal([sample["__key__"] for sample in dataset[chosen]], expected_keys, f"samples of ds[{chosen}]")
 
 
 def check_elements(target: Target) -> None:
@@ -39,13 +39,13 @@ def check_elements(target: Target) -> None:
             values = decoded(spec[name], values)
             expect_equal(dataset.available(number)[name], range(len(values)), f"available({number})[{name!r}]")
             for chosen in (slice(1, 3), slice(None, None, -2), slice(-3, None), slice(9, 2), slice(0, 2**40)):
-                found = dataset[number, {name: chosen}]
-                expect_equal(found[name], values[chosen], f"elements {chosen} of {name!r} of sample {number}")
-                expect_equal(sorted(found), ["__key__", name], "fields of a masked read")
+                part = dataset[number, {name: chosen}]
+                expect_equal(part[name], values[chosen], f"elements {chosen} of {name!r} of sample {number}")
+                expect_equal(sorted(part), ["__key__", name], "fields of a masked read")
             if values:
                 some = [len(values) - 1, 0, -1, 0]
-                found = dataset[number, {name: some}][name]
-                expect_equal(found, [values[at] for at in some], f"elements {some} of {name!r} of sample {number}")
+                part = dataset[number, {name: some}][name]
+                expect_equal(part, [values[at] for at in some], f"elements {some} of {name!r} of sample {number}")
             with expect_raises(IndexError, what=f"element {len(values)} of {len(values)}"):
                 dataset[number, {name: [len(values)]}]
 
@@ -58,9 +58,9 @@ def check_masks(target: Target) -> None:
     for name in spec:
         value = decoded(spec[name], samples[1][name])
         for mask in ([name], {name: True}, {**dict.fromkeys(spec, False), name: True}):
-            found = dataset[1, mask]
-            expect_equal(sorted(found), sorted(["__key__", name]), f"fields of ds[1, {mask}]")
-            expect_equal(found[name], value, f"ds[1, {mask}]")
+            part = dataset[1, mask]
+            expect_equal(sorted(part), sorted(["__key__", name]), f"fields of ds[1, {mask}]")
+            expect_equal(part[name], value, f"ds[1, {mask}]")
         expect_equal(dataset.select_fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])")
     with expect_raises(KeyError, what="an unknown field"):
         dataset[0, ["no such field"]]

@@ -85,7 +85,9 @@ def _check_reads(files: list[File], contents: list[bytes], rng: random.Random) -
         read_many(files, wrong)
 
     def read(row: int) -> bytes | None:
-        return None if length[row] < 0 else files[number[row]].read(offset[row], length[row])
+        if length[row] < 0:
+            return None
+        return files[number[row]].read(offset[row], length[row])
 
     with ThreadPoolExecutor(8) as pool:
         expect_equal(list(pool.map(read, range(300))), expected, "extents read by eight threads")

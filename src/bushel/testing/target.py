@@ -77,17 +77,17 @@ def compare(dataset: Any, samples: Sequence[Sample], spec: Mapping[str, str], ke
     """Fail unless a dataset has exactly these samples with these keys, in this order."""
     expect_equal(len(dataset), len(samples), f"{what}: number of samples")
     expect_equal(list(dataset.keys), list(keys), f"{what}: keys")
-    for number, (found, sample) in enumerate(zip(dataset, samples, strict=True)):
-        expect_equal(found.pop("__key__"), keys[number], f"{what}: __key__ of sample {number}")
-        expect_equal(sorted(found), sorted(sample), f"{what}: fields of sample {number}")
+    for number, (read_sample, sample) in enumerate(zip(dataset, samples, strict=True)):
+        expect_equal(read_sample.pop("__key__"), keys[number], f"{what}: __key__ of sample {number}")
+        expect_equal(sorted(read_sample), sorted(sample), f"{what}: fields of sample {number}")
         for name, value in sample.items():
-            expect_equal(found[name], decoded(spec[name], value), f"{what}: field {name!r} of sample {number}")
+            expect_equal(read_sample[name], decoded(spec[name], value), f"{what}: field {name!r} of sample {number}")
 
 
 def decoded(kind: str, value: Any) -> Any:
     """Return the value read back for a written value. Bytes written to a codec field are its encoding."""
     if kind.endswith("[]"):
-        return [decoded(kind[:-2], each) for each in value]
+        return [decoded(kind[:-2], element) for element in value]
     encoded = kind != "bytes" and isinstance(value, bytes)
     return get_codec(kind).decode(value) if encoded else value
 

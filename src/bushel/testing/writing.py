@@ -62,7 +62,7 @@ def check_no_samples(target: Target) -> None:
 def check_keys(target: Target) -> None:
     """Check that a key is kept exactly, or refused without a trace, and that it is found and is unique."""
     spec = target.fit(limit=3)
-    kept: list[str] = []
+    accepted: list[str] = []
     samples = []
     with target.writer("keys", spec) as writer:
         for number, key in enumerate(KEYS):
@@ -71,16 +71,16 @@ def check_keys(target: Target) -> None:
                 writer.append(sample, key=key)
             except (SpecError, ValueError):
                 continue
-            kept.append(key)
+            accepted.append(key)
             samples.append(sample)
-        with expect_raises(ValueError, SpecError, what=f"the key {kept[0]!r} a second time"):
-            writer.append(samples[0], key=kept[0])
-        expect_equal(len(writer), len(kept), "len(writer) after refused samples")
-    expect(len(kept) >= 3, f"only the keys {kept} of {KEYS} were accepted")
+        with expect_raises(ValueError, SpecError, what=f"the key {accepted[0]!r} a second time"):
+            writer.append(samples[0], key=accepted[0])
+        expect_equal(len(writer), len(accepted), "len(writer) after refused samples")
+    expect(len(accepted) >= 3, f"only the keys {accepted} of {KEYS} were accepted")
     for place in ("with its sidecar", "without its sidecar"):
         dataset = target.open(target.folder / "keys")
-        expect_equal(list(dataset.keys), kept, f"keys, {place}")
-        for number, key in enumerate(kept):
+        expect_equal(list(dataset.keys), accepted, f"keys, {place}")
+        for number, key in enumerate(accepted):
             expect(key in dataset, f"{key!r} is not in the dataset {place}")
             expect_equal(dataset[key]["__key__"], key, f"ds[{key!r}], {place}")
             expect_equal(dataset.position(key), number, f"position of {key!r}, {place}")
@@ -176,8 +176,8 @@ def check_huge_values(target: Target) -> None:
     path = target.write("huge", spec, samples, numbered(3))
     with target.open(path, verify=True) as dataset:
         for number in (1, 0, 2):
-            found = dataset.read([number], [name], decode=False)[0][name]
-            expect(bytes(found) == samples[number][name], f"field {name!r} of sample {number} differs")
+            stored = dataset.read([number], [name], decode=False)[0][name]
+            expect(bytes(stored) == samples[number][name], f"field {name!r} of sample {number} differs")
 
 
 def check_append(target: Target) -> None:

@@ -35,8 +35,8 @@ class _Mixing(ABC):
             TypeError: The images are not one array, or the labels not integers.
             ValueError: A label is not below `classes`.
         """
-        images, kept = self._mixed(self._images(batch), float(rng.beta(self.alpha, self.alpha)), rng)
-        return batch | {self.image: images, self.label: self._mixed_labels(batch, kept)}
+        images, share = self._mixed(self._images(batch), float(rng.beta(self.alpha, self.alpha)), rng)
+        return batch | {self.image: images, self.label: self._mixed_labels(batch, share)}
 
     @abstractmethod
     def _mixed(self, images: npt.NDArray[Any], kept: float, rng: np.random.Generator) -> Mixed:
@@ -45,11 +45,11 @@ class _Mixing(ABC):
     def _images(self, batch: Batch) -> npt.NDArray[Any]:
         images = batch[self.image]
         if not isinstance(images, np.ndarray) or images.ndim < 3:
-            found = (
+            description = (
                 f"{images.dtype} of shape {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
             )
             raise TypeError(
-                f"the field {self.image!r} of the batch is {found}: expected an array of images of one size. "
+                f"the field {self.image!r} of the batch is {description}: expected an array of images of one size. "
                 f"Put a crop or resizing into transforms="
             )
         return images

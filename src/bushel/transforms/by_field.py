@@ -77,11 +77,11 @@ def split_together(transforms: Transforms | None) -> tuple[dict[Together, tuple[
     if not isinstance(transforms, Mapping):
         return {}, transforms
     together: dict[Together, tuple[Transform, ...]] = {}
-    others: dict[str, Any] = {}
+    remaining: dict[str, Any] = {}
     seen = set[str]()
     for key, value in transforms.items():
         parts = (key,) if isinstance(key, str) else key
-        if not isinstance(parts, tuple) or not parts or not all(isinstance(one, str | Follower) for one in parts):
+        if not isinstance(parts, tuple) or not parts or not all(isinstance(part, str | Follower) for part in parts):
             raise TypeError(f"transforms= has the key {key!r}: {_TOGETHER}")
         if not isinstance(parts[0], str):
             raise TypeError(f"transforms= has the key {key!r}, which does not begin with an image field: {_TOGETHER}")
@@ -89,10 +89,10 @@ def split_together(transforms: Transforms | None) -> tuple[dict[Together, tuple[
             raise SpecError(f"transforms= names a field twice, of {', '.join(map(repr, names))}")
         seen.update(names)
         if isinstance(key, str):
-            others[key] = value
+            remaining[key] = value
         else:
             together[parts] = _functions(value, f"transforms[{key!r}]")
-    return together, others
+    return together, remaining
 
 
 def _functions(value: Any, name: str) -> tuple[Transform, ...]:

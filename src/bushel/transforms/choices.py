@@ -32,7 +32,9 @@ class RandomApply:
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
         """Transform a value of any kind that the transforms take."""
-        return Compose(self.transforms)(value, rng=rng) if rng.random() < self.p else value
+        if rng.random() < self.p:
+            return Compose(self.transforms)(value, rng=rng)
+        return value
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +61,8 @@ class RandomChoice:
         object.__setattr__(self, "weights", None if weights is None else tuple(weights))
         if not self.transforms:
             raise ValueError("RandomChoice needs at least one transform")
-        given = (1.0,) * len(self.transforms) if self.weights is None else self.weights
-        if len(given) != len(self.transforms) or min(given) < 0 or not sum(given):
+        shares = (1.0,) * len(self.transforms) if self.weights is None else self.weights
+        if len(shares) != len(self.transforms) or min(shares) < 0 or not sum(shares):
             raise ValueError(f"weights={weights!r}: expected one number of 0 or more for each transform")
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
@@ -97,9 +99,9 @@ class MultiCrop:
 
     def __init__(self, field: str, groups: Mapping[str, tuple[int, Iterable[Transform]]]) -> None:
         object.__setattr__(self, "field", field)
-        made = tuple((name, views, tuple(transforms)) for name, (views, transforms) in groups.items())
-        object.__setattr__(self, "groups", made)
-        if not made or any(views < 1 for _, views, _ in made):
+        all_groups = tuple((name, views, tuple(transforms)) for name, (views, transforms) in groups.items())
+        object.__setattr__(self, "groups", all_groups)
+        if not all_groups or any(views < 1 for _, views, _ in all_groups):
             raise ValueError(f"groups={groups!r}: expected at least one group, and one view or more in each")
 
     def __call__(self, sample: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
@@ -114,8 +116,8 @@ class MultiCrop:
                 f"the sample has no field {self.field!r}, from which MultiCrop makes views: {sorted(sample)}"
             )
         image = sample[self.field]
-        made = {name: value for name, value in sample.items() if name != self.field}
+        views_by_name = {name: value for name, value in sample.items() if name != self.field}
         for name, views, transforms in self.groups:
             crop = Compose(transforms)
-            made[name] = np.stack([crop(image, rng=rng) for _ in range(views)])
-        return made
+            views_by_name[name] = np.stack([crop(image, rng=rng) for _ in range(views)])
+        return views_by_name

@@ -73,7 +73,9 @@ class DecodePlan(Struct, frozen=True):
 
     def array_shape(self, images: int, size: tuple[int, int], channels: int = 3) -> tuple[int, int, int, int]:
         """Return the shape of a batch array for images of a height and width."""
-        return (images, channels, *size) if self.layout == "CHW" else (images, *size, channels)
+        if self.layout == "CHW":
+            return (images, channels, *size)
+        return (images, *size, channels)
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
@@ -268,19 +270,19 @@ def decode_into(
         return {number: _bad_jpeg(datas[number], problem) for number, problem in problems}
     errors: dict[int, CodecError] = {}
     for number, data in enumerate(datas):
-        one = slice(number, number + 1)
+        row = slice(number, number + 1)
         try:
             if _is_jpeg(data) and channels not in (1, 3):
                 expected = f"{channels} channels, one for each mean of Normalize"
                 errors[number] = codec_error("jpg", expected, "a JPEG, which has 1 or 3 here")
             elif _is_jpeg(data):
-                tables = None if seek_tables is None else seek_tables[one]
-                for _, problem in decode_jpegs([data], rows[one], out[one], seek_tables=tables):
+                tables = None if seek_tables is None else seek_tables[row]
+                for _, problem in decode_jpegs([data], rows[row], out[row], seek_tables=tables):
                     errors[number] = _bad_jpeg(data, problem)
             else:
                 top = decode_top(data, ImageReading(reading.exif_rotate), int(rows[number, 3]))
                 image = _with_channels(top, channels)
-                kernels.resize(image, rows[one], out[one], plan.layout, table)
+                kernels.resize(image, rows[row], out[row], plan.layout, table)
         except CodecError as error:
             errors[number] = error
     return errors

@@ -52,20 +52,20 @@ class Moves(Struct, frozen=True):
 
 def grouped(transforms: Sequence[Transform]) -> list[Transform]:
     """Return the transforms, with neighbouring geometric ones joined if one of them cannot be fused."""
-    found: list[Transform] = []
+    joined: list[Transform] = []
     run: list[Any] = []
     for transform in [*transforms, None]:
         if isinstance(transform, Spatial | Warping):
             run.append(transform)
             continue
-        if any(isinstance(one, Warping) for one in run):
-            found.append(Moves(tuple(run)))
+        if any(isinstance(move, Warping) for move in run):
+            joined.append(Moves(tuple(run)))
         else:
-            found += run
+            joined += run
         run = []
         if transform is not None:
-            found.append(transform)
-    return found
+            joined.append(transform)
+    return joined
 
 
 def _folded(before: Stage, after: Stage) -> list[Stage]:
@@ -90,7 +90,9 @@ def _folded(before: Stage, after: Stage) -> list[Stage]:
         d * x_start + e * y_start + f,
     )
     warp = replace(before, size=(width, height), matrix=matrix)
-    return [warp, replace(after, box=(0, 0, width, height))] if after.resizes else [warp]
+    if after.resizes:
+        return [warp, replace(after, box=(0, 0, width, height))]
+    return [warp]
 
 
 def _cropped(before: Geometry, after: Geometry) -> Geometry:
@@ -109,7 +111,7 @@ def moved_image(image: Any, stage: Stage) -> Any:
         ValueError: An image is resized that is not uint8.
     """
     if isinstance(image, list):
-        return [moved_image(one, stage) for one in image]
+        return [moved_image(frame, stage) for frame in image]
     if not isinstance(stage, Geometry):
         return stage.apply(image)
     if stage.resizes:

@@ -37,7 +37,9 @@ class GaussianBlur:
             raise ValueError(f"invalid sigma={self.sigma!r}: expected a number above 0, or (low, high)")
 
     def _bounds(self) -> tuple[float, float]:
-        return (self.sigma, self.sigma) if isinstance(self.sigma, int | float) else self.sigma
+        if isinstance(self.sigma, int | float):
+            return (self.sigma, self.sigma)
+        return self.sigma
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""

@@ -215,9 +215,9 @@ class AugMix:
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""
         original = _picture(image, "AugMix")
-        own, rest = rng.dirichlet([self.alpha] * 2).tolist()
+        share_of_original, rest = rng.dirichlet([self.alpha] * 2).tolist()
         shares = rng.dirichlet([self.alpha] * self.width) * rest
-        mixed = own * image.astype(np.float32)
+        mixed = share_of_original * image.astype(np.float32)
         for share in shares.tolist():
             picture = original
             for _ in range(int(rng.integers(1, 4)) if self.depth is None else self.depth):

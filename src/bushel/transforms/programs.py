@@ -23,7 +23,9 @@ _MOST_EXACT = 1 << 53
 def program_of(transforms: Iterable[Spatial]) -> Program | None:
     """Return the steps of transforms for the kernel, or None if one of them has to be asked for each image."""
     steps = tuple(map(_step, transforms))
-    return None if None in steps or not steps else tuple(step for step in steps if step is not None)
+    if None in steps or not steps:
+        return None
+    return tuple(step for step in steps if step is not None)
 
 
 def _step(transform: Spatial) -> tuple[str | float, ...] | None:
@@ -57,4 +59,4 @@ _SIZES = {
 
 def _are_plain(*numbers: object) -> bool:
     """Return whether numbers are floats, or ints that a float holds. Other types have arithmetic of their own."""
-    return all(type(one) is float or (type(one) is int and abs(one) < _MOST_EXACT) for one in numbers)
+    return all(type(number) is float or (type(number) is int and abs(number) < _MOST_EXACT) for number in numbers)

@@ -137,8 +137,8 @@ def check_image(image: Any) -> None:
     """Check that a value is an image. Raise TypeError if the value is not a uint8 array HxW or HxWxC."""
     is_array = isinstance(image, np.ndarray)
     if not is_array or image.dtype != np.uint8 or image.ndim not in (2, 3) or not all(image.shape):
-        found = f"{image.dtype} of shape {image.shape}" if is_array else type(image).__name__
-        raise TypeError(f"{found} is not an image: expected a uint8 array of shape HxW or HxWxC")
+        description = f"{image.dtype} of shape {image.shape}" if is_array else type(image).__name__
+        raise TypeError(f"{description} is not an image: expected a uint8 array of shape HxW or HxWxC")
 
 
 def apply_steps(steps: tuple[Step, ...], image: Image) -> Image:
@@ -235,7 +235,7 @@ def _is_whole(value: object) -> bool:
 
 
 def _check_bounds(name: str, bounds: Any) -> None:
-    if not isinstance(bounds, Sequence) or len(bounds) != 2 or not all(isinstance(each, Real) for each in bounds):
+    if not isinstance(bounds, Sequence) or len(bounds) != 2 or not all(isinstance(bound, Real) for bound in bounds):
         raise TypeError(f"invalid {name}={bounds!r}: expected (lower, upper), two numbers")
 
 

@@ -60,13 +60,15 @@ class Mask:
         """
         value = sample[self.field]
         if isinstance(value, list):
-            return {self.field: [self._moved(one, geometry, size) for one in value]}
+            return {self.field: [self._moved(element, geometry, size) for element in value]}
         return {self.field: self._moved(value, geometry, size)}
 
     def _moved(self, mask: Any, geometry: Stage, size: tuple[int, int]) -> npt.NDArray[Any]:
         if not isinstance(mask, np.ndarray) or mask.ndim not in (2, 3) or mask.shape[:2] != size[::-1]:
-            found = f"an array of shape {mask.shape}" if isinstance(mask, np.ndarray) else f"a {type(mask).__name__}"
-            raise ValueError(f"the mask {self.field!r} is {found}, but its image is {size[0]}x{size[1]}")
+            description = (
+                f"an array of shape {mask.shape}" if isinstance(mask, np.ndarray) else f"a {type(mask).__name__}"
+            )
+            raise ValueError(f"the mask {self.field!r} is {description}, but its image is {size[0]}x{size[1]}")
         if not isinstance(geometry, Geometry):
             return geometry.nearest(mask, self.fill)
         rows, columns = _sources(geometry, axis=1), _sources(geometry, axis=0)
@@ -123,14 +125,14 @@ class Boxes:
             second = first + second
         elif self.format == "cxcywh":
             first, second = first - second / 2, first + second / 2
-        others = np.stack([first[:, 0], second[:, 1]], 1), np.stack([second[:, 0], first[:, 1]], 1)
-        given = size if self.relative else None
-        corners = np.stack([_moved(one, geometry, given) for one in (first, second, *others)])
+        other_corners = np.stack([first[:, 0], second[:, 1]], 1), np.stack([second[:, 0], first[:, 1]], 1)
+        scale = size if self.relative else None
+        corners = np.stack([_moved(corner, geometry, scale) for corner in (first, second, *other_corners)])
         limits = np.array(geometry.size, np.float32)
         low: npt.NDArray[Any] = np.clip(corners.min(axis=0), 0, limits)
         high: npt.NDArray[Any] = np.clip(corners.max(axis=0), 0, limits)
-        kept: npt.NDArray[np.bool_] = np.all(high > low, axis=1)
-        low, high = low[kept], high[kept]
+        remaining: npt.NDArray[np.bool_] = np.all(high > low, axis=1)
+        low, high = low[remaining], high[remaining]
         if self.relative:
             low, high = (low / limits).astype(np.float32), (high / limits).astype(np.float32)
         if self.format == "xywh":
@@ -138,7 +140,7 @@ class Boxes:
         elif self.format == "cxcywh":
             low, high = (low + high) / 2, high - low
         moved = np.concatenate([low, high], 1, dtype=np.float32)
-        return {self.field: moved} | {name: _kept(sample[name], kept) for name in self.rows}
+        return {self.field: moved} | {name: _kept(sample[name], remaining) for name in self.rows}
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,9 +199,9 @@ def _sources(geometry: Geometry, axis: int) -> npt.NDArray[np.int64]:
     start, stop = geometry.window[axis], geometry.window[axis + 2]
     first, size = geometry.box[axis], geometry.box[axis + 2] - geometry.box[axis]
     places = np.arange(start, stop, dtype=np.int64)
-    found: npt.NDArray[np.int64] = first + (2 * places + 1) * size // (2 * geometry.scaled[axis])
+    sources: npt.NDArray[np.int64] = first + (2 * places + 1) * size // (2 * geometry.scaled[axis])
     flipped = geometry.flip_horizontal if axis == 0 else geometry.flip_vertical
-    return found[::-1] if flipped else found
+    return sources[::-1] if flipped else sources
 
 
 def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F32:
@@ -230,9 +232,9 @@ def _kept(rows: Any, kept: npt.NDArray[np.bool_]) -> Any:
 
 def names_of(key: Sequence[str | Follower]) -> tuple[str, ...]:
     """Return the fields that a tuple of `transforms=` names. Points that are rows of boxes are named once."""
-    points = {one.field for one in key if isinstance(one, Points)}
+    points = {follower.field for follower in key if isinstance(follower, Points)}
     names: list[str] = []
-    for one in key:
-        rows = one.rows if isinstance(one, Boxes) else ()
-        names += [one if isinstance(one, str) else one.field, *(name for name in rows if name not in points)]
+    for member in key:
+        rows = member.rows if isinstance(member, Boxes) else ()
+        names += [member if isinstance(member, str) else member.field, *(name for name in rows if name not in points)]
     return tuple(names)

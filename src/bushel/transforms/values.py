@@ -40,12 +40,12 @@ class Normalize:
 
     def __post_init__(self) -> None:
         for name in ("mean", "std"):
-            given: object = getattr(self, name)
-            if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+            levels: object = getattr(self, name)
+            if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
                 raise TypeError(
-                    f"Normalize({name}={given!r}): expected a number for each channel, such as (0.5, 0.5, 0.5)"
+                    f"Normalize({name}={levels!r}): expected a number for each channel, such as (0.5, 0.5, 0.5)"
                 )
-            object.__setattr__(self, name, tuple(map(float, given)))
+            object.__setattr__(self, name, tuple(map(float, levels)))
         if len(self.mean) != len(self.std) or not self.mean or not all(self.std):
             raise ValueError(f"{self}: expected one mean and one std (not 0) for each channel")
         if self.dtype not in ("float32", "float16"):
@@ -186,7 +186,7 @@ def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transf
         TypeError: One is such a class.
     """
     for function in functions:
-        if isinstance(function, type) and any("__call__" in vars(each) for each in function.__mro__):
+        if isinstance(function, type) and any("__call__" in vars(base) for base in function.__mro__):
             what = f"{function.__module__}.{function.__qualname__}"
             raise TypeError(f"{name} has the class {what}: make a transform of it, as in {function.__name__}(...)")
     return functions

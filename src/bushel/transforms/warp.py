@@ -174,7 +174,9 @@ class Pad(Warping):
     def _sides(self) -> tuple[int, ...]:
         if isinstance(self.padding, int):
             return (self.padding,) * 4
-        return (*self.padding, *self.padding) if len(self.padding) == 2 else tuple(self.padding)
+        if len(self.padding) == 2:
+            return (*self.padding, *self.padding)
+        return tuple(self.padding)
 
     def step(self, width: int, height: int, rng: Any = None) -> Padding:
         """Return the step for an image of this size."""
