@@ -75,9 +75,9 @@ def kind_of(data: bytes | bytearray | memoryview, *, sound: bool = False) -> str
         return _RIFF.get(head[8:12])
     if head[4:8] == b"ftyp":
         return "m4a" if sound else _brand(head)
-    known = next((kind for magic, kind in _BY_BYTE.get(head[:1], ()) if head.startswith(magic)), None)
-    if known is not None and not (sound and known in IMAGES):
-        return known
+    kind = next((kind for magic, kind in _BY_BYTE.get(head[:1], ()) if head.startswith(magic)), None)
+    if kind is not None and not (sound and kind in IMAGES):
+        return kind
     # numbers may begin with these two bytes, too
     return "mp3" if sound and len(head) >= 2 and head[0] == 0xFF and head[1] >= 0xE0 else None
 
@@ -85,4 +85,12 @@ def kind_of(data: bytes | bytearray | memoryview, *, sound: bool = False) -> str
 def _brand(head: bytes) -> str:
     box = head[: int.from_bytes(head[:4], "big")]
     brands = [box[8:12], *(box[at : at + 4] for at in range(16, len(box), 4))]
-    return next((known[brand] for known in (_BRANDS, _ANY_CODING) for brand in brands if brand in known), "mp4")
+    return next(
+        (
+            kinds_by_brand[brand]
+            for kinds_by_brand in (_BRANDS, _ANY_CODING)
+            for brand in brands
+            if brand in kinds_by_brand
+        ),
+        "mp4",
+    )

@@ -13,7 +13,9 @@ def size(number: float) -> str:
     while number >= 999.5 and unit < len(_UNITS) - 1:  # what would be rounded to 1000 has the next unit
         number /= 1000
         unit += 1
-    return f"{number:.0f} {_UNITS[unit]}" if unit == 0 or number >= 999.5 else f"{number:.3g} {_UNITS[unit]}"
+    if unit == 0 or number >= 999.5:
+        return f"{number:.0f} {_UNITS[unit]}"
+    return f"{number:.3g} {_UNITS[unit]}"
 
 
 def count(number: int, noun: str) -> str:

@@ -29,17 +29,19 @@ def warn_of_mistakes(settings: Collection[str]) -> None:
     Args:
         settings: Names of variables with other values.
     """
-    known = sorted((*settings, *_VALUES))
-    for name in [each for each in os.environ if each.startswith(_OWN)]:
+    names = sorted((*settings, *_VALUES))
+    for name in [variable for variable in os.environ if variable.startswith(_OWN)]:
         text, allowed = os.environ.get(name, ""), _VALUES.get(name)
         if allowed is not None and text not in allowed:
             meant = " or ".join(filter(None, allowed))
             _warn(f"the environment variable {name} is {text!r}, which has no effect: expected {meant}")
-        elif name not in known and not (name == "BUSHEL_PORT" or name.startswith(_OF_KUBERNETES)):
+        elif name not in names and not (name == "BUSHEL_PORT" or name.startswith(_OF_KUBERNETES)):
             import difflib  # for mistakes only
 
-            near = difflib.get_close_matches(name.removeprefix(_OWN), [each.removeprefix(_OWN) for each in known], 1)
-            hint = f"did you mean {_OWN}{near[0]}?" if near else f"Bushel knows {', '.join(known)}"
+            near = difflib.get_close_matches(
+                name.removeprefix(_OWN), [setting.removeprefix(_OWN) for setting in names], 1
+            )
+            hint = f"did you mean {_OWN}{near[0]}?" if near else f"Bushel knows {', '.join(names)}"
             _warn(f"the environment variable {name} has no effect: {hint}")
 
 

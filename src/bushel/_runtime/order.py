@@ -219,10 +219,10 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         slots = positions // self.size
         low, high = (int(slots.min()), int(slots.max())) if len(slots) else (0, 0)
         if high - low < len(slots):  # each block is permuted once
-            own = permuted.take(np.arange(low, high + 1, dtype=np.int64))[slots - low]
+            permuted_slots = permuted.take(np.arange(low, high + 1, dtype=np.int64))[slots - low]
         else:
-            own = permuted.take(slots)
-        return own * self.size + (positions - slots * self.size)
+            permuted_slots = permuted.take(slots)
+        return permuted_slots * self.size + (positions - slots * self.size)
 
 
 @public("bushel.loader")
@@ -279,15 +279,15 @@ class Mixed(Struct, frozen=True):
         number = int(np.searchsorted(starts, sample, side="right")) - 1
         size, share = self.sizes[number], self.shares[number]
         low, high = self._drawn(number, first), self._drawn(number, first + self.samples)
-        found = []
-        for one in range(low // size, -(-high // size)):
-            key = derive(ORDER_VERSION, PART, size, self.seed, one, number)
-            earlier = one * size + Permutation(size, key).find(sample - int(starts[number]))
+        positions = []
+        for part in range(low // size, -(-high // size)):
+            key = derive(ORDER_VERSION, PART, size, self.seed, part, number)
+            earlier = part * size + Permutation(size, key).find(sample - int(starts[number]))
             if low <= earlier < high:
                 block, before = divmod(earlier, share)
                 place = np.flatnonzero(self._block(block) == number)[before]
-                found.append(block * sum(self.shares) + int(place) - first)
-        return found
+                positions.append(block * sum(self.shares) + int(place) - first)
+        return positions
 
     def _drawn(self, number: int, draws: int) -> int:
         """Return how many of the first draws of the endless sequence are from a set."""
@@ -332,9 +332,9 @@ class Weighted(Struct, frozen=True, eq=False):
             return positions.copy()
         if not self.guides:
             self.guides.append(kernels.guide_sums(self.sums, max(1, self.samples // _SUMS_OF_A_GUIDE)))
-        found = kernels.draw_by_weight(self.sums, self.guides[0], self._key(epoch), positions)
+        drawn = kernels.draw_by_weight(self.sums, self.guides[0], self._key(epoch), positions)
         last = np.searchsorted(self.sums, self.sums[-1:], side="left")  # of those with a weight above 0
-        return np.minimum(found, last)
+        return np.minimum(drawn, last)
 
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample, in ascending order."""

@@ -118,14 +118,14 @@ def for_each(
         BaseException: The first error that `work` raised.
     """
     pool = spare.take()
-    each = _ForEach(work, iter(items), pool, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
+    calls = _ForEach(work, iter(items), pool, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
     try:
         for _ in range(threads - 1):
-            pool.submit(each.serve)
-        each.serve()
-        each.wait()
+            pool.submit(calls.serve)
+        calls.serve()
+        calls.wait()
     except BaseException:
-        each.stop()
+        calls.stop()
         pool.close()
         raise
     spare.put_back(pool)
@@ -150,13 +150,13 @@ def map_all(work: Callable[[T], U], items: Sequence[T], *, threads: int, name: s
         >>> bushel.loader.map_all(len, ["a", "bb", "ccc"], threads=2)
         [1, 2, 3]
     """
-    others = min(threads, len(items)) - 1
-    if others < 1:
+    helpers = min(threads, len(items)) - 1
+    if helpers < 1:
         return [work(item) for item in items]
-    pool = Threads(others, name)
+    pool = Threads(helpers, name)
     tasks = _Tasks(work, iter(items), pool, limit=inf, weight=_zero, size=_zero, ordered=True, draw_in_workers=True)
     try:
-        for _ in range(others):
+        for _ in range(helpers):
             pool.submit(tasks.serve)
         tasks.serve()
         return list(tasks.results())

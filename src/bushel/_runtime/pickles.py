@@ -50,12 +50,12 @@ def pickle_for_worker(job: Any, content: str) -> bytes:
         import cloudpickle  # 1 ms, for those who need it
 
         try:
-            made: bytes = cloudpickle.dumps(job, protocol=5)
+            pickled: bytes = cloudpickle.dumps(job, protocol=5)
         except BushelError:
             raise
         except _REFUSED as error:
             raise TypeError(f"processes= pickles {content}, and one cannot be: {error}") from error
-        return made
+        return pickled
     return buffer.getvalue()
 
 
@@ -73,8 +73,8 @@ def pickle_for_parent(result: Any) -> bytes:
     except _REFUSED:
         import cloudpickle
 
-        made: bytes = cloudpickle.dumps(result, 5)
-        return made
+        pickled: bytes = cloudpickle.dumps(result, 5)
+        return pickled
 
 
 def pickle_with_buffers(result: Any) -> tuple[bytes, list[pickle.PickleBuffer]]:

@@ -20,10 +20,10 @@ def _entry_points(group: str) -> Mapping[str, EntryPoint]:
     """
     from importlib.metadata import entry_points
 
-    found: dict[str, EntryPoint] = {}
-    for each in entry_points(group=group):
-        found.setdefault(each.name, each)
-    return found
+    by_name: dict[str, EntryPoint] = {}
+    for entry in entry_points(group=group):
+        by_name.setdefault(entry.name, entry)
+    return by_name
 
 
 def plugin_names(group: str) -> tuple[str, ...]:

@@ -45,22 +45,22 @@ class WorkerProcess:
     def __init__(self, module: str, function: str) -> None:
         import subprocess  # which the processes themselves do not need
 
-        own, its = socket.socketpair()
-        with its:
+        parent_end, child_end = socket.socketpair()
+        with child_end:
             # imports leave no garbage, and collecting it would take an eighth of the time until the work starts
             imports = f"gc.disable(); from {module} import {function}; gc.freeze(); gc.enable()"
             self._process = subprocess.Popen(
                 [
                     sys.executable,
                     "-c",
-                    f"import gc, sys; sys.path[:] = {sys.path}; {imports}; {function}({its.fileno()})",
+                    f"import gc, sys; sys.path[:] = {sys.path}; {imports}; {function}({child_end.fileno()})",
                 ],
                 stdin=subprocess.DEVNULL,
-                pass_fds=[its.fileno()],
+                pass_fds=[child_end.fileno()],
                 env={**_SLEEP_AT_ONCE, **os.environ},
                 process_group=0,  # Ctrl-C reaches the parent only, which ends its worker processes itself
             )
-        self._channel = Channel(own)
+        self._channel = Channel(parent_end)
 
     @property
     def pid(self) -> int:

@@ -104,8 +104,8 @@ def shows_progress(task: str) -> Callable[[Callable[P, R]], Callable[P, R]]:
             if kwargs.get("progress") is not True:
                 return function(*args, **kwargs)
             with progress_bar(task) as report:
-                given: Any = {**kwargs, "progress": report}
-                return function(*args, **given)
+                arguments: Any = {**kwargs, "progress": report}
+                return function(*args, **arguments)
 
         return run
 
@@ -155,9 +155,9 @@ def _in_cell(task: str, started: float) -> OnProgress:
     display: Any = sys.modules["IPython"].display
 
     def drawn(now: Progress | None) -> Any:
-        known = "" if now is None or now.total is None else f" max='{max(now.total, 1)}' value='{now.done}'"
+        attributes = "" if now is None or now.total is None else f" max='{max(now.total, 1)}' value='{now.done}'"
         text = "" if now is None else _described(now, started)
-        return display.HTML(f"{escape(task)} <progress{known}></progress> {escape(text)}")
+        return display.HTML(f"{escape(task)} <progress{attributes}></progress> {escape(text)}")
 
     handle = display.display(drawn(None), display_id=True)
     return lambda now: handle.update(drawn(now))
@@ -167,9 +167,9 @@ def _described(now: Progress, started: float) -> str:
     """Return `12/240 samples  31/s  2 errors`."""
     seconds = max(time.monotonic() - started, 1e-9)
     if now.unit == "bytes":
-        done, total, rate = size(now.done), size(now.total or 0), size(now.done / seconds)
+        finished, total, rate = size(now.done), size(now.total or 0), size(now.done / seconds)
     else:
-        done, total, rate = f"{now.done:,}", f"{now.total or 0:,}", f"{now.done / seconds:,.0f}"
+        finished, total, rate = f"{now.done:,}", f"{now.total or 0:,}", f"{now.done / seconds:,.0f}"
     of_all = "" if now.total is None else f"/{total}"
     unit = "" if now.unit == "bytes" else f" {now.unit}"
     errors = f"  {count(now.errors, 'error')}" if now.errors else ""
@@ -181,5 +181,5 @@ def _described(now: Progress, started: float) -> str:
             for number, what in ((now.retries, "retry"), (now.stragglers, "straggler"))
             if number
         )
-        errors += "".join(f"  {each}" for each in again).replace("retrys", "retries")
-    return f"{done}{of_all}{unit}  {rate}/s{errors}"
+        errors += "".join(f"  {retried}" for retried in again).replace("retrys", "retries")
+    return f"{finished}{of_all}{unit}  {rate}/s{errors}"

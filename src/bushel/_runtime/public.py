@@ -67,8 +67,8 @@ def check_names(called: str, given: Collection[str], known: Iterable[str]) -> No
     names = list(known)
     for name in given:
         if name not in names:
-            free = [each for each in names if each not in given]
-            same = [each for each in _OTHER_LIBRARIES.get(name, ()) if each in free]
+            free = [parameter for parameter in names if parameter not in given]
+            same = [parameter for parameter in _OTHER_LIBRARIES.get(name, ()) if parameter in free]
             question = _question(same) or did_you_mean(name, free)
             hint = f": {question}" if question else ""
             raise TypeError(f"{called}() got an unexpected keyword argument {name!r}{hint}")
@@ -122,13 +122,15 @@ class _Definition:
     def __get__(self, instance: object, owner: type | None = None) -> type:
         if instance is not None or owner is not self._of:
             raise AttributeError("__wrapped__")
-        kept = {name: value for name, value in vars(self._of).items() if name in ("__doc__", "__firstlineno__")}
+        members = {name: value for name, value in vars(self._of).items() if name in ("__doc__", "__firstlineno__")}
         init = next(
-            vars(each)["__init__"] for each in self._of.__mro__ if "__init__" in vars(each)
+            vars(base)["__init__"] for base in self._of.__mro__ if "__init__" in vars(base)
         )  # for the signature
         if isinstance(init, FunctionType):
-            kept["__init__"] = init
-        return type(self._of.__name__, (), {**kept, "__module__": self._module, "__qualname__": self._of.__qualname__})
+            members["__init__"] = init
+        return type(
+            self._of.__name__, (), {**members, "__module__": self._module, "__qualname__": self._of.__qualname__}
+        )
 
 
 def did_you_mean(name: str, known: Sequence[str]) -> str:

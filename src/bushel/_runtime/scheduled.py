@@ -44,11 +44,11 @@ Point = tuple[int, tuple[float, ...]]
 
 def parts_of(weights: Sequence[float]) -> I64:
     """Return the part of each weight in their sum, in units of 2**-52; at least 2**-20, unless the weight is 0."""
-    own = np.array(weights, np.float64)
-    if not (0 < sum(weights) < np.inf and (own >= 0).all()):
+    weight_of_set = np.array(weights, np.float64)
+    if not (0 < sum(weights) < np.inf and (weight_of_set >= 0).all()):
         raise ValueError(f"weights {weights}: expected finite weights from 0, with a finite sum above 0")
-    parts: I64 = np.floor(own / sum(weights) * ONE).astype(np.int64)
-    parts[(own > 0) & (parts < _LEAST)] = _LEAST
+    parts: I64 = np.floor(weight_of_set / sum(weights) * ONE).astype(np.int64)
+    parts[(weight_of_set > 0) & (parts < _LEAST)] = _LEAST
     parts[np.argmax(parts)] += ONE - parts.sum()  # what rounding left is for the first of the largest
     return parts
 
@@ -76,25 +76,27 @@ class _Segment:
         inside, places = draws - self.start, None
         if len(inside) > 1 and not (inside[1:] > inside[:-1]).all():
             inside, places = np.unique(inside, return_inverse=True)
-        own, numbers, _ = self._drawn(inside)
+        sets_drawn, numbers, _ = self._drawn(inside)
         if places is not None:
-            own, numbers = own[places], numbers[places]
-        sets = own if len(self.sets) == len(self.before) else self.sets[own]
+            sets_drawn, numbers = sets_drawn[places], numbers[places]
+        sets = sets_drawn if len(self.sets) == len(self.before) else self.sets[sets_drawn]
         return sets, self.before[sets] + numbers if self.start else numbers
 
     def _drawn(self, inside: I64) -> tuple[I64, I64, I64]:
         """Return the sets of ascending draws, the numbers of earlier ones, and int64[drawn]: the draws after them."""
-        known = next((own for own in self._latest if own[0] <= inside[0]), (0, np.zeros(len(self.sets), np.int64)))
-        sets, numbers, after, drawn = kernels.even_draws(inside, *self.shares, self.ramp, *known)
+        latest = next(
+            (drawn for drawn in self._latest if drawn[0] <= inside[0]), (0, np.zeros(len(self.sets), np.int64))
+        )
+        sets, numbers, after, drawn = kernels.even_draws(inside, *self.shares, self.ramp, *latest)
         self._latest[:] = [(after, drawn)]
         return sets, numbers, drawn
 
     def drawn_until(self, draw: int) -> I64:
         """Return int64[sets], the draws from each set before a draw of the segment, from the start of the schedule."""
-        found = self.before.copy()
+        drawn = self.before.copy()
         if draw > self.start:
-            found[self.sets] += self._drawn(np.array([draw - 1 - self.start], np.int64))[2]
-        return found
+            drawn[self.sets] += self._drawn(np.array([draw - 1 - self.start], np.int64))[2]
+        return drawn
 
     def draw_of(self, number: int, earlier: int) -> int | None:
         """Return the draw of the segment from a set that comes after `earlier` others from it; None if it is later."""
@@ -116,7 +118,7 @@ class _Segment:
         places = np.flatnonzero(self.sets == number).tolist()
         if not places:
             return self.due[number]
-        first, last = (int(own[places[0]]) for own in self.shares[1:])
+        first, last = (int(shares[places[0]]) for shares in self.shares[1:])
         inside = min(draw - self.start, self.ramp)
         on_ramp = inside * (first * (2 * self.ramp - inside) + last * inside) // (2 * self.ramp) if self.ramp else 0
         return self.due[number] + on_ramp + (draw - self.start - inside) * last
@@ -129,8 +131,8 @@ def _segment(piece: _Piece, before: I64, due: tuple[int, ...]) -> _Segment:
     sets = np.flatnonzero((firsts > 0) | (lasts > 0))
     lacking = [due[number] - int(before[number]) * ONE for number in sets.tolist()]
     # what the other sets lack, or have too much, is divided equally
-    each, rest = divmod(-sum(lacking), len(lacking))
-    starts = np.array([own + each + (number < rest) for number, own in enumerate(lacking)], np.int64)
+    equal_share, rest = divmod(-sum(lacking), len(lacking))
+    starts = np.array([lack + equal_share + (number < rest) for number, lack in enumerate(lacking)], np.int64)
     ramp = 0 if first == last else stop - start
     return _Segment(start, stop, first, last, before, due, sets, (starts, firsts[sets], lasts[sets]), ramp)
 
@@ -168,7 +170,7 @@ class Scheduled:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Samples of each set."""
-        return tuple(one if isinstance(one, int) else sum(one.sizes) for one in self.sources)
+        return tuple(source if isinstance(source, int) else sum(source.sizes) for source in self.sources)
 
     @property
     def version(self) -> str:
@@ -176,7 +178,10 @@ class Scheduled:
         return f"scheduled({json.dumps(self._described(), separators=(',', ':'))})/{_VERSION}"
 
     def _described(self) -> dict[str, Any]:
-        sources = [one if isinstance(one, int) else {**one._described(), "seed": one.seed} for one in self.sources]
+        sources = [
+            source if isinstance(source, int) else {**source._described(), "seed": source.seed}
+            for source in self.sources
+        ]
         return {"sources": sources, "points": self.points, "ramp": self.ramp, "samples": self.samples}
 
     def take(self, epoch: int, positions: I64) -> I64:
@@ -190,12 +195,12 @@ class Scheduled:
         """Return the samples of draws, numbered from the start of the schedule: int64[n] to int64[n]."""
         sets, numbers = self.sets_of(draws)
         sizes = np.array(self.sizes, np.int64)
-        found = kernels.draw_samples(sets, numbers, sizes, derive(ORDER_VERSION, PART), self.seed)
+        samples = kernels.draw_samples(sets, numbers, sizes, derive(ORDER_VERSION, PART), self.seed)
         for number, source in enumerate(self.sources):
             if isinstance(source, Scheduled):  # has an order of its own
                 mine = np.flatnonzero(sets == number)
-                found[mine] = int(sizes[:number].sum()) + source.samples_of(numbers[mine])
-        return found
+                samples[mine] = int(sizes[:number].sum()) + source.samples_of(numbers[mine])
+        return samples
 
     def sets_of(self, draws: I64) -> tuple[I64, I64]:
         """Return the set of each draw, and the number of earlier draws from that set."""
@@ -211,8 +216,8 @@ class Scheduled:
 
     def draw_of(self, number: int, earlier: int) -> int | None:
         """Return the draw from a set that comes after `earlier` others from it; None if it is not before 2**48."""
-        found = (segment.draw_of(number, earlier) for segment in self._segments)
-        return next((draw for draw in found if draw is not None), None)
+        draws = (segment.draw_of(number, earlier) for segment in self._segments)
+        return next((draw for draw in draws if draw is not None), None)
 
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample, in ascending order."""
@@ -224,25 +229,25 @@ class Scheduled:
         before = offsets_of(self.sizes)
         number = int(np.searchsorted(before, sample, side="right")) - 1
         low, high = self.drawn(first)[number], self.drawn(last)[number]
-        source, own = self.sources[number], sample - int(before[number])
+        source, number_in_set = self.sources[number], sample - int(before[number])
         if isinstance(source, Scheduled):
-            earlier = source.draws_with(own, low, high)
+            earlier = source.draws_with(number_in_set, low, high)
         else:
             earlier = []
-            for one in range(low // source, -(-high // source)):
-                key = derive(ORDER_VERSION, PART, source, self.seed, one, number)
-                earlier.append(one * source + Permutation(source, key).find(own))
-        draws = [self.draw_of(number, each) for each in earlier if low <= each < high]
+            for part in range(low // source, -(-high // source)):
+                key = derive(ORDER_VERSION, PART, source, self.seed, part, number)
+                earlier.append(part * source + Permutation(source, key).find(number_in_set))
+        draws = [self.draw_of(number, position) for position in earlier if low <= position < high]
         return sorted(draw for draw in draws if draw is not None)
 
     def drawn(self, draws: int) -> list[int]:
         """Return how many of the first `draws` draws are from each set."""
-        segment = next(one for one in reversed(self._segments) if one.start <= draws)
-        return [int(one) for one in segment.drawn_until(draws)]
+        segment = next(candidate for candidate in reversed(self._segments) if candidate.start <= draws)
+        return [int(count) for count in segment.drawn_until(draws)]
 
     def pieces(self) -> list[_Piece]:
         """Return start, stop, first and last weights of the segments of the schedule."""
-        return [(one.start, one.stop, one.first, one.last) for one in self._segments]
+        return [(segment.start, segment.stop, segment.first, segment.last) for segment in self._segments]
 
 
 _Piece: TypeAlias = tuple[int, int, tuple[float, ...], tuple[float, ...]]
@@ -285,7 +290,9 @@ def scheduled_of(version: str, seed: int) -> Scheduled | None:
 
 
 def _parsed(own: dict[str, Any], seed: int) -> Scheduled:
-    sources = tuple(one if isinstance(one, int) else _parsed(one, int(one["seed"])) for one in own["sources"])
+    sources = tuple(
+        source if isinstance(source, int) else _parsed(source, int(source["seed"])) for source in own["sources"]
+    )
     points = tuple((int(at), tuple(map(float, weights))) for at, weights in own["points"])
     return Scheduled(sources, points, bool(own["ramp"]), int(own["samples"]), seed)
 
@@ -294,13 +301,13 @@ def first_difference(old: Scheduled, new: Scheduled, draws: int) -> int | None:
     """Return the first of some draws at which two orders may differ; None if all of them are the same."""
     if len(old.sources) != len(new.sources) or old.seed != new.seed:
         return 0
-    for number, (one, other) in enumerate(zip(old.sources, new.sources, strict=True)):
-        if isinstance(one, Scheduled) and isinstance(other, Scheduled):
-            inner = first_difference(one, other, old.drawn(draws)[number])
+    for number, (old_source, new_source) in enumerate(zip(old.sources, new.sources, strict=True)):
+        if isinstance(old_source, Scheduled) and isinstance(new_source, Scheduled):
+            inner = first_difference(old_source, new_source, old.drawn(draws)[number])
             if inner is not None:
-                found = old.draw_of(number, inner)
-                return draws if found is None else found
-        elif one != other:
+                draw = old.draw_of(number, inner)
+                return draws if draw is None else draw
+        elif old_source != new_source:
             return 0
     for mine, its in zip(old.pieces(), new.pieces(), strict=False):
         (start, stop, first, last), (_, other_stop, other_first, other_last) = mine, its

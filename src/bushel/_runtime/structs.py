@@ -24,15 +24,15 @@ def _as_dataclass(owner: type[msgspec.Struct]) -> Any:
     from dataclasses import field, make_dataclass
 
     types: dict[str, Any] = {}
-    for each in reversed(owner.__mro__):
-        types.update(vars(each).get("__annotations__", {}))
+    for base in reversed(owner.__mro__):
+        types.update(vars(base).get("__annotations__", {}))
     names, defaults = owner.__struct_fields__, owner.__struct_defaults__
-    made: list[Any] = [(name, types[name]) for name in names[: len(names) - len(defaults)]]
-    for name, default in zip(names[len(made) :], defaults, strict=True):
+    members: list[Any] = [(name, types[name]) for name in names[: len(names) - len(defaults)]]
+    for name, default in zip(names[len(members) :], defaults, strict=True):
         factory = getattr(default, "factory", None)
-        own = field(default=default) if factory is None else field(default_factory=factory)
-        made.append((name, types[name], own))
-    return make_dataclass(owner.__name__, made)
+        default_field = field(default=default) if factory is None else field(default_factory=factory)
+        members.append((name, types[name], default_field))
+    return make_dataclass(owner.__name__, members)
 
 
 class _Meta(msgspec.StructMeta):

@@ -62,9 +62,9 @@ def memory_limit() -> int:
             if controllers and not old:
                 continue
             top = _CONTROL_GROUPS / "memory" if old else _CONTROL_GROUPS
-            own = top / path.lstrip("/")
+            control_group = top / path.lstrip("/")
             # in a container, the path may be the one outside: the limit is then at the top
-            for group in (own, *own.parents):
+            for group in (control_group, *control_group.parents):
                 with suppress(OSError, ValueError):  # the topmost group has no such file, and "max" means no limit
                     limits.append(int((group / ("memory.limit_in_bytes" if old else "memory.max")).read_text()))
                 if group == top:

@@ -33,7 +33,9 @@ def cpu_count() -> int:
         >>> bushel.loader.cpu_count() >= 1
         True
     """
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 class Result(Generic[U]):

@@ -69,7 +69,7 @@ class Schedule:
     @property
     def stragglers(self) -> int:
         """Number of tasks with two running attempts."""
-        return sum(len(each.attempts) > 1 for each in self._running.values())
+        return sum(len(run.attempts) > 1 for run in self._running.values())
 
     def start(self, now: float) -> Iterator[Attempt]:
         """Yield the attempts to start now."""
@@ -113,9 +113,9 @@ class Schedule:
 
         limit = times * max(self._patience, self._speculate * median(self._durations))
         slow = [
-            (each.started, number)
-            for number, each in self._running.items()
-            if len(each.attempts) == 1 and now - each.started > limit
+            (run.started, number)
+            for number, run in self._running.items()
+            if len(run.attempts) == 1 and now - run.started > limit
         ]
         return min(slow)[1] if slow else None
 
