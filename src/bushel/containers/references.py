@@ -63,7 +63,8 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     texts = index.fields[field.name]
     if texts.field.codec != "utf8" or not texts.plain:
         raise SpecError(
-            f"field {field.name!r} has values of type {texts.field.type}, not names of files: {field.type!r} needs texts"
+            f"field {field.name!r} has values of type {texts.field.type}, not names of files:"
+            f" {field.type!r} needs texts"
         )
     names = list(texts_of(index, shard, texts))
     folder = shard.files[0].rpartition("/")[0]

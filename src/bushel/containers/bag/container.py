@@ -136,7 +136,8 @@ class Bag(Struct, frozen=True):
         generation, expected_generation = self.generation(shard), generation_of(layout.options)
         if generation != expected_generation:
             raise SpecError(
-                f"{shard.root} has generation {generation}, not {expected_generation}: append to it with generation={generation!r}"
+                f"{shard.root} has generation {generation}, not {expected_generation}:"
+                f" append to it with generation={generation!r}"
             )
         prefix = shard.files[-1].removesuffix("spec.json")
         fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
