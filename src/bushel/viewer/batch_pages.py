@@ -111,7 +111,8 @@ class BatchPages(Pages):
                 if not isinstance(batch, Mapping) or "__key__" not in batch:
                     raise ValueError(
                         f"the loader {place.loader!r} gives {type(batch).__name__}: batches are shown if they are "
-                        "dicts with keys, so leave out keys=False, and a collate or batch_transform that makes something else"
+                        "dicts with keys, so leave out keys=False, and a collate or batch_transform that makes "
+                        "something else"
                     )
                 if loader.batch_size is None and not loader.bucket_by:  # a single sample
                     batch = {name: [value] for name, value in batch.items()}
