@@ -137,9 +137,8 @@ def _form_of(value: Any) -> str:
 def _padding(rows: Any) -> float:
     """Return the share of padding in shared rows."""
     length = sum(row.length for row in rows)
-    if length:
-        return 1 - sum(document.size for row in rows for document in row.documents) / length
-    return 0.0
+    filled = sum(document.size for row in rows for document in row.documents)
+    return 1 - filled / length if length else 0.0
 
 
 def _shares(loader: Loader, place: _Place) -> list[tuple[int, list[tuple[str, int, float]]]]:
