@@ -137,8 +137,8 @@ class ColumnValues(StoredValues):
         if self._reader.windows is not None:
             raise UnsupportedError("windows have no extents of their own: export the table of the original dataset")
 
-        own = tuple(f"{name}." for name in self._selection.fields)
-        names = [name for name in self.columns if f"{name}.".startswith(own)]
+        prefixes = tuple(f"{name}." for name in self._selection.fields)
+        names = [name for name in self.columns if f"{name}.".startswith(prefixes)]
         values = {name: part_of(self._reader, self._selection.positions, name) for name in names}
         rows: dict[str, Any] = {}
         if self._reader.sides:

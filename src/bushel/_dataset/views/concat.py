@@ -50,17 +50,17 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     datasets = list(datasets)
     if not datasets:
         raise ValueError("concat needs at least one dataset")
-    for each in datasets:
-        if not isinstance(each, Dataset):
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
             raise TypeError(
-                f"concat takes a list of datasets, not of {type(each).__name__}: open paths with bushel.open"
+                f"concat takes a list of datasets, not of {type(dataset).__name__}: open paths with bushel.open"
             )
     if any(dataset._reader.windows is not None for dataset in datasets):
         from bushel._dataset.views.make_windows import concat_windows
 
         return concat_windows(datasets, one_after_another)
     shards = [only(shard, dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
-    verify = max((each._reader.verify for each in datasets), key=(False, None, True).index)
+    verify = max((dataset._reader.verify for dataset in datasets), key=(False, None, True).index)
     incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
     remaining = joined([dataset._reader.whole for dataset in datasets])
     if any(dataset._reader.sides for dataset in datasets):
@@ -85,5 +85,5 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
 
 def _is_all(dataset: Dataset) -> bool:
     """Return whether a dataset has all samples that were not removed, in their order."""
-    own, whole = dataset._selection.positions, dataset._reader.whole
-    return own is whole or (isinstance(own, range) and own == whole)
+    positions, whole = dataset._selection.positions, dataset._reader.whole
+    return positions is whole or (isinstance(positions, range) and positions == whole)

@@ -204,12 +204,12 @@ class Dataset(ColumnValues):
         if not callable(keep):
             hint = f": ds.where({keep!r}) takes a condition on columns" if isinstance(keep, str) else ""
             raise TypeError(f"filter() takes a function of a sample, not {keep!r}{hint}")
-        kept: list[int] = []
+        numbers: list[int] = []
         for first in range(0, len(self), CHUNK):
             samples = self.read(range(first, min(first + CHUNK, len(self))), fields)
-            kept += [first + place for place, sample in enumerate(samples) if keep(sample)]
-        made = f"filter({getattr(keep, '__qualname__', keep)})"
-        return self._view(self._selection.absolute(np.array(kept, np.int64)), made=made)
+            numbers += [first + place for place, sample in enumerate(samples) if keep(sample)]
+        description = f"filter({getattr(keep, '__qualname__', keep)})"
+        return self._view(self._selection.absolute(np.array(numbers, np.int64)), made=description)
 
     def map(
         self,
@@ -277,11 +277,13 @@ class Dataset(ColumnValues):
         """
         from bushel._dataset.read.splitting import divided, named_shares
 
-        wanted = {**named_shares(shares or {}), **named}
-        chosen = divided(self, wanted, shuffle=shuffle, seed=seed, stratify=stratify)
+        all_shares = {**named_shares(shares or {}), **named}
+        chosen = divided(self, all_shares, shuffle=shuffle, seed=seed, stratify=stratify)
         by = f" by {stratify}" if stratify else ""
         parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
-        return {name: self._view(self._selection.absolute(own), made=parts[name]) for name, own in chosen.items()}
+        return {
+            name: self._view(self._selection.absolute(numbers), made=parts[name]) for name, numbers in chosen.items()
+        }
 
     def save_view(self, name: str, *, overwrite: bool = False) -> None:
         """Save this view by a name beside the manifest, for `bushel.open(path, view=name)`.

@@ -40,8 +40,8 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
         raise ValueError(
             f"field {name!r} exists already: leave it out with ds.select_fields([...]), or choose another name"
         )
-    own = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
-    if len(own) != len(np.unique(own)):
+    positions = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
+    if len(positions) != len(np.unique(positions)):
         raise ValueError(
             "this view has samples several times, whose values could differ: add the field first, then choose samples"
         )
@@ -55,7 +55,7 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     if len(other) != len(dataset):
         raise ValueError(f"field {name!r}: {len(other)} values for {len(dataset)} samples")
     partners = np.full(int(dataset._reader.starts[-1]), -1, np.int64)
-    partners[own] = other._selection.absolute(np.arange(len(other), dtype=np.int64))
+    partners[positions] = other._selection.absolute(np.arange(len(other), dtype=np.int64))
     joined = Joined("position", "left", len(dataset), (0, 0), ((), ()))
     return with_partners(dataset, other, partners, joined, names=list(dataset.spec), others={old: name})
 
@@ -144,9 +144,9 @@ def _stored(field: Field, rows: npt.NDArray[Any]) -> tuple[U8, I64]:
         plain = np.ascontiguousarray(rows, rows.dtype.newbyteorder("<"))
         return fixed_rows(plain)
     encode = get_codec(field.codec).encode_column
-    found = None if encode is None else encode(np.ascontiguousarray(rows))
-    if found is not None:
-        return found
+    encoded = None if encode is None else encode(np.ascontiguousarray(rows))
+    if encoded is not None:
+        return encoded
     data, offsets, _ = _encoded(field, rows.tolist())
     return data, offsets
 
@@ -160,7 +160,7 @@ def _encoded(field: Field, items: Sequence[Any]) -> tuple[U8, I64, Bools]:
 
 def _type_of(name: str, items: Sequence[Any]) -> str:
     value = next((item for item in items if item is not None), None)
-    for kinds, found in (
+    for kinds, type_name in (
         (str, "utf8"),
         (bytes | bytearray | memoryview, "bytes"),
         (bool | np.bool_, "json"),
@@ -170,5 +170,5 @@ def _type_of(name: str, items: Sequence[Any]) -> str:
         (dict | list, "json"),
     ):
         if isinstance(value, kinds):
-            return found
+            return type_name
     raise SpecError(f"field {name!r}: the type cannot be inferred from {value!r:.60}: pass kind=, such as kind='utf8'")

@@ -79,5 +79,5 @@ def _mean_size(dataset: Any, name: str) -> str:
         lengths = dataset.lengths(range(min(len(dataset), _MEASURED)), name)
     except (BushelError, OSError) as error:
         return str(error)
-    there = lengths[lengths >= 0]
-    return size(round(float(there.mean()))) if len(there) else "–"
+    present = lengths[lengths >= 0]
+    return size(round(float(present.mean()))) if len(present) else "–"

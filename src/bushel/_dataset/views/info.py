@@ -178,5 +178,9 @@ def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
     if manifest is None or not manifest.complete:
         return []
     listed = {entry.name for entry in manifest.shards}
-    there = get_container(shards[0].container).shards(folder) or []
-    return [str(one.path(0)) for one, name in zip(there, listed_names(there), strict=True) if name not in listed]
+    shards_of_folder = get_container(shards[0].container).shards(folder) or []
+    return [
+        str(shard.path(0))
+        for shard, name in zip(shards_of_folder, listed_names(shards_of_folder), strict=True)
+        if name not in listed
+    ]

@@ -52,10 +52,10 @@ def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray
     Raises:
         IndexError: The position is out of range.
     """
-    reader, found = dataset._reader, dataset._selection.at(position)
+    reader, absolute = dataset._reader, dataset._selection.at(position)
     if not isinstance(reader, WindowReader):
         return {}
-    return {name: own.of(0) for name, own in reader.ranges(np.array([found], np.int64)).items()}
+    return {name: elements.of(0) for name, elements in reader.ranges(np.array([absolute], np.int64)).items()}
 
 
 def keys_at(dataset: Samples, positions: npt.NDArray[np.int64]) -> list[str]:
@@ -84,8 +84,8 @@ def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.N
     Returns:
         int64[n].
     """
-    reader, found = dataset._reader, dataset._selection.absolute(positions)
-    return reader.samples(found) if isinstance(reader, WindowReader) else found
+    reader, absolute = dataset._reader, dataset._selection.absolute(positions)
+    return reader.samples(absolute) if isinstance(reader, WindowReader) else absolute
 
 
 def whole_position(dataset: Samples, position: int) -> int:
@@ -94,8 +94,8 @@ def whole_position(dataset: Samples, position: int) -> int:
     Raises:
         IndexError: The position is out of range.
     """
-    found, reader = dataset._selection.at(position), dataset._reader
-    return int(reader.samples(np.array([found], np.int64))[0]) if isinstance(reader, WindowReader) else found
+    absolute, reader = dataset._selection.at(position), dataset._reader
+    return int(reader.samples(np.array([absolute], np.int64))[0]) if isinstance(reader, WindowReader) else absolute
 
 
 def is_whole(dataset: Samples) -> bool:

@@ -77,10 +77,10 @@ def join(
         "joined by image: no partner for 1 of the first dataset ('photos/cat/0.jpg') and 11 of the second dataset ..."
     """
     datasets = [first, *others] if isinstance(first, Dataset) else [*first, *others]
-    for each in datasets:
-        if not isinstance(each, Dataset):
-            raise TypeError(f"join takes datasets, not {type(each).__name__}: open paths with bushel.open")
-        refuse_windows(each, "join the datasets first, and make windows of the result")
+    for dataset in datasets:
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"join takes datasets, not {type(dataset).__name__}: open paths with bushel.open")
+        refuse_windows(dataset, "join the datasets first, and make windows of the result")
     if not datasets:
         raise ValueError("join needs at least one dataset")
     if how not in ("inner", "left"):
@@ -90,17 +90,20 @@ def join(
     new = [names] * len(rest) if isinstance(names, Mapping) else [*names, *[{}] * (len(rest) - len(names))]
     if len(new) != len(rest):
         raise ValueError(f"names= has {len(new)} mappings for {len(rest)} datasets that are joined to the first one")
-    if unknown := [old for own in new for old in own if all(old not in other.spec for other in rest)]:
+    if unknown := [old for mapping in new for old in mapping if all(old not in other.spec for other in rest)]:
         raise KeyError(f"names= has {unknown[0]!r}: the datasets that are joined to the first one have no such field")
-    for other, own in zip(rest, new, strict=True):
-        whole = _joined(whole, named._view(whole._selection.positions), other, _resolved(named, other, on), how, own)
+    for other, mapping in zip(rest, new, strict=True):
+        whole = _joined(
+            whole, named._view(whole._selection.positions), other, _resolved(named, other, on), how, mapping
+        )
     return whole
 
 
 def samples_in(joined: Dataset, first: Dataset) -> Dataset:
     """Return the samples of the first dataset of a join that the join has, as a view of that dataset."""
-    made = f"samples with a partner by {', '.join(dict.fromkeys(each.on for each in joined.info.joins))}"
-    return first._view(joined._selection.positions, made=made)
+    matched_by = dict.fromkeys(of_dataset.on for of_dataset in joined.info.joins)
+    description = f"samples with a partner by {', '.join(matched_by)}"
+    return first._view(joined._selection.positions, made=description)
 
 
 def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
@@ -116,7 +119,7 @@ def _resolved(first: Dataset, other: Dataset, on: On) -> tuple[str, str]:
             return on if first in owners else KEY, on if other in owners else KEY
         on = (on, on)
     pair = (on, on) if isinstance(on, str) else tuple(on)
-    if len(pair) != 2 or not all(isinstance(one, str) for one in pair):
+    if len(pair) != 2 or not all(isinstance(name, str) for name in pair):
         raise TypeError(f"on={on!r}: expected the name of a field, or a pair of names")
     return _meant(first, pair[0]), _meant(other, pair[1])
 
@@ -129,9 +132,9 @@ def _meant(dataset: Dataset, name: str) -> str:
     if name == KEY or (name == "key" and (dataset._reader.keyed or not _can_name(dataset, name))):
         return KEY
     if not _can_name(dataset, name):
-        known = [each for each in (*dataset.spec, *dataset.columns) if _can_name(dataset, each)]
-        possible = f"possible are {', '.join(dict.fromkeys(known)) or 'none'}."
-        meant = did_you_mean(name, known) or possible
+        possible_names = [candidate for candidate in (*dataset.spec, *dataset.columns) if _can_name(dataset, candidate)]
+        possible = f"possible are {', '.join(dict.fromkeys(possible_names)) or 'none'}."
+        meant = did_you_mean(name, possible_names) or possible
         raise KeyError(
             f"on={name!r} is not a field or column of texts or whole numbers: {meant} "
             f"`bushel index --columns {name}` adds a column"
@@ -148,24 +151,24 @@ def _joined(
     samples are partners, in each of the two.
     """
     new = {name: names.get(name, name) for name in other.spec}
-    kept = _without_collisions(first, new, on)
-    own = Names(named._reader, named._selection, on[0])
+    kept_names = _without_collisions(first, new, on)
+    names_of_first = Names(named._reader, named._selection, on[0])
     their = Names(other._reader, other._selection, on[1])
     if on[1] != KEY and their.has_lists():
         raise ValueError(
             f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give that dataset first"
         )
-    if on[0] != KEY and own.has_lists():
-        return _with_lists(first, own, their, how, kept, new)
-    if own.on == their.on == KEY and not (first._reader.keyed or other._reader.keyed):
-        found = _by_position(own.samples, their.samples)
+    if on[0] != KEY and names_of_first.has_lists():
+        return _with_lists(first, names_of_first, their, how, kept_names, new)
+    if names_of_first.on == their.on == KEY and not (first._reader.keyed or other._reader.keyed):
+        matches = _by_position(names_of_first.samples, their.samples)
     else:
-        found = match(own, their)
-    joined = _joined_of(own, their, found, how)
+        matches = match(names_of_first, their)
+    joined = _joined_of(names_of_first, their, matches, how)
     partners = np.full(int(first._reader.starts[-1]), -1, np.int64)
-    partners[own.samples[found >= 0]] = their.samples[found[found >= 0]]
+    partners[names_of_first.samples[matches >= 0]] = their.samples[matches[matches >= 0]]
     _log_misses(joined)
-    return with_partners(first, other, partners, joined, names=kept, others=new)
+    return with_partners(first, other, partners, joined, names=kept_names, others=new)
 
 
 def _with_lists(
@@ -206,18 +209,18 @@ def _log_misses(joined: Joined) -> None:
 
 def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]) -> list[str]:
     """Return the fields of the first dataset that a join keeps, and remove unwanted fields of the other."""
-    kept = list(first.spec)
-    if new.get(on[1]) in kept and on[0] in (KEY, new.get(on[1])):
+    kept_names = list(first.spec)
+    if new.get(on[1]) in kept_names and on[0] in (KEY, new.get(on[1])):
         del new[on[1]]  # it holds what the first dataset has, or names of its samples
-    elif on[1] == KEY and on[0] in kept and on[0] in new.values():
-        kept.remove(on[0])
+    elif on[1] == KEY and on[0] in kept_names and on[0] in new.values():
+        kept_names.remove(on[0])
     taken = list(new.values())
-    if both := [name for name in dict.fromkeys(taken) if name in kept or taken.count(name) > 1]:
+    if repeated := [name for name in dict.fromkeys(taken) if name in kept_names or taken.count(name) > 1]:
         raise ValueError(
-            f"two datasets have a field {both[0]!r}: choose fields with ds.select_fields([...]), or give the second "
-            f"one's another name, with names={{{both[0]!r}: {both[0] + '_2'!r}}}"
+            f"two datasets have a field {repeated[0]!r}: choose fields with ds.select_fields([...]), or give "
+            f"the second one's another name, with names={{{repeated[0]!r}: {repeated[0] + '_2'!r}}}"
         )
-    return kept
+    return kept_names
 
 
 def _by_position(first: I64, other: I64) -> I64:
@@ -241,5 +244,5 @@ def _shown(names: Names, places: I64) -> tuple[str, ...]:
     few = places[:_SHOWN]
     named = names.has_name(few)
     keys = names.reader.keys(names.samples[few])
-    own = dict(zip(few[named].tolist(), names.take(few[named]), strict=True))
-    return tuple(own.get(place, key) for place, key in zip(few.tolist(), keys, strict=True))
+    name_of = dict(zip(few[named].tolist(), names.take(few[named]), strict=True))
+    return tuple(name_of.get(place, key) for place, key in zip(few.tolist(), keys, strict=True))

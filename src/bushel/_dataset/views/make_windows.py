@@ -44,12 +44,12 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
     counts = element_counts(reader, positions, shape.field)
     has = window_counts(counts, shape) > 0
     for name in shape.offsets:
-        own = counts if name == shape.field else element_counts(reader, positions, name)
-        if (unlike := has & (own != counts) & (own >= 0)).any():
+        counts_of_field = counts if name == shape.field else element_counts(reader, positions, name)
+        if (unlike := has & (counts_of_field != counts) & (counts_of_field >= 0)).any():
             place = int(np.flatnonzero(unlike)[0])
             raise ValueError(
-                f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r} and {own[place]} of "
-                f"{name!r}: fields whose windows are read together need equally many"
+                f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r} and "
+                f"{counts_of_field[place]} of {name!r}: fields whose windows are read together need equally many"
             )
     return view_of(dataset, Windows.of(shape, counts))
 
@@ -115,24 +115,24 @@ def shape_of(
         raise ValueError("delta= gives the elements of windows, and pads: leave out length, step=, also= and pad=")
     if not isinstance(delta, Mapping) or not delta:
         raise TypeError(f"delta={delta!r}: expected fields and offsets, such as {{{field!r}: [-1, 0, 1]}}")
-    chosen = {name: _offsets(name, own) for name, own in {field: [0], **delta}.items()}
+    chosen = {name: _offsets(name, offsets) for name, offsets in {field: [0], **delta}.items()}
     return WindowShape(field, chosen, every or 1, 0, pad=True)
 
 
 def window_length(length: int, step: int) -> tuple[I64, int]:
     """Return the offsets of the elements of a window, and the number of elements that it takes up."""
-    count, each = _count("length", length), _count("step", step)
-    return np.arange(count, dtype=np.int64) * each, (count - 1) * each + 1
+    count, stride = _count("length", length), _count("step", step)
+    return np.arange(count, dtype=np.int64) * stride, (count - 1) * stride + 1
 
 
 def _offsets(name: str, given: Iterable[int]) -> I64:
     try:
-        found = np.array([operator.index(one) for one in given], np.int64)
+        offsets = np.array([operator.index(offset) for offset in given], np.int64)
     except (TypeError, OverflowError):
-        found = np.zeros(0, np.int64)
-    if not len(found) or int(np.abs(found).max()) >= _MOST:
+        offsets = np.zeros(0, np.int64)
+    if not len(offsets) or int(np.abs(offsets).max()) >= _MOST:
         raise TypeError(f"delta={{{name!r}: {given!r}}}: expected whole numbers, such as [-1, 0, 1]")
-    return found
+    return offsets
 
 
 def _count(name: str, value: int) -> int:

@@ -63,8 +63,8 @@ class Mapped(Struct, frozen=True, eq=False):
     def spec(self) -> dict[str, str]:
         """The fields that the function gets, with the types that were given for its results."""
         needed = self.dataset.spec if self.needs is None else self.dataset.select_fields(self.needs).spec
-        found = {**needed, **(self.types or {})}
-        return found if self.kept is None else {name: found[name] for name in self.kept if name in found}
+        types = {**needed, **(self.types or {})}
+        return types if self.kept is None else {name: types[name] for name in self.kept if name in types}
 
     @property
     def fingerprint(self) -> str:
@@ -107,8 +107,8 @@ class Mapped(Struct, frozen=True, eq=False):
 
     def map(self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None) -> Mapped:
         """Return a view in which another function gets the results of this one."""
-        both = _Both(self.function if self.kept is None else _Kept(self.function, self.kept), function)
-        return replace(self, function=both, types={**(self.types or {}), **(spec or {})}, kept=None)
+        composed = _Both(self.function if self.kept is None else _Kept(self.function, self.kept), function)
+        return replace(self, function=composed, types={**(self.types or {}), **(spec or {})}, kept=None)
 
     def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
         """Read many samples. With `decode=False`, these are the stored bytes that the function's samples are made of.
@@ -120,15 +120,17 @@ class Mapped(Struct, frozen=True, eq=False):
             stored: list[Sample] = self.dataset.read(positions, self.needs, decode=False)
             return stored
         names = None if fields is None else {KEY, *fields}
-        made = [_made(self, sample) for sample in self.dataset.read(positions, self.needs, decode=self.decodes)]
-        return [own if names is None else {name: own[name] for name in own if name in names} for own in made]
+        results = [_made(self, sample) for sample in self.dataset.read(positions, self.needs, decode=self.decodes)]
+        return [
+            result if names is None else {name: result[name] for name in result if name in names} for result in results
+        ]
 
     def decode_samples(
         self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
-        given = self.dataset.decode_samples(stored, positions, (), self.needs) if self.decodes else stored
-        return [_made(self, sample) for sample in given]
+        samples = self.dataset.decode_samples(stored, positions, (), self.needs) if self.decodes else stored
+        return [_made(self, sample) for sample in samples]
 
     def prefetch(self, positions: Given, fields: Mask = None) -> None:
         """Do nothing: files are read when samples are."""
@@ -156,8 +158,8 @@ class _Kept(Struct, frozen=True):
 
 def _made(view: Mapped, sample: Sample) -> Sample:
     try:
-        made = _called(view.function, sample)
-        return made if view.kept is None else _chosen(made, view.kept)
+        result = _called(view.function, sample)
+        return result if view.kept is None else _chosen(result, view.kept)
     except Exception as error:
         error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
         raise
@@ -170,7 +172,7 @@ def _chosen(made: Sample, names: tuple[str, ...]) -> Sample:
 
 
 def _called(function: Callable[[Sample], Sample], sample: Sample) -> Sample:
-    key, made = sample[KEY], function(sample)
-    if not isinstance(made, dict):
-        raise TypeError(f"it returned {made!r:.60}: return the sample, a dict, changed or not")
-    return {KEY: key} | made | {KEY: key}
+    key, result = sample[KEY], function(sample)
+    if not isinstance(result, dict):
+        raise TypeError(f"it returned {result!r:.60}: return the sample, a dict, changed or not")
+    return {KEY: key} | result | {KEY: key}

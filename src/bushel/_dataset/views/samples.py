@@ -69,10 +69,10 @@ class Chosen:
         self._lookup: Lookup | None = None
 
     def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None, *, made: str = "") -> Self:
-        own, fields = self._selection, self._reader.fields
-        chosen = own.fields if names is None else {name: fields[name] for name in names}
-        how = ", then ".join(filter(None, (own.made, made)))
-        selection = Selection(own.positions if positions is None else positions, chosen, how)
+        selection_before, fields = self._selection, self._reader.fields
+        chosen = selection_before.fields if names is None else {name: fields[name] for name in names}
+        how = ", then ".join(filter(None, (selection_before.made, made)))
+        selection = Selection(selection_before.positions if positions is None else positions, chosen, how)
         return type(self)((), reader=self._reader, selection=selection)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -171,7 +171,7 @@ class Samples(Chosen):
             KeyError: A key or field does not exist.
             TypeError: `item` has another type.
         """
-        own, mask = self._selection, None
+        selection, mask = self._selection, None
         if isinstance(item, tuple):
             if len(item) != 2:
                 raise TypeError(f"ds[position, fields] takes one position and one mask, not {len(item)} items")
@@ -180,11 +180,11 @@ class Samples(Chosen):
             item = self.position(item)
         if hasattr(item, "__index__") and getattr(item, "ndim", 0) == 0:
             try:
-                position = int(own.positions[operator.index(item)])
+                position = int(selection.positions[operator.index(item)])
             except (IndexError, OverflowError):
-                position = own.at(operator.index(item))  # raises the error for it
-            wanted = dict.fromkeys(own.fields) if mask is None else own.wanted(mask)
-            sample = ShownSample(self._reader.narrowed(wanted).sample(position, wanted))
+                position = selection.at(operator.index(item))  # raises the error for it
+            elements_by_field = dict.fromkeys(selection.fields) if mask is None else selection.wanted(mask)
+            sample = ShownSample(self._reader.narrowed(elements_by_field).sample(position, elements_by_field))
             sample.origin = self._reader, position
             return sample
         if not isinstance(item, Iterable | slice):
@@ -198,8 +198,8 @@ class Samples(Chosen):
         if isinstance(item, slice):
             ends = ("" if end is None else str(end) for end in (item.start, item.stop))
             step = "" if item.step is None else f":{item.step}"
-            return self._view(own.positions[item], made=f"[{':'.join(ends)}{step}]")
-        chosen = own.absolute(own.numbers(item).copy())  # the array may be the user's own
+            return self._view(selection.positions[item], made=f"[{':'.join(ends)}{step}]")
+        chosen = selection.absolute(selection.numbers(item).copy())  # the array may be the user's own
         return self._view(chosen, made=f"{len(chosen):,} chosen positions")
 
     # Reading
@@ -241,5 +241,7 @@ class Samples(Chosen):
             >>> ds.read([3], ["image"], decode=False)[0]["image"][:2]
             b'\xff\xd8'
         """
-        wanted = self._selection.wanted(fields)
-        return self._reader.narrowed(wanted).read(self._selection.all_of(positions), wanted, decode=decode)
+        elements_by_field = self._selection.wanted(fields)
+        return self._reader.narrowed(elements_by_field).read(
+            self._selection.all_of(positions), elements_by_field, decode=decode
+        )

@@ -85,8 +85,8 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
         hint = "a dataset with views is opened by its absolute path if the current folder changes"
         raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root))
-    made = view._selection.made
-    where = made.removeprefix("where ") if made.startswith("where ") and ", then " not in made else None
+    origin = view._selection.made
+    where = origin.removeprefix("where ") if origin.startswith("where ") and ", then " not in origin else None
     positions, keys, digests = np.zeros(0, np.int64), Strings.of([]), np.zeros(0, np.uint64)
     fingerprint = _whole(view).fingerprint
     if where is None:
@@ -98,7 +98,7 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     columns = (positions, keys.text, keys.offsets, digests)
     arrays: dict[str, Any] = dict(zip(_ARRAYS, columns, strict=True))
     crc, now = body_crc32(arrays), time.time_ns()
-    header = _Header(_VERSION, crc, fingerprint, made, where, list(view.spec), len(view), now)
+    header = _Header(_VERSION, crc, fingerprint, origin, where, list(view.spec), len(view), now)
 
     def replaced(known: bytes | None) -> bytes:
         if known is not None and not overwrite:
@@ -121,10 +121,12 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
         header, positions, keys, digests = _load(_path(folder, name))
     except FileNotFoundError:
         names = _names(folder)
-        known = did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save_view(name) makes one'}"
-        raise KeyError(f"unknown view {name!r}: {known}") from None
-    own: Any = dataset
-    fields = [field for field in header.fields if field in own.spec]
+        advice = (
+            did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save_view(name) makes one'}"
+        )
+        raise KeyError(f"unknown view {name!r}: {advice}") from None
+    whole: Any = dataset
+    fields = [field for field in header.fields if field in whole.spec]
     changed = _has_changed(dataset, header, positions)
     if changed and not allow_stale:
         raise StateError(
@@ -132,32 +134,32 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
             f"remaining samples with allow_stale=True"
         )
     if header.where is not None:
-        found: D = own.where(header.where).select_fields(fields)
+        view: D = whole.where(header.where).select_fields(fields)
     else:
         if changed:
             positions = _left(dataset, header, keys, digests)
-        found = own._view(positions, fields, made=f"{header.made} (view {name!r})".strip())
+        view = whole._view(positions, fields, made=f"{header.made} (view {name!r})".strip())
     if changed:
         message = (
-            f"the view {name!r} is stale: it had {header.samples:,} samples, and {len(cast('Any', found)):,} are left"
+            f"the view {name!r} is stale: it had {header.samples:,} samples, and {len(cast('Any', view)):,} are left"
         )
         warnings.warn(message, stacklevel=5)
-    return found
+    return view
 
 
 def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
     """Return the samples of a stale view that still exist, by key and digest: not others under the same keys."""
     if not len(keys) and header.samples:
         raise StateError("the view is stale, and its samples have no keys by which they could be found again")
-    wanted = keys.tolist()
-    found, _ = positions_of_keys(dataset._reader, wanted)
-    present = zip(dataset._reader.keys(found), digests_of(dataset._reader, found).tolist(), strict=True)
-    place = dict(zip(present, found.tolist(), strict=True))
-    samples = zip(wanted, digests.tolist(), strict=True)
+    names = keys.tolist()
+    positions, _ = positions_of_keys(dataset._reader, names)
+    present = zip(dataset._reader.keys(positions), digests_of(dataset._reader, positions).tolist(), strict=True)
+    place = dict(zip(present, positions.tolist(), strict=True))
+    samples = zip(names, digests.tolist(), strict=True)
     left = np.array([place[sample] for sample in samples if sample in place], np.int64)
-    kept = np.zeros(int(dataset._reader.starts[-1]), np.bool_)
-    kept[np.asarray(dataset._reader.whole, np.int64)] = True
-    return left[kept[left]]
+    is_left = np.zeros(int(dataset._reader.starts[-1]), np.bool_)
+    is_left[np.asarray(dataset._reader.whole, np.int64)] = True
+    return left[is_left[left]]
 
 
 def saved_views(dataset: Any) -> list[SavedView]:
@@ -175,8 +177,8 @@ def delete_view(dataset: Any, name: str) -> None:
     folder = _folder(dataset)
     names = _names(folder)
     if name not in names:
-        known = f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
-        raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or known}")
+        advice = f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
+        raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or advice}")
     remove(_path(folder, name))
 
 
@@ -207,18 +209,22 @@ def _folder(dataset: Any) -> AnyPath:
         UnsupportedError: The dataset is joined, or lies in several folders.
     """
     shards = dataset.shards
-    one = [shards[0].shard] if isinstance(shards, Listing) else [each.shard for each in shards]
-    above = above_parts(one) if one else None
+    view_shards = [shards[0].shard] if isinstance(shards, Listing) else [opened.shard for opened in shards]
+    above = above_parts(view_shards) if view_shards else None
     made_of_others = dataset._reader.sides or dataset._reader.windows is not None
-    if not one or made_of_others or (above is None and any(each.beside != one[0].beside for each in one)):
+    if (
+        not view_shards
+        or made_of_others
+        or (above is None and any(shard.beside != view_shards[0].beside for shard in view_shards))
+    ):
         what = "this one is joined, has windows, or lies in several folders"
         raise UnsupportedError(f"a view is saved beside a dataset: {what}")
-    if above is not None and one[0].index is None:
+    if above is not None and view_shards[0].index is None:
         return above / f"{FOLDER}/views"
-    older = one[0].beside / f"{FOLDER}/views"
-    if one[0].shared == FOLDER or (isinstance(older, Path) and older.is_dir()):
+    older = view_shards[0].beside / f"{FOLDER}/views"
+    if view_shards[0].shared == FOLDER or (isinstance(older, Path) and older.is_dir()):
         return older
-    return one[0].beside / f"{one[0].shared}/views"
+    return view_shards[0].beside / f"{view_shards[0].shared}/views"
 
 
 def _path(folder: AnyPath, name: str) -> AnyPath:
@@ -230,7 +236,7 @@ def _path(folder: AnyPath, name: str) -> AnyPath:
 def _names(folder: AnyPath) -> list[str]:
     if isinstance(folder, Path) and not folder.is_dir():
         return []
-    return sorted(each.removesuffix(_SUFFIX) for each in list_names(folder) if each.endswith(_SUFFIX))
+    return sorted(file_name.removesuffix(_SUFFIX) for file_name in list_names(folder) if file_name.endswith(_SUFFIX))
 
 
 def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:

@@ -66,25 +66,25 @@ class StoredValues(Samples):
 
         position = self.position(item) if isinstance(item, str) else operator.index(item)
         absolute = self._selection.at(position)
-        found: dict[str, bool | range] = {}
+        available: dict[str, bool | range] = {}
         windows = self._reader.windows
         for name in self._selection.fields:
-            if windows is not None and (own := windows.shape.available(name)) is not None:
-                found[name] = own
+            if windows is not None and (window_range := windows.shape.available(name)) is not None:
+                available[name] = window_range
                 continue
             if (group := self._reader.group_of(absolute, name)) is None:
                 continue
             column, row = group.index.fields[name], int(group.rows[0])
             if column.starts is not None:
                 if column.absent is None or not column.absent[row]:
-                    found[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
+                    available[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
             elif column.length[row] >= 0:
-                found[name] = (
+                available[name] = (
                     range(count_elements(self._reader, absolute, name))
                     if holds_elements(column.codec) and not holds_array(column.codec)
                     else True
                 )
-        return found
+        return available
 
     def lengths(self, positions: Given, field: str) -> npt.NDArray[np.int64]:
         """Return the number of stored bytes of one field in many samples. No data are read.
@@ -96,12 +96,12 @@ class StoredValues(Samples):
             >>> bool(ds.lengths([0], "image")[0] == Path("photos/cat/0.jpg").stat().st_size)
             True
         """
-        [name], wanted = self._selection.wanted([field]), self._selection.all_of(positions)
+        [name], samples = self._selection.wanted([field]), self._selection.all_of(positions)
         windows = self._reader.windows
         if windows is not None and name in windows.shape.pads:  # a byte for each element
-            return np.full(len(wanted), len(windows.shape.offsets[windows.shape.pads[name]]), np.int64)
-        elements = self._reader.asked(wanted, {name: None})[name]
-        return _stored_lengths(self._reader.groups(wanted, [name]), len(wanted), name, elements)
+            return np.full(len(samples), len(windows.shape.offsets[windows.shape.pads[name]]), np.int64)
+        elements = self._reader.asked(samples, {name: None})[name]
+        return _stored_lengths(self._reader.groups(samples, [name]), len(samples), name, elements)
 
     def gather(self, positions: Given, field: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
@@ -199,11 +199,11 @@ def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: El
             continue
         places = group.places_in(total)
         rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, elements)
-        own = column.length[rows]
+        lengths_of_rows = column.length[rows]
         if counts is not None:
-            ends, sums = np.cumsum(counts), offsets_of(own)
-            own = sums[ends] - sums[ends - counts]
+            ends, sums = np.cumsum(counts), offsets_of(lengths_of_rows)
+            lengths_of_rows = sums[ends] - sums[ends - counts]
             if column.absent is not None:
-                own[column.absent[group.rows]] = MISSING
-        lengths[places] = own
+                lengths_of_rows[column.absent[group.rows]] = MISSING
+        lengths[places] = lengths_of_rows
     return lengths

@@ -146,7 +146,7 @@ class StreamDataset:
                 continue
             try:
                 if isinstance(value, list):
-                    decoded[name] = [get_codec(self._codecs[name]).decode(one) for one in value]
+                    decoded[name] = [get_codec(self._codecs[name]).decode(element) for element in value]
                 else:
                     decoded[name] = get_codec(self._codecs[name]).decode(value)
             except CodecError as error:
@@ -173,9 +173,9 @@ class StreamDataset:
         def describe(comment: bytes) -> None:
             nonlocal naming, sequences
             spec = fields_and_names(comment, self._declared, reader.name)[0] or {}
-            warn_withheld((own for own in spec.values() if self._wants(own.name)), reader.name)
+            warn_withheld((field for field in spec.values() if self._wants(field.name)), reader.name)
             naming = Naming(spec)
-            sequences = [name for name, own in spec.items() if own.sequence and self._wants(name)]
+            sequences = [name for name, field in spec.items() if field.sequence and self._wants(name)]
 
         for member in members(reader, describe):
             data = member.regular and junk_kind(member.name) is None
@@ -282,14 +282,14 @@ class _Sample:
 def _names_of(fields: Iterable[str]) -> frozenset[str]:
     """Return the names of the fields to read. Raise TypeError if these are not names, or they select elements."""
     if isinstance(fields, Mapping):
-        for name, wanted in fields.items():
-            if not isinstance(wanted, bool):
+        for name, chosen in fields.items():
+            if not isinstance(chosen, bool):
                 raise TypeError(
-                    f"fields={{{name!r}: {wanted!r}}}: a stream gives whole values, and has no index by which to read "
+                    f"fields={{{name!r}: {chosen!r}}}: a stream gives whole values, and has no index by which to read "
                     "elements of them. Run `bushel index`, or `bushel convert` if the files are compressed, and use "
                     "bushel.open and a Loader"
                 )
-        fields = [name for name, wanted in fields.items() if wanted]
+        fields = [name for name, chosen in fields.items() if chosen]
     if isinstance(fields, str):
         raise TypeError(f"fields={fields!r}: give names as a list, such as [{fields!r}]")
     return frozenset(fields)
@@ -297,8 +297,8 @@ def _names_of(fields: Iterable[str]) -> frozenset[str]:
 
 def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
     if isinstance(sources, list | tuple):
-        for one in sources:
-            yield from _sources(one, allow_commands=allow_commands)
+        for source in sources:
+            yield from _sources(source, allow_commands=allow_commands)
     elif isinstance(sources, str) and sources.startswith(_PIPE):
         if not allow_commands:
             raise UnsupportedError(

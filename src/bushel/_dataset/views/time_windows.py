@@ -34,19 +34,22 @@ def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dat
     if len(rates) != 1:
         raise SpecError(f"delta_timestamps needs one rate of frames, found {sorted(rates)}")
     [rate] = rates
-    offsets = {name: [_offset(name, each, rate) for each in own] for name, own in deltas.items()}
-    others = {name: [0] for name, kind in dataset.spec.items() if kind.endswith("[]") or holds_elements(kind)}
-    found = dataset.windows(next(iter(offsets)), delta={**others, **offsets})
-    known = {name + PAD for name in others if name not in offsets}  # one frame is never outside
-    return found.select_fields([name for name in found.spec if name not in known])
+    offsets = {
+        name: [_offset(name, seconds, rate) for seconds in seconds_of_field]
+        for name, seconds_of_field in deltas.items()
+    }
+    whole_fields = {name: [0] for name, kind in dataset.spec.items() if kind.endswith("[]") or holds_elements(kind)}
+    windows = dataset.windows(next(iter(offsets)), delta={**whole_fields, **offsets})
+    padding = {name + PAD for name in whole_fields if name not in offsets}  # one frame is never outside
+    return windows.select_fields([name for name in windows.spec if name not in padding])
 
 
 def _rate(dataset: Dataset, number: int) -> float:
     shard = dataset.shards[number]
-    own = get_container(shard.container)
-    if not isinstance(own, HasRate):
+    container = get_container(shard.container)
+    if not isinstance(container, HasRate):
         raise SpecError(f"delta_timestamps needs frames at a fixed rate, which {shard.container} does not have")
-    return own.rate(shard.shard)
+    return container.rate(shard.shard)
 
 
 def _offset(name: str, seconds: float, rate: float) -> int:
