@@ -20,9 +20,15 @@ import bushel
 
 NAMES = [
     "BushelError",
+    "CorruptError",
     "Dataset",
+    "FormatError",
+    "InUseError",
     "Loader",
+    "SpecError",
+    "StateError",
     "StreamLoader",
+    "TooManyErrors",
     "Writer",
     "__version__",
     "card",

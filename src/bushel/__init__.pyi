@@ -33,6 +33,12 @@ from bushel.cards.describing import card as card
 from bushel.codecs import register_codec as register_codec
 from bushel.containers import register_container as register_container
 from bushel.errors import BushelError as BushelError
+from bushel.errors import CorruptError as CorruptError
+from bushel.errors import FormatError as FormatError
+from bushel.errors import InUseError as InUseError
+from bushel.errors import SpecError as SpecError
+from bushel.errors import StateError as StateError
+from bushel.errors import TooManyErrors as TooManyErrors
 from bushel.integrations.huggingface import from_hf as from_hf
 from bushel.integrations.huggingface import to_hf as to_hf
 from bushel.integrity import diff as diff
