@@ -84,8 +84,8 @@ def test_each_public_name_is_there_and_documented(name: str) -> None:
 def test_other_names_are_no_attributes() -> None:
     with pytest.raises(AttributeError, match="no attribute 'opne'$"):
         bushel.opne  # type: ignore[attr-defined]  # noqa: B018
-    with pytest.raises(AttributeError, match=r"'FormatError'; it is bushel\.errors\.FormatError$"):
-        bushel.FormatError  # type: ignore[attr-defined]  # noqa: B018
+    with pytest.raises(AttributeError, match=r"'CodecError'; it is bushel\.errors\.CodecError$"):
+        bushel.CodecError  # type: ignore[attr-defined]  # noqa: B018
 
 
 def test_every_error_is_a_bushel_error() -> None:
