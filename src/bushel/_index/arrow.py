@@ -48,8 +48,8 @@ def index_table(
         columns = {KEY: _keys(pa, shard.index.keys, shard.samples, first)}
         for name in names:
             column = shard.index.fields.get(name)
-            own = f"{name}.extent" if name in values else name
-            columns[own] = pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
+            title = f"{name}.extent" if name in values else name
+            columns[title] = pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
         tables.append(pa.table(columns))
         first += shard.samples
     table = pa.concat_tables(tables, promote_options="permissive")
@@ -107,7 +107,7 @@ def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
     rows = column.rows
     missing: npt.NDArray[np.bool_] = column.length == MISSING
     number, offset = in_one_piece(shard.index, column)
-    files = [str(shard.path(each)) for each in range(len(shard.index.files))]
+    files = [str(shard.path(number_of_file)) for number_of_file in range(len(shard.index.files))]
     crc32 = pa.nulls(rows, pa.uint32()) if column.crc32 is None else pa.array(np.ascontiguousarray(column.crc32))
     struct = pa.StructArray.from_arrays(
         [

@@ -37,14 +37,21 @@ def arrays_of_blocks(blocks: Sequence[Blocks]) -> dict[str, Array]:
     (uint8[blocks]), and where there are some `held` (uint8[bytes]), `side_offsets` and `side` (uint8[bytes]).
     """
     arrays: dict[str, Array] = {}
-    for number, own in enumerate(blocks):
+    for number, block_file in enumerate(blocks):
         name = f"__blocks__.{number}"
-        arrays |= {f"{name}.start": own.start, f"{name}.file": own.file}
-        arrays |= {f"{name}.offset": own.offset, f"{name}.length": own.length, f"{name}.filter": own.filter}
-        if own.held is not None:
-            arrays[f"{name}.held"] = own.held
-        if own.side is not None:
-            arrays |= {f"{name}.side_offsets": own.side.offsets.astype(np.uint64), f"{name}.side": own.side.data}
+        arrays |= {f"{name}.start": block_file.start, f"{name}.file": block_file.file}
+        arrays |= {
+            f"{name}.offset": block_file.offset,
+            f"{name}.length": block_file.length,
+            f"{name}.filter": block_file.filter,
+        }
+        if block_file.held is not None:
+            arrays[f"{name}.held"] = block_file.held
+        if block_file.side is not None:
+            arrays |= {
+                f"{name}.side_offsets": block_file.side.offsets.astype(np.uint64),
+                f"{name}.side": block_file.side.data,
+            }
     return {name: np.ascontiguousarray(array) for name, array in arrays.items()}
 
 

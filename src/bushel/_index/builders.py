@@ -39,8 +39,8 @@ class FieldBuilder:
 
     def add_rows(self, offset: I64, length: I64, crc32: U32) -> None:
         """Add the extents of many samples to a plain column."""
-        for own, rows in ((self.offset, offset), (self.length, length), (self.crc32, crc32)):
-            own.frombytes(np.ascontiguousarray(rows).view(np.uint8).data)
+        for growing, rows in ((self.offset, offset), (self.length, length), (self.crc32, crc32)):
+            growing.frombytes(np.ascontiguousarray(rows).view(np.uint8).data)
 
     def close_sample(self, samples: int) -> None:
         """Complete sample number `samples`: a plain field that was not added is missing."""
@@ -233,7 +233,7 @@ class IndexBuilder:
             from bushel._index.split_records import blocks_without
 
             blocks = (blocks_without(files[0].size, [word for _, word in self.left_out]),)
-            fields = {name: replace(own, file=len(files)) for name, own in fields.items()}
+            fields = {name: replace(extents, file=len(files)) for name, extents in fields.items()}
         keys = None
         if self._ends is not None:
             keys = Keys.build(np.frombuffer(bytes(self._text), np.uint8), np.array(self._ends, np.int64))

@@ -46,9 +46,11 @@ def can_be_named(fields: Spec, name: str) -> bool:
 
 def labels_of_fields(labels: Labels, names: Iterable[str]) -> Labels:
     """Return the names of these fields only."""
-    wanted = set(names)
-    kept = {name: each for name, each in labels.items() if name in wanted or name.partition(".")[0] in wanted}
-    return labels if len(kept) == len(labels) else kept
+    chosen = set(names)
+    labels_kept = {
+        name: classes for name, classes in labels.items() if name in chosen or name.partition(".")[0] in chosen
+    }
+    return labels if len(labels_kept) == len(labels) else labels_kept
 
 
 def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ...]]:
@@ -58,10 +60,10 @@ def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
         SpecError: A name is not text or is too long, two classes have the same name, or there are too many.
     """
     checked: dict[str, tuple[str, ...]] = {}
-    for field, given in labels.items():
-        if isinstance(given, str | bytes) or not isinstance(given, Iterable):
-            raise SpecError(f"the class names of field {field!r} must be a list of text, not {type(given).__name__}")
-        names = tuple(given)
+    for field, classes in labels.items():
+        if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
+            raise SpecError(f"the class names of field {field!r} must be a list of text, not {type(classes).__name__}")
+        names = tuple(classes)
         if len(names) > MAX_NAMES:
             raise SpecError(f"field {field!r} has {len(names):,} class names, more than {MAX_NAMES:,}")
         for name in names:
@@ -98,15 +100,10 @@ def in_order(numbers: Mapping[str, int]) -> tuple[str, ...]:
 
     The result is empty if the numbers cannot number classes: negative, used twice, or far too large.
     """
-    found = set(numbers.values())
-    if (
-        not numbers
-        or len(found) < len(numbers)
-        or min(found) < 0
-        or max(found) >= min(64 * len(found) + 1024, MAX_NAMES)
-    ):
+    used = set(numbers.values())
+    if not numbers or len(used) < len(numbers) or min(used) < 0 or max(used) >= min(64 * len(used) + 1024, MAX_NAMES):
         return ()
-    names = [""] * (max(found) + 1)
+    names = [""] * (max(used) + 1)
     for name, number in numbers.items():
         names[number] = name
     return tuple(names)
@@ -146,13 +143,13 @@ def join_labels(each: Iterable[tuple[str, Labels]], fields: Spec) -> dict[str, t
         for field, names in labels.items():
             if not can_be_named(fields, field) or joined.get(field) is names:
                 continue
-            known = joined.get(field, ())
-            both = join_names(known, names)
-            if both is None and not numbers_classes(fields, field):
-                both = (*known, *(name for name in names if name not in set(known)))
-            if both is None:
-                raise SpecError(_difference(field, origins[field], known, origin, names))
-            joined[field] = _one(both)
+            earlier = joined.get(field, ())
+            joint = join_names(earlier, names)
+            if joint is None and not numbers_classes(fields, field):
+                joint = (*earlier, *(name for name in names if name not in set(earlier)))
+            if joint is None:
+                raise SpecError(_difference(field, origins[field], earlier, origin, names))
+            joined[field] = _one(joint)
             origins.setdefault(field, origin)
     return joined
 

@@ -52,13 +52,13 @@ class ClipFrames(Struct, frozen=True):
     def counts(self, rows: I64) -> I64:
         """Return the numbers of frames of clips: int64[n], -1 where they are unknown."""
         if len(rows) * 8 < self.rows:
-            return np.array([-1 if (own := self.count(row)) is None else own for row in rows.tolist()], np.int64)
+            return np.array([-1 if (count := self.count(row)) is None else count for row in rows.tolist()], np.int64)
         from bushel.codecs.clip_parts import SHOWN
 
         sums = offsets_of((self.flags & SHOWN) != 0)
         first, last = self.starts[rows], self.starts[rows + 1]
-        known = (first >= 0) & (first < last) & (last < len(sums))
-        return np.where(known, sums[np.where(known, last, 0)] - sums[np.where(known, first, 0)], -1)
+        is_known = (first >= 0) & (first < last) & (last < len(sums))
+        return np.where(is_known, sums[np.where(is_known, last, 0)] - sums[np.where(is_known, first, 0)], -1)
 
     def of(self, row: int, size: int) -> ClipPackets | None:
         """Return the packets of a clip of `size` bytes; None if the recorded packets do not fit it."""
@@ -100,15 +100,15 @@ def frames_of(
         rows: Number of clips.
         array: Returns the array of a name, type and length (None for any), or raises an error.
     """
-    found: dict[str, Any] = {}
+    attributes: dict[str, Any] = {}
     for key, (attribute, dtype) in ARRAYS.items():
         length: int | None = None
         if attribute in ("starts", "config"):
             length = rows + (attribute == "starts")
         elif attribute in ("lengths", "times", "flags"):
-            length = len(found["offsets"])
-        found[attribute] = array(f"{name}.{key}", dtype, length)
-    return ClipFrames(**found)
+            length = len(attributes["offsets"])
+        attributes[attribute] = array(f"{name}.{key}", dtype, length)
+    return ClipFrames(**attributes)
 
 
 def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> ClipFrames:
@@ -132,8 +132,8 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
                 part.append(getattr(clip, name))
     dtypes = {attribute: dtype for attribute, dtype in ARRAYS.values()}
     joint = {
-        name: np.concatenate([part.astype(dtypes[name]) for part in own] or [np.zeros(0, dtypes[name])])
-        for name, own in parts.items()
+        name: np.concatenate([part.astype(dtypes[name]) for part in arrays_of_part] or [np.zeros(0, dtypes[name])])
+        for name, arrays_of_part in parts.items()
     }
     config.append(np.array(added, np.uint32))
     ends = offsets_of(map(len, numbers))

@@ -47,13 +47,13 @@ def join_pieces(pieces: Sequence[Piece]) -> Part:
     elif every & _TIME:
         arrays = _times(pieces, types)
     elif every & TEXT:
-        arrays = [_texts(piece, own) for piece, own in zip(pieces, types, strict=True)]
+        arrays = [_texts(piece, type_of_piece) for piece, type_of_piece in zip(pieces, types, strict=True)]
     else:
         arrays = _numbers(pieces, types, every)
     joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     if all(piece.missing is None for piece in pieces):
         return joined, None
-    masks = [np.zeros(len(each.values), np.bool_) if each.missing is None else each.missing for each in pieces]
+    masks = [np.zeros(len(piece.values), np.bool_) if piece.missing is None else piece.missing for piece in pieces]
     return joined, masks[0] if len(masks) == 1 else np.concatenate(masks)
 
 
@@ -64,10 +64,10 @@ def _types(piece: Piece) -> int:
         return 0
     if piece.types is None:
         return _TYPE_OF[piece.values.dtype.kind]
-    own = piece.types if present is None else piece.types[present]
-    if not np.isin(own, (BOOL, INT, FLOAT, TEXT)).all():
+    present_types = piece.types if present is None else piece.types[present]
+    if not np.isin(present_types, (BOOL, INT, FLOAT, TEXT)).all():
         raise ValueError("its values have unknown types")
-    return int(np.bitwise_or.reduce(own))
+    return int(np.bitwise_or.reduce(present_types))
 
 
 def _nothing(piece: Piece, dtype: np.dtype[Any]) -> Array:
@@ -88,9 +88,9 @@ def _times(pieces: Sequence[Piece], types: Sequence[int]) -> list[Array]:
     Raises:
         ValueError: Other pieces have other values, or the unit does not hold all times.
     """
-    if any(own not in (0, _TIME) for own in types):
+    if any(type_of_piece not in (0, _TIME) for type_of_piece in types):
         raise ValueError("it has times in some files, and other values in others: declare one type with spec=")
-    dtypes = [piece.values.dtype for piece, own in zip(pieces, types, strict=True) if own]
+    dtypes = [piece.values.dtype for piece, type_of_piece in zip(pieces, types, strict=True) if type_of_piece]
     if len({dtype.kind for dtype in dtypes}) > 1:
         raise ValueError("it has times in some files, and durations in others")
     dtype = np.result_type(*dtypes)
@@ -108,9 +108,12 @@ def _times(pieces: Sequence[Piece], types: Sequence[int]) -> list[Array]:
 def _numbers(pieces: Sequence[Piece], types: Sequence[int], every: int) -> list[Array]:
     """Return pieces of numbers and truth values as arrays of the first dtype that holds all of them exactly."""
     for dtype in map(np.dtype, _DTYPES[every]):
-        found = [_cast(each, dtype) if own else _nothing(each, dtype) for each, own in zip(pieces, types, strict=True)]
-        exact = [array for array in found if array is not None]
-        if len(exact) == len(found):
+        cast_arrays = [
+            _cast(piece, dtype) if type_of_piece else _nothing(piece, dtype)
+            for piece, type_of_piece in zip(pieces, types, strict=True)
+        ]
+        exact = [array for array in cast_arrays if array is not None]
+        if len(exact) == len(cast_arrays):
             return exact
     return [objects_of([0 if value is None else value for value in piece.plain()]) for piece in pieces]
 
@@ -130,4 +133,4 @@ def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
     if array.dtype.kind in "iu" and int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
         return cast if dtype.kind != "u" or int(array.min()) >= 0 else None
     pairs = zip(array.tolist(), cast.tolist(), strict=True)  # Python compares integers with floats exactly
-    return cast if all(one == two or (one != one and two != two) for one, two in pairs) else None
+    return cast if all(before == after or (before != before and after != after) for before, after in pairs) else None

@@ -65,14 +65,14 @@ def names_of(columns: str | Iterable[str]) -> tuple[str, ...]:
 
 def expanded(names: Iterable[str], fields: Spec) -> list[str]:
     """Return names of columns, where `*.width` stands for the columns of all fields that can have one."""
-    found: list[str] = []
+    columns: list[str] = []
     for name in names:
         if name.startswith(_EVERY):
-            own = (f"{field}.{name.removeprefix(_EVERY)}" for field in fields)
-            found += [each for each in own if known_column_of(each, fields) is not None]
+            candidates = (f"{field}.{name.removeprefix(_EVERY)}" for field in fields)
+            columns += [candidate for candidate in candidates if known_column_of(candidate, fields) is not None]
         else:
-            found.append(name)
-    return list(dict.fromkeys(found))
+            columns.append(name)
+    return list(dict.fromkeys(columns))
 
 
 def column_of(name: str, fields: Spec) -> ColumnOf:
@@ -82,18 +82,22 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
         KeyError: No field has this name or begins it; the message suggests names.
         SpecError: The field cannot have this column; the message lists the columns that it can have.
     """
-    found = known_column_of(name, fields)
-    if found is not None:
-        return found
+    column = known_column_of(name, fields)
+    if column is not None:
+        return column
     field = _field_of(name, fields)
     possible = possible_columns(fields)
     if field is None:
         meant = did_you_mean(name, [*possible, *fields])
         raise KeyError(f"no field for a column {name!r}: {meant or 'the fields are ' + _listed(fields)}")
-    own = [each for each in possible if each == field.name or each.startswith(f"{field.name}.")]
-    meant = did_you_mean(name, own)
+    columns_of_field = [
+        candidate for candidate in possible if candidate == field.name or candidate.startswith(f"{field.name}.")
+    ]
+    meant = did_you_mean(name, columns_of_field)
     can = f"{meant} It can have" if meant else "it can have"
-    raise SpecError(f"field {field.name!r} of type {field.type!r} has no column {name!r}: {can} {', '.join(own)}")
+    raise SpecError(
+        f"field {field.name!r} of type {field.type!r} has no column {name!r}: {can} {', '.join(columns_of_field)}"
+    )
 
 
 def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
@@ -108,8 +112,8 @@ def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
 
 def _field_of(name: str, fields: Spec) -> Field | None:
     """Return the field with this name, or the longest one that begins it and is followed by a dot."""
-    own = [each for each in fields if name == each or name.startswith(f"{each}.")]
-    return fields[max(own, key=len)] if own else None
+    owners = [owner for owner in fields if name == owner or name.startswith(f"{owner}.")]
+    return fields[max(owners, key=len)] if owners else None
 
 
 def _reading(field: Field, part: str) -> Reading | None:
@@ -148,17 +152,17 @@ def _kind(field: Field) -> _Kind:
 
 def possible_columns(fields: Spec) -> list[str]:
     """Return the columns that fields can have, without members of JSON values, whose names are in the values."""
-    found = []
+    columns = []
     for name, field in fields.items():
         kind = _kind(field)
         if field.sequence:
-            found.append(f"{name}.length")
+            columns.append(f"{name}.length")
         elif kind in ("value", "length", "other", "member"):
-            found.append(name)
+            columns.append(name)
         if not field.sequence and kind in _PARTS:
-            found += [f"{name}.{part}" for part in _PARTS[kind]]
-        found.append(f"{name}.{BYTES}")
-    return found
+            columns += [f"{name}.{part}" for part in _PARTS[kind]]
+        columns.append(f"{name}.{BYTES}")
+    return columns
 
 
 def usual_columns(fields: Spec) -> list[ColumnOf]:

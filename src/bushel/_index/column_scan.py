@@ -61,20 +61,28 @@ class ColumnRequest:
             KeyError, SpecError: As `column_of`.
         """
         names = (AUTO,) if columns is None else names_of(columns)
-        own = tuple(name for name in names if name not in (AUTO, NONE))
-        for name in expanded(own, fields) if fields else ():
+        explicit = tuple(name for name in names if name not in (AUTO, NONE))
+        for name in expanded(explicit, fields) if fields else ():
             column_of(name, fields)
-        return cls(own, AUTO in names)
+        return cls(explicit, AUTO in names)
 
     def of(self, index: ShardIndex) -> list[ColumnOf]:
         """Return the columns of this request that a table lacks."""
         fields: Spec = {name: column.field for name, column in index.fields.items()}
-        wanted = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
+        requested = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
         if self.usual:
-            usual = (each for each in usual_columns(fields) if _is_usual(each, index.fields[each.field.name]))
-            wanted = {**{each.name: each for each in usual}, **wanted}
-        given = (each for each in wanted.values() if each is not None and each.name not in index.columns)
-        return [each for each in given if each.reading not in ("bytes", "elements")]
+            usual = (
+                usual_column
+                for usual_column in usual_columns(fields)
+                if _is_usual(usual_column, index.fields[usual_column.field.name])
+            )
+            requested = {**{usual_column.name: usual_column for usual_column in usual}, **requested}
+        lacking = (
+            requested_column
+            for requested_column in requested.values()
+            if requested_column is not None and requested_column.name not in index.columns
+        )
+        return [lacking_column for lacking_column in lacking if lacking_column.reading not in ("bytes", "elements")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,16 +116,22 @@ def add_columns(index: ShardIndex, request: ColumnRequest, files: ValueFiles) ->
         SpecError: Columns of clips are wanted, and PyAV is not installed.
     """
     by_field: dict[str, list[ColumnOf]] = {}
-    for wanted in (missing := request.of(index)):
-        by_field.setdefault(wanted.field.name, []).append(wanted)
+    for lacking in (missing := request.of(index)):
+        by_field.setdefault(lacking.field.name, []).append(lacking)
     if not by_field:
         return index
-    found: dict[str, Column] = {}
+    scanned: dict[str, Column] = {}
     for name, columns in by_field.items():
         column = index.fields[name]
         scan = _Scan(column, index, files)
-        found |= scan.run(columns, cpu_count())
-    return replace(index, columns={**index.columns, **{each.name: found[each.name] for each in missing}})
+        scanned |= scan.run(columns, cpu_count())
+    return replace(
+        index,
+        columns={
+            **index.columns,
+            **{column_of_field.name: scanned[column_of_field.name] for column_of_field in missing},
+        },
+    )
 
 
 def _is_usual(wanted: ColumnOf, column: FieldExtents) -> bool:
@@ -147,23 +161,23 @@ class _Scan:
 
     def run(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
         """Return the columns of the field."""
-        found: dict[str, Column] = {}
+        scanned: dict[str, Column] = {}
         rest = list(columns)
-        value = next((each for each in rest if each.reading == "value"), None)
+        value = next((candidate for candidate in rest if candidate.reading == "value"), None)
         if value is not None and (values := self._numbers() or self._texts()) is not None:
-            found[value.name] = values
+            scanned[value.name] = values
             rest.remove(value)
-        length = next((each for each in rest if each.reading == "length"), None)
+        length = next((candidate for candidate in rest if candidate.reading == "length"), None)
         if length is not None and (lengths := self._text_lengths(threads)) is not None:
-            found[length.name] = numbers("int", lengths, lengths < 0)
+            scanned[length.name] = numbers("int", lengths, lengths < 0)
             rest.remove(length)
         if rest and rest[0].reading == "array" and (arrays := self._arrays(rest)) is not None:
-            return found | arrays
-        images = [each for each in rest if each.reading == "image"]
+            return scanned | arrays
+        images = [candidate for candidate in rest if candidate.reading == "image"]
         if images:
-            found |= self._images(images, threads)
-            rest = [each for each in rest if each.reading != "image"]
-        return found | self._decoded(rest, threads) if rest else found
+            scanned |= self._images(images, threads)
+            rest = [candidate for candidate in rest if candidate.reading != "image"]
+        return scanned | self._decoded(rest, threads) if rest else scanned
 
     # Numbers and texts, with kernels
 
@@ -224,10 +238,10 @@ class _Scan:
         def of_chunk(rows: I64) -> I64:
             return lengths_of_texts(*gather([self._file], Extents(0, column.offset[rows], column.length[rows])))
 
-        found = np.full(column.rows, MISSING, np.int64)
+        characters = np.full(column.rows, MISSING, np.int64)
         for rows, lengths in each_chunk(column, present_rows(column), of_chunk, threads):
-            found[rows] = lengths
-        return found
+            characters[rows] = lengths
+        return characters
 
     # Arrays
 
@@ -240,13 +254,13 @@ class _Scan:
         layouts: dict[int, ArrayLayout] = {}
         for size, example in zip(sizes.tolist(), self._stored(examples, None), strict=True):
             try:
-                found = None if example is None else layout(example)
+                layout_of_example = None if example is None else layout(example)
             except BushelError:
                 return None
-            if not isinstance(found, ArrayLayout):
+            if not isinstance(layout_of_example, ArrayLayout):
                 return None
-            layouts[size] = found
-        forms = NumberForms({size: one.header for size, one in layouts.items()})
+            layouts[size] = layout_of_example
+        forms = NumberForms({size: array_layout.header for size, array_layout in layouts.items()})
         table = NumberTable(
             [(0, column.rows, [(self._mapped, self._offset, np.asarray(column.length), None, "bytes", forms)])], 1
         )
@@ -254,21 +268,23 @@ class _Scan:
         bad, _ = table.gather_rows(0, np.arange(column.rows), np.zeros(1, np.uint8), nothing, None, nothing[1:])
         if bad is not None:
             return None  # arrays of the same size have other shapes or types
-        made = {}
-        for each in wanted:
-            values = [_of_array(one.shape, one.dtype, each.part) for one in layouts.values()]
+        columns = {}
+        for requested in wanted:
+            values = [
+                _of_array(array_layout.shape, array_layout.dtype, requested.part) for array_layout in layouts.values()
+            ]
             if values and all(type(value) is int for value in values):
-                made[each.name] = numbers("int", np.array(values, np.int64)[which], None)
+                columns[requested.name] = numbers("int", np.array(values, np.int64)[which], None)
             else:
-                made[each.name] = of_objects([values[place] for place in which.tolist()])
-        return made
+                columns[requested.name] = of_objects([values[place] for place in which.tolist()])
+        return columns
 
     # Images
 
     def _images(self, wanted: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
         rows = self._column.rows
         header = np.zeros((rows, 5), np.int32)
-        others: dict[int, str] = {}  # formats that the kernel does not know
+        other_formats: dict[int, str] = {}  # formats that the kernel does not know
         if self._recorded is not None and self._recorded.headers is not None:
             header = self._recorded.headers.copy()
         elif isinstance(self._mapped, MappedFile):
@@ -279,17 +295,19 @@ class _Scan:
             from bushel.codecs.headers import image_header
 
             head = None if isinstance(self._mapped, MappedFile) else _HEAD
-            for row, one in zip(rest.tolist(), self._each(rest, image_header, threads, head), strict=True):
-                if one is not None:
-                    others[row] = one.format
-                    header[row] = -1, one.width, one.height, one.channels, one.orientation
+            for row, image in zip(rest.tolist(), self._each(rest, image_header, threads, head), strict=True):
+                if image is not None:
+                    other_formats[row] = image.format
+                    header[row] = -1, image.width, image.height, image.channels, image.orientation
         missing = header[:, 0] == 0
         places = {"width": 1, "height": 2, "channels": 3, "exif_orientation": 4}
         return {
-            each.name: of_objects([_FORMATS.get(n, others.get(row)) for row, n in enumerate(header[:, 0].tolist())])
-            if each.part == "format"
-            else numbers("int", header[:, places[each.part]], missing)
-            for each in wanted
+            requested.name: of_objects(
+                [_FORMATS.get(n, other_formats.get(row)) for row, n in enumerate(header[:, 0].tolist())]
+            )
+            if requested.part == "format"
+            else numbers("int", header[:, places[requested.part]], missing)
+            for requested in wanted
         }
 
     # Everything else
@@ -297,24 +315,27 @@ class _Scan:
     def _decoded(self, wanted: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
         read = _reader_of(self._column, wanted)
         rows = present_rows(self._column)
-        found: list[list[Any]] = [[None] * self._column.rows for _ in wanted]
+        values_of_columns: list[list[Any]] = [[None] * self._column.rows for _ in wanted]
         for row, values in zip(rows.tolist(), self._each(rows, read, threads), strict=True):
-            for own, value in zip(found, values or (), strict=False):
-                own[row] = value
-        return {each.name: of_objects(own) for each, own in zip(wanted, found, strict=True)}
+            for column_values, value in zip(values_of_columns, values or (), strict=False):
+                column_values[row] = value
+        return {
+            requested.name: of_objects(column_values)
+            for requested, column_values in zip(wanted, values_of_columns, strict=True)
+        }
 
     def _each(self, rows: I64, read: Callable[[bytes], Any], threads: int, head: int | None = None) -> Iterator[Any]:
         """Yield the result of a function for the stored bytes of each row, or first for its first `head` bytes."""
 
         def of_chunk(chunk: I64) -> list[Any]:
-            found = [None if data is None else read(data) for data in self._stored(chunk, head)]
-            again = [] if head is None else [at for at, each in enumerate(found) if each is None]
-            for at, data in zip(again, self._stored(chunk[again], None), strict=True):
-                found[at] = None if data is None else read(data)
-            return found
+            values = [None if data is None else read(data) for data in self._stored(chunk, head)]
+            unread = [] if head is None else [at for at, value in enumerate(values) if value is None]
+            for at, data in zip(unread, self._stored(chunk[unread], None), strict=True):
+                values[at] = None if data is None else read(data)
+            return values
 
-        for _, found in each_chunk(self._column, rows, of_chunk, threads):
-            yield from found
+        for _, values in each_chunk(self._column, rows, of_chunk, threads):
+            yield from values
 
     def _stored(self, rows: I64, head: int | None) -> list[bytes | None]:
         """Return the stored bytes of rows, or the first ones."""
@@ -325,7 +346,9 @@ class _Scan:
 
 def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[bytes], Sequence[Any] | None]:
     """Return the function that makes the values of some columns of a field from stored bytes. None: damaged."""
-    [reading] = {"decoded" if each.reading in ("value", "member", "length") else each.reading for each in wanted}
+    [reading] = {
+        "decoded" if requested.reading in ("value", "member", "length") else requested.reading for requested in wanted
+    }
     if reading == "clip":
         from bushel.codecs.headers import clip_header
         from bushel.codecs.video import pyav
@@ -334,7 +357,7 @@ def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[by
 
         def of_clip(data: bytes) -> Sequence[Any] | None:
             header = clip_header(column.codec, data)
-            return None if header is None else [getattr(header, each.part) for each in wanted]
+            return None if header is None else [getattr(header, requested.part) for requested in wanted]
 
         return of_clip
     codec = get_codec(column.codec)
@@ -353,21 +376,21 @@ def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[by
 
     def of_array(data: bytes) -> Sequence[Any] | None:
         try:
-            found: Any = codec.layout(data) if callable(codec.layout) else None
-            if not isinstance(found, ArrayLayout):
-                found = codec.decode(data)
+            array: Any = codec.layout(data) if callable(codec.layout) else None
+            if not isinstance(array, ArrayLayout):
+                array = codec.decode(data)
         except BushelError:
             return None
-        if not hasattr(found, "shape"):  # a label of one number in an image record, which may also be several
+        if not hasattr(array, "shape"):  # a label of one number in an image record, which may also be several
             return [None] * len(wanted)
-        return [_of_array(found.shape, found.dtype, each.part) for each in wanted]
+        return [_of_array(array.shape, array.dtype, requested.part) for requested in wanted]
 
     def of_value(data: bytes) -> Sequence[Any] | None:
         try:
             value = codec.decode(data)
         except BushelError:
             return None
-        return [_of_value(value, each) for each in wanted]
+        return [_of_value(value, requested) for requested in wanted]
 
     return of_array if reading == "array" else of_value
 

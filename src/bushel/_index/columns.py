@@ -54,12 +54,15 @@ class Piece(Struct, frozen=True):
         Raises:
             ValueError: Types and values contradict each other.
         """
-        found: list[Any] = self.values.tolist()
+        objects: list[Any] = self.values.tolist()
         if self.types is not None:
-            found = [_of_type(value, own) for value, own in zip(found, self.types.tolist(), strict=True)]
+            objects = [
+                _of_type(value, type_of_value)
+                for value, type_of_value in zip(objects, self.types.tolist(), strict=True)
+            ]
         if self.missing is None:
-            return found
-        return [None if no else value for value, no in zip(found, self.missing.tolist(), strict=True)]
+            return objects
+        return [None if no else value for value, no in zip(objects, self.missing.tolist(), strict=True)]
 
 
 class Column(Struct, frozen=True):
@@ -76,7 +79,7 @@ class Column(Struct, frozen=True):
     types: npt.NDArray[np.uint8] | None = None
 
     def __len__(self) -> int:
-        return len(next(each for each in self._per_sample() if each is not None))
+        return len(next(array for array in self._per_sample() if array is not None))
 
     def _per_sample(self) -> tuple[Array | None, ...]:
         return self.values, self.codes, None if self.offsets is None else self.offsets[1:]
@@ -101,17 +104,17 @@ class Column(Struct, frozen=True):
         """
         assert self.text is not None
         assert self.offsets is not None
-        offsets, view, found = self.offsets, self.text.data, dict[int, str]()
+        offsets, view, texts = self.offsets, self.text.data, dict[int, str]()
         numbers = (rows if self.codes is None else self.codes[rows]).tolist()
         for number in numbers:
-            if number not in found:
+            if number not in texts:
                 if number + 1 >= len(offsets):
                     raise ValueError(f"a text has the number {number}, but there are {len(offsets) - 1} texts")
                 first, last = offsets.item(number), offsets.item(number + 1)
                 if not 0 <= first <= last <= len(view):
                     raise ValueError("the offsets of its texts are not ascending inside the text")
-                found[number] = str(view[first:last], "utf-8")
-        return [found[number] for number in numbers]
+                texts[number] = str(view[first:last], "utf-8")
+        return [texts[number] for number in numbers]
 
     def _texts(self, rows: slice | npt.NDArray[np.int64]) -> Array:
         if self.codes is None:
@@ -122,8 +125,8 @@ class Column(Struct, frozen=True):
         if len(codes) and int(codes.max()) >= count:
             raise ValueError(f"a text has the number {int(codes.max())}, but there are {count} texts")
         if len(codes) < count:  # of a few samples: only their own texts
-            own, places = np.unique(codes, return_inverse=True)
-            return self._decoded(own.astype(np.int64))[places.reshape(-1)]
+            distinct, places = np.unique(codes, return_inverse=True)
+            return self._decoded(distinct.astype(np.int64))[places.reshape(-1)]
         return self.dictionary()[codes]
 
     def dictionary(self) -> Array:
@@ -144,12 +147,12 @@ class Column(Struct, frozen=True):
 
 def numbers(kind: Kind, values: Array, missing: npt.NDArray[np.bool_] | None = None) -> Column:
     """Return a column of numbers or truth values. The values of missing samples become 0."""
-    own = np.ascontiguousarray(values, NUMBERS[kind])
+    stored = np.ascontiguousarray(values, NUMBERS[kind])
     if missing is None or not missing.any():
-        return Column(kind, own)
-    own = own.copy()
-    own[missing] = 0
-    return Column(kind, own, np.ascontiguousarray(missing))
+        return Column(kind, stored)
+    stored = stored.copy()
+    stored[missing] = 0
+    return Column(kind, stored, np.ascontiguousarray(missing))
 
 
 def of_texts(
@@ -169,8 +172,8 @@ def of_texts(
     ends = offsets_of(offsets[rows + 1] - offsets[rows])
     view = text.data
     pairs = zip(offsets[rows].tolist(), offsets[rows + 1].tolist(), strict=True)
-    own = np.frombuffer(b"".join(view[a:b] for a, b in pairs), np.uint8)
-    return Column("text", missing=missing, codes=codes, text=own, offsets=ends)
+    joint = np.frombuffer(b"".join(view[a:b] for a, b in pairs), np.uint8)
+    return Column("text", missing=missing, codes=codes, text=joint, offsets=ends)
 
 
 def as_text(value: float | str) -> bytes | None:

@@ -34,8 +34,8 @@ class Contents:
         usual columns of their own shard: a text that is short here may be long there.
         """
         usual = not ColumnRequest(usual=True).of(index)
-        own = usual_columns({name: column.field for name, column in index.fields.items()}) if usual else ()
-        decided = {each.name for each in own}
+        usual_ones = usual_columns({name: column.field for name, column in index.fields.items()}) if usual else ()
+        decided = {usual_column.name for usual_column in usual_ones}
         names = tuple(name for name in index.columns if name not in decided)
         return cls(scanned_in(index), ColumnRequest(names, usual))
 

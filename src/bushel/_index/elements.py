@@ -24,9 +24,9 @@ def neighbours(at: I64, offsets: I64, last: I64) -> tuple[I64, Bools]:
         numbers: int64[n, k].
         outside: bool[n, k].
     """
-    wanted = at[:, None] + offsets
-    numbers = np.clip(wanted, 0, last[:, None])
-    return numbers, numbers != wanted
+    shifted = at[:, None] + offsets
+    numbers = np.clip(shifted, 0, last[:, None])
+    return numbers, numbers != shifted
 
 
 class Ranges(Struct, frozen=True, eq=False):
@@ -41,8 +41,8 @@ class Ranges(Struct, frozen=True, eq=False):
     def of(self, place: int) -> I64:
         """Return the elements of the sample at a place of the batch: int64[k]."""
         # np.clip takes five times as long for a few numbers
-        own: I64 = np.minimum(np.maximum(self.start[place] + self.offsets, 0), self.counts[place] - 1)
-        return own
+        elements: I64 = np.minimum(np.maximum(self.start[place] + self.offsets, 0), self.counts[place] - 1)
+        return elements
 
     def numbers(self, places: I64 | slice = slice(None)) -> I64:
         """Return the elements of the samples at places of the batch: int64[n, k]."""
@@ -90,16 +90,16 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
         return column.rows_of(samples.rows)
     counts = last - first
     if isinstance(elements, Ranges):
-        own = np.full(len(counts), len(elements.offsets), np.int64)
-        there = np.ones(len(counts), np.bool_) if column.absent is None else ~column.absent[samples.rows]
-        numbers = elements.numbers(slice(None) if samples.places is None else samples.places)[there]
-        if numbers.size and (short := numbers.max(axis=1) >= counts[there]).any():
+        chosen_counts = np.full(len(counts), len(elements.offsets), np.int64)
+        present = np.ones(len(counts), np.bool_) if column.absent is None else ~column.absent[samples.rows]
+        numbers = elements.numbers(slice(None) if samples.places is None else samples.places)[present]
+        if numbers.size and (short := numbers.max(axis=1) >= counts[present]).any():
             at = int(np.flatnonzero(short)[0])
-            raise _beyond(column, int(counts[there][at]), numbers[at])
-        own[~there] = 0
-        return (numbers + first[there, None]).reshape(-1), own
+            raise _beyond(column, int(counts[present][at]), numbers[at])
+        chosen_counts[~present] = 0
+        return (numbers + first[present, None]).reshape(-1), chosen_counts
     rows: list[I64] = []
-    own = np.zeros(len(counts), np.int64)
+    chosen_counts = np.zeros(len(counts), np.int64)
     for place, (start, count) in enumerate(zip(first.tolist(), counts.tolist(), strict=True)):
         if isinstance(elements, slice):
             numbers = np.arange(*elements.indices(count), dtype=np.int64)
@@ -109,9 +109,9 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
             numbers = np.where(elements < 0, elements + count, elements)
             if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
                 raise _beyond(column, count, elements)
-        own[place] = len(numbers)
+        chosen_counts[place] = len(numbers)
         rows.append(numbers + start)
-    return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), own
+    return (np.concatenate(rows) if rows else np.zeros(0, np.int64)), chosen_counts
 
 
 def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:

@@ -29,13 +29,13 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
     Returns:
         0 if no block has to be expanded.
     """
-    known = list(tables)
-    if not any(table.blocks for table in known):
+    all_tables = list(tables)
+    if not any(table.blocks for table in all_tables):
         return 0.0
     returned = expanded = packed = 0
-    for table in known:
-        sums = [_sums(one) for one in table.blocks]
-        packed += sum(int(one[-1]) for one in sums)
+    for table in all_tables:
+        sums = [_sums(blocks_of_table) for blocks_of_table in table.blocks]
+        packed += sum(int(sums_of_blocks[-1]) for sums_of_blocks in sums)
         for field in table.fields.values():
             rows = np.flatnonzero(field.length > 0)
             offset, length = field.offset[rows], field.length[rows]
@@ -121,7 +121,7 @@ class Expansion(Struct, frozen=True):
                     most, run = total, int(np.median(counts[present]))
         if not rows or not returned:
             return None
-        place, block, size = (np.concatenate(each) for each in zip(*rows, strict=True))
+        place, block, size = (np.concatenate(parts_of_rows) for parts_of_rows in zip(*rows, strict=True))
         if len(rows) > 1:
             once = np.unique(place * numbered + block, return_index=True)[1]
             place, block, size = place[once], block[once], size[once]
@@ -153,9 +153,9 @@ class Expansion(Struct, frozen=True):
         usual = self.in_blocks(size, window)
         if usual <= 2 * self.in_stored_order:
             return size, window
-        own = self.run * max(1, min(-(-size // self.run), self._kept_at_once(self.run)))
-        width = max(1, min(window, self._kept_at_once(own)))
-        return (own, width) if self.in_blocks(own, width) < usual / 2 else (size, window)
+        size_of_run = self.run * max(1, min(-(-size // self.run), self._kept_at_once(self.run)))
+        width = max(1, min(window, self._kept_at_once(size_of_run)))
+        return (size_of_run, width) if self.in_blocks(size_of_run, width) < usual / 2 else (size, window)
 
     def _kept_at_once(self, size: int) -> int:
         """Return how many blocks of the order need half of the bytes that a process keeps expanded."""
@@ -168,10 +168,10 @@ class Expansion(Struct, frozen=True):
 
     def _distinct(self, size: int) -> int:
         """Return the bytes of all blocks, counted once for each block of the order that needs them."""
-        own = self.place // size
-        order = np.lexsort((self.block, own))
-        own, block = own[order], self.block[order]
-        again = np.append(False, (own[1:] == own[:-1]) & (block[1:] == block[:-1]))
+        block_of_order = self.place // size
+        order = np.lexsort((self.block, block_of_order))
+        block_of_order, block = block_of_order[order], self.block[order]
+        again = np.append(False, (block_of_order[1:] == block_of_order[:-1]) & (block[1:] == block[:-1]))
         return int(self.size[order[~again]].sum())
 
 
@@ -179,8 +179,8 @@ def _values(field: FieldExtents, rows: I64) -> tuple[I64, I64]:
     """Return the extents of samples that have bytes: the index in `rows` of the sample of each, and its own number."""
     value, counts = field.rows_of(rows)
     sample = np.repeat(np.arange(len(rows)), counts)
-    there = field.length[value] > 0
-    return sample[there], value[there]
+    has_bytes = field.length[value] > 0
+    return sample[has_bytes], value[has_bytes]
 
 
 def _blocks_of(blocks: Blocks, field: FieldExtents, value: I64) -> tuple[I64, I64]:

@@ -32,16 +32,16 @@ class JoinedBlocks:
         first = len(self.files)
         self.files += index.files
         starts: dict[int, int] = {}
-        for number in dict.fromkeys(own.file for own in index.fields.values()):
+        for number in dict.fromkeys(extents.file for extents in index.fields.values()):
             starts[number] = self.size
             blocks = index.blocks_of(number)
             self._add(_whole_file(number, index.size_of(number)) if blocks is None else blocks, first)
-        return {name: starts[own.file] for name, own in index.fields.items()}
+        return {name: starts[extents.file] for name, extents in index.fields.items()}
 
     def _add(self, blocks: Blocks, first: int) -> None:
         numbers = [self.filters.setdefault(name, len(self.filters)) for name in blocks.filters]
         in_table = blocks.file == IN_TABLE
-        held = 0 if blocks.held is None else len(blocks.held)
+        bytes_in_table = 0 if blocks.held is None else len(blocks.held)
         self.parts.append(
             Blocks(
                 blocks.start + self.size,
@@ -55,12 +55,12 @@ class JoinedBlocks:
             )
         )
         self.size += blocks.size
-        self.held += held
+        self.held += bytes_in_table
 
     def blocks(self) -> Blocks:
         """Return the block file."""
         starts = [part.start[:-1] for part in self.parts]
-        held = [part.held for part in self.parts if part.held is not None]
+        in_table = [part.held for part in self.parts if part.held is not None]
         return Blocks(
             np.concatenate([*starts, np.array([self.size], np.int64)]),
             _joined([part.file for part in self.parts], np.int32),
@@ -69,7 +69,7 @@ class JoinedBlocks:
             _joined([part.filter for part in self.parts], np.uint8),
             tuple(self.filters),
             self._side(),
-            _joined(held, np.uint8) if held else None,
+            _joined(in_table, np.uint8) if in_table else None,
         )
 
     def _side(self) -> Side | None:

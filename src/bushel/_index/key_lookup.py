@@ -89,8 +89,8 @@ class KeyLookup(Struct, frozen=True):
             encoded = key.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return  # no stored key contains half of a surrogate pair
-        [wanted] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
-        for shard, row in self._candidates(wanted):
+        [hash_of_key] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
+        for shard, row in self._candidates(hash_of_key):
             keys = self.shards[shard].index.keys
             if keys is not None and keys[row] == key:
                 yield int(self.starts[shard]) + row

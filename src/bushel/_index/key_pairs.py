@@ -27,9 +27,9 @@ def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:
     partner = np.searchsorted(sorted_right, sorted_left, side="left") + number
     inside = np.flatnonzero(partner < len(right))
     inside = inside[sorted_right[partner[inside]] == sorted_left[inside]]
-    found, partners = places[inside], order[partner[inside]]
-    back = np.argsort(found, kind="stable")
-    return found[back].astype(np.int64), partners[back].astype(np.int64)
+    matched, partners = places[inside], order[partner[inside]]
+    back = np.argsort(matched, kind="stable")
+    return matched[back].astype(np.int64), partners[back].astype(np.int64)
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,12 +52,12 @@ class LookedUp:
 
     def find(self, wanted: LookedUp) -> I64:
         """Return int64[n], by the places of some hashes, the first place of the same hash here; -1 if it is missing."""
-        found = np.full(len(wanted.hashes), -1, np.int64)
+        partners = np.full(len(wanted.hashes), -1, np.int64)
         if len(self.hashes):
             at = np.minimum(self.hashes.searchsorted(wanted.hashes), len(self.hashes) - 1)
-            there = self.hashes[at] == wanted.hashes
-            found[wanted.order[there]] = self.order[at[there]]
-        return found
+            is_equal = self.hashes[at] == wanted.hashes
+            partners[wanted.order[is_equal]] = self.order[at[is_equal]]
+        return partners
 
     def places(self, hash_: np.uint64) -> Iterator[int]:
         """Yield all places of a hash."""

@@ -99,22 +99,22 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
         return self.lines.blocks.samples
 
     def __getitem__(self, key: Any) -> Any:
-        own = self._own
+        computed = self._own
         try:
             if isinstance(key, np.ndarray) and key.dtype == np.int64 and key.ndim == 1 and key.flags.c_contiguous:
-                return own.take(key)
+                return computed.take(key)
             if isinstance(key, int | np.integer):
-                return own.item(int(key))
+                return computed.item(int(key))
             if isinstance(key, slice):
                 start, stop, step = key.indices(len(self))
                 if step == 1:
-                    return own.read(start, max(stop - start, 0))
+                    return computed.read(start, max(stop - start, 0))
                 key = np.arange(start, stop, step)
             key = np.asarray(key)
             if key.dtype == np.bool_ and len(key) == len(self):
                 key = np.flatnonzero(key)
             if key.dtype.kind in "iu" or not key.size:
-                return own.take(np.ascontiguousarray(key.reshape(-1), np.int64)).reshape(key.shape)
+                return computed.take(np.ascontiguousarray(key.reshape(-1), np.int64)).reshape(key.shape)
         except ValueError as error:
             raise self.lines.damaged(error) from error
         return np.asarray(self)[key]
@@ -138,7 +138,7 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
         return whole if dtype is None else whole.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        arrays = (np.asarray(each) if isinstance(each, LineArray) else each for each in inputs)
+        arrays = (np.asarray(operand) if isinstance(operand, LineArray) else operand for operand in inputs)
         return getattr(ufunc, method)(*arrays, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -154,16 +154,16 @@ class KeptLines:
     """The blocks of lines of a table, as a sidecar keeps them: of one file, if the table has values of several."""
 
     def __init__(self, index: ShardIndex) -> None:
-        found: list[object] = [column.offset for column in index.fields.values()]
-        self._lines = next((each.lines for each in found if isinstance(each, LineArray)), None)
+        offsets: list[object] = [column.offset for column in index.fields.values()]
+        self._lines = next((candidate.lines for candidate in offsets if isinstance(candidate, LineArray)), None)
         if self._lines is not None and self._lines.blocks.samples != index.samples:
             self._lines = None
 
     @property
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of the sidecar."""
-        own = self._lines
-        return {} if own is None else {f"__lines__.{part}": getattr(own, part) for part in _ARRAYS}
+        lines = self._lines
+        return {} if lines is None else {f"__lines__.{part}": getattr(lines, part) for part in _ARRAYS}
 
     def has(self, extents: FieldExtents) -> bool:
         """Return whether the blocks have these extents."""
@@ -175,8 +175,8 @@ class KeptLines:
 
     def column(self, array: npt.NDArray[Any] | None) -> int | None:
         """Return the number of the field with these numbers; None if the blocks do not have them."""
-        own: object = array
-        return own.field if isinstance(own, LineArray) and own.lines is self._lines else None
+        candidate: object = array
+        return candidate.field if isinstance(candidate, LineArray) and candidate.lines is self._lines else None
 
 
 def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], npt.NDArray[Any]]) -> Lines:

@@ -107,22 +107,22 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
         other = now.fields.get(name)
         empties += _changed_empties(column, other, partner)
         if other is None or (other.starts is None) != (column.starts is None) or other.crc32 is None:
-            name, found = _by_extent(known, column, rows, now)
+            name, rows_now = _by_extent(known, column, rows, now)
             other = now.fields.get(name)
         else:
-            found = _rows_in(column, other, rows, partner)
+            rows_now = _rows_in(column, other, rows, partner)
         if other is None or other.crc32 is None:
             missing += len(rows)
             continue
-        there = found >= 0
-        there[there] = other.length[found[there]] != MISSING
-        missing += int((~there).sum())
-        rows, found = rows[there], found[there]
-        compared[name][found] = True
-        differs = (column.crc32[rows] != other.crc32[found]) | (column.length[rows] != other.length[found])
+        present = rows_now >= 0
+        present[present] = other.length[rows_now[present]] != MISSING
+        missing += int((~present).sum())
+        rows, rows_now = rows[present], rows_now[present]
+        compared[name][rows_now] = True
+        differs = (column.crc32[rows] != other.crc32[rows_now]) | (column.length[rows] != other.length[rows_now])
         equal += int((~differs).sum())
         if differs.any():
-            wrong.setdefault(name, []).append((found[differs], column.crc32[rows][differs]))
+            wrong.setdefault(name, []).append((rows_now[differs], column.crc32[rows][differs]))
     pairs = {
         name: (np.concatenate([rows for rows, _ in parts]), np.concatenate([crc32 for _, crc32 in parts]))
         for name, parts in wrong.items()
@@ -143,10 +143,10 @@ def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
         for other in known.fields.values():
             if other.crc32 is None or not _same_file(now, column, known, other):
                 continue
-            found = _find_extents(column, rows, other)
-            if (found >= 0).all():
+            rows_known = _find_extents(column, rows, other)
+            if (rows_known >= 0).all():
                 crc32 = np.zeros(column.rows, np.uint32)
-                crc32[rows] = other.crc32[found]
+                crc32[rows] = other.crc32[rows_known]
                 columns[name] = replace(column, crc32=crc32)
                 break
     return replace(now, fields=columns)
@@ -168,9 +168,9 @@ def _by_key(known: Keys, now: Keys) -> I64:
     # the n-th sample of a key is the n-th sample of the same key
     rank = np.arange(len(known)) - np.searchsorted(known.hashes, known.hashes, side="left")
     place = np.searchsorted(now.hashes, known.hashes, side="left") + rank
-    there = place < len(now)
-    there[there] = now.hashes[place[there]] == known.hashes[there]
-    partner[known.order[there]] = now.order[place[there]]
+    has_partner = place < len(now)
+    has_partner[has_partner] = now.hashes[place[has_partner]] == known.hashes[has_partner]
+    partner[known.order[has_partner]] = now.order[place[has_partner]]
     return partner
 
 
@@ -199,21 +199,21 @@ def _rows_in(column: FieldExtents, other: FieldExtents, rows: I64, partner: I64)
         return partner[rows]
     sample = np.searchsorted(column.starts, rows, side="right") - 1
     element = rows - column.starts[sample]
-    there = partner[sample]
-    start, stop = other.starts[there], other.starts[there + 1]
-    found: I64 = np.where((there >= 0) & (start + element < stop), start + element, -1)
-    return found
+    sample_now = partner[sample]
+    start, stop = other.starts[sample_now], other.starts[sample_now + 1]
+    rows_now: I64 = np.where((sample_now >= 0) & (start + element < stop), start + element, -1)
+    return rows_now
 
 
 def _by_extent(known: ShardIndex, column: FieldExtents, rows: I64, now: ShardIndex) -> tuple[str, I64]:
     """Return the column that has most of these extents, and the row of each in it."""
-    best, found = "", np.full(len(rows), -1, np.int64)
+    best, rows_now = "", np.full(len(rows), -1, np.int64)
     for name, other in now.fields.items():
         if other.crc32 is not None and _same_file(known, column, now, other):
             these = _find_extents(column, rows, other)
-            if not best or (these >= 0).sum() > (found >= 0).sum():
-                best, found = name, these
-    return best, found
+            if not best or (these >= 0).sum() > (rows_now >= 0).sum():
+                best, rows_now = name, these
+    return best, rows_now
 
 
 def _same_file(one: ShardIndex, column: FieldExtents, two: ShardIndex, other: FieldExtents) -> bool:
@@ -224,19 +224,21 @@ def _names_of(index: ShardIndex, file: int) -> set[str]:
     """Return the names of the files that hold the bytes of a file or block file; empty if the table holds some."""
     blocks = index.blocks_of(file)
     numbers = {file} if blocks is None else set(blocks.file.tolist())
-    return set() if min(numbers, default=-1) < 0 else {index.files[each].name.rpartition("/")[2] for each in numbers}
+    return (
+        set() if min(numbers, default=-1) < 0 else {index.files[number].name.rpartition("/")[2] for number in numbers}
+    )
 
 
 def _find_extents(column: FieldExtents, rows: I64, other: FieldExtents) -> I64:
     """Return the row of `other` that has the extent of each of these rows; -1 if no row matches."""
-    found = np.full(len(rows), -1, np.int64)
+    rows_of_other = np.full(len(rows), -1, np.int64)
     present = np.flatnonzero(other.length != MISSING)
     if not len(present) or not len(rows):
-        return found
+        return rows_of_other
     order = present[np.lexsort((other.length[present], other.offset[present]))]
     extents = np.rec.fromarrays([other.offset[order], other.length[order]])
-    wanted = np.rec.fromarrays([column.offset[rows], column.length[rows]])
-    place = np.minimum(np.searchsorted(extents, wanted), len(order) - 1)
+    requested = np.rec.fromarrays([column.offset[rows], column.length[rows]])
+    place = np.minimum(np.searchsorted(extents, requested), len(order) - 1)
     same = (other.offset[order[place]] == column.offset[rows]) & (other.length[order[place]] == column.length[rows])
-    found[same] = order[place[same]]
-    return found
+    rows_of_other[same] = order[place[same]]
+    return rows_of_other

@@ -82,10 +82,10 @@ def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
 
 def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
     """Return the CRC-32 of the bytes of arrays, in this order."""
-    found = 0
+    checksum = 0
     for array in arrays.values():
-        found = crc32(np.ascontiguousarray(array).view(np.uint8), found)
-    return found
+        checksum = crc32(np.ascontiguousarray(array).view(np.uint8), checksum)
+    return checksum
 
 
 def _array(body: memoryview, entry: dict[str, Any], kind: str) -> npt.NDArray[Any]:

@@ -23,23 +23,23 @@ def of_objects(found: Sequence[object]) -> Column:
     Values of several types become integers, floats or, if neither holds all of them exactly, texts; `types` then says
     what they were.
     """
-    kept = [_kept(value) for value in found]
-    types = np.array([_TYPES[type(value)] for value in kept], np.uint8)
+    storable = [_kept(value) for value in found]
+    types = np.array([_TYPES[type(value)] for value in storable], np.uint8)
     missing = types == 0
-    whole: list[Any] = [0 if value is None else value for value in kept]
-    own = set(np.unique(types).tolist()) - {0}
-    if own == {BOOL}:
+    whole: list[Any] = [0 if value is None else value for value in storable]
+    present_types = set(np.unique(types).tolist()) - {0}
+    if present_types == {BOOL}:
         return numbers("bool", np.array(whole, np.bool_), missing)
-    mixed = types if len(own) > 1 else None
-    if own <= {BOOL, INT}:
+    mixed = types if len(present_types) > 1 else None
+    if present_types <= {BOOL, INT}:
         low, high = (min(whole), max(whole)) if whole else (0, 0)
         if low >= -(1 << 63) and high < 1 << 63:
             return replace(numbers("int", np.array(whole, np.int64), missing), types=mixed)
         if low >= 0 and high < 1 << 64:
             return replace(numbers("uint", np.array(whole, np.uint64), missing), types=mixed)
-    elif TEXT not in own and all(type(value) is float or _is_float(value) for value in whole):
+    elif TEXT not in present_types and all(type(value) is float or _is_float(value) for value in whole):
         return replace(numbers("float", np.array(whole, np.float64), missing), types=mixed)
-    return replace(_as_texts(kept, missing), types=None if own == {TEXT} else types)
+    return replace(_as_texts(storable, missing), types=None if present_types == {TEXT} else types)
 
 
 def _kept(value: object) -> bool | int | float | str | None:

@@ -59,16 +59,18 @@ class ClosedFiles:
             return None
         names = self._stamps.names if isinstance(self._stamps, FileStamps) else self._shard.files
         paths = [names[number] for number in numbers.tolist()]
-        found = kernels.read_small_files(paths, size, time, offset, length, folder=str(self._shard.root))
-        return None if None in found else found  # type: ignore[return-value]
+        contents = kernels.read_small_files(paths, size, time, offset, length, folder=str(self._shard.root))
+        return None if None in contents else contents  # type: ignore[return-value]
 
     def _facts(self, numbers: I64) -> tuple[I64, I64]:
         """Return the sizes and the times of files."""
         stamps = self._stamps
         if isinstance(stamps, FileStamps):
             return stamps.sizes[numbers], stamps.times[numbers]
-        own = [stamps[number] for number in numbers.tolist()]
-        return np.array([each.size for each in own], np.int64), np.array([each.mtime_ns for each in own], np.int64)
+        chosen = [stamps[number] for number in numbers.tolist()]
+        return np.array([stamp.size for stamp in chosen], np.int64), np.array(
+            [stamp.mtime_ns for stamp in chosen], np.int64
+        )
 
 
 def block_file(

@@ -47,13 +47,13 @@ def plan_parts(
         of_row: dict[int, list[int]] = {}
         for row, place in zip(rows.tolist(), places.tolist(), strict=True):
             of_row.setdefault(row, []).append(place)
-        for row, own in of_row.items():
+        for row, places_of_row in of_row.items():
             if column.length[row] == MISSING:
                 continue
-            if len(own) > 1 and isinstance(elements, Ranges):
-                _share(parts, column, row, own, elements, forms)
+            if len(places_of_row) > 1 and isinstance(elements, Ranges):
+                _share(parts, column, row, places_of_row, elements, forms)
                 continue
-            for place in own:
+            for place in places_of_row:
                 parts[place] = _part(column, row, at_place(elements, place), forms)
     return parts if any(part is not None for part in parts) else None
 
@@ -67,8 +67,8 @@ def _share(
     forms: Forms | None,
 ) -> None:
     """Plan one part for all samples of a batch that need elements of the same value."""
-    wanted = [elements.of(place) for place in places]
-    together = np.sort(np.concatenate(wanted))
+    elements_of_places = [elements.of(place) for place in places]
+    together = np.sort(np.concatenate(elements_of_places))
     together = together[np.diff(together, prepend=-1) != 0]  # np.unique takes six times as long
     part = _part(column, row, together, forms)
     if part is None:
@@ -76,14 +76,14 @@ def _share(
         if ranged is None:
             return
         part = ValuePart(ranged, together, column.length[row : row + 1].astype(np.int64))
-    shared, alone = tuple(sorted(places)), sum(map(len, wanted)) == len(together)
-    for place, numbers in zip(places, wanted, strict=True):
+    shared, alone = tuple(sorted(places)), sum(map(len, elements_of_places)) == len(together)
+    for place, numbers in zip(places, elements_of_places, strict=True):
         rows = np.searchsorted(together, numbers)
         # a view would be changed together with another sample's, if both had some of the same elements
-        own: I64 | slice = (
+        rows_of_place: I64 | slice = (
             slice(int(rows[0]), int(rows[-1]) + 1) if alone and len(rows) and (np.diff(rows) == 1).all() else rows
         )
-        parts[place] = SharedPart(part, own, shared, place)
+        parts[place] = SharedPart(part, rows_of_place, shared, place)
 
 
 def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | None) -> Part | None:

@@ -46,9 +46,9 @@ class Batch(Struct, frozen=True):
     def _halves(self) -> Iterator[Batch]:
         whole = self.extents
         rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
-        for own in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
-            crc32 = None if whole.crc32 is None else whole.crc32[own]
-            yield Batch(self.files, Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+        for half in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
+            crc32 = None if whole.crc32 is None else whole.crc32[half]
+            yield Batch(self.files, Extents(0, whole.offset[half], whole.length[half], crc32), rows[half])
 
     def _by_file(self) -> Iterator[Batch]:
         """Yield the extents of each file, and those that are missing with the first."""
@@ -56,9 +56,11 @@ class Batch(Struct, frozen=True):
         rows = np.arange(len(extents), dtype=np.int64) if self.rows is None else self.rows
         file = np.full(len(extents), whole.file) if isinstance(whole.file, int) else whole.file
         for number, name in enumerate(self.files):
-            own = np.flatnonzero(file == number)
-            crc32 = None if whole.crc32 is None else whole.crc32[own]
-            yield Batch([name], Extents(0, whole.offset[own], whole.length[own], crc32), rows[own])
+            rows_of_file = np.flatnonzero(file == number)
+            crc32 = None if whole.crc32 is None else whole.crc32[rows_of_file]
+            yield Batch(
+                [name], Extents(0, whole.offset[rows_of_file], whole.length[rows_of_file], crc32), rows[rows_of_file]
+            )
 
 
 def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64) -> Batch:
@@ -87,8 +89,8 @@ def plan_kernel(
     fields: list[Any] = []
     whole = alone = len(groups) == 1 and groups[0].places is None
     if alone:  # arrays that are computed are not whole tables
-        own = groups[0].index.fields
-        whole = all(isinstance(own[name].offset, np.ndarray) for name in wanted if name in own)
+        extents_by_name = groups[0].index.fields
+        whole = all(isinstance(extents_by_name[name].offset, np.ndarray) for name in wanted if name in extents_by_name)
     for name, elements in wanted.items():
         if (verify := _has_sums(groups, name, elements, checked)) is None:
             return None
@@ -114,10 +116,10 @@ def _has_sums(groups: Sequence[Group], name: str, elements: Elements, checked: C
     """
     sums = None
     for group in groups:
-        if (own := group.index.fields.get(name)) is None:
+        if (column := group.index.fields.get(name)) is None:
             continue
-        has = own.crc32 is not None and group.number in checked
-        plain = elements is None and own.starts is None and own.file < len(group.index.files)
+        has = column.crc32 is not None and group.number in checked
+        plain = elements is None and column.starts is None and column.file < len(group.index.files)
         if not plain or sums not in (None, has):
             return None
         sums = has
@@ -144,8 +146,8 @@ def _extents_of(column: FieldExtents, rows: I64) -> tuple[I64, I64]:
     """Return offsets and lengths of some rows."""
     if isinstance(column.offset, np.ndarray) or isinstance(column.length, np.ndarray):
         return column.offset[rows], column.length[rows]
-    both: tuple[I64, I64] = column.offset.extents(rows)  # blocks of lines compute both at once
-    return both
+    places: tuple[I64, I64] = column.offset.extents(rows)  # blocks of lines compute both at once
+    return places
 
 
 class FieldPlan(Struct, frozen=True):
@@ -299,12 +301,12 @@ class _Builder:
             self._put(planned, group, column, group.rows[whole], first[places[whole]])
             for row, place in zip(group.rows[~whole].tolist(), places[~whole].tolist(), strict=True):
                 if (part := parts[place]) is not None:
-                    own = slice(int(first[place]), int(first[place] + sizes[place]))
-                    extents.file[own] = self._file(group, column)  # type: ignore[index] # `_missing` makes an array
-                    extents.offset[own] = part.offsets + column.offset[row]
-                    extents.length[own] = part.lengths
+                    range_of_value = slice(int(first[place]), int(first[place] + sizes[place]))
+                    extents.file[range_of_value] = self._file(group, column)  # type: ignore[index] # `_missing` makes an array
+                    extents.offset[range_of_value] = part.offsets + column.offset[row]
+                    extents.length[range_of_value] = part.lengths
                     if planned.unchecked is not None:
-                        planned.unchecked[own] = True
+                        planned.unchecked[range_of_value] = True
         return planned
 
     def _sequence(
@@ -316,20 +318,20 @@ class _Builder:
         for group, column in present:
             if column.starts is None:
                 continue
-            rows, own = element_rows(column, group, elements)
+            rows, counts_of_samples = element_rows(column, group, elements)
             if (column.length[rows] < 0).any():
                 raise damaged_sequences(column, group)
             places = group.places_in(self._total)
-            counts[places] = own
+            counts[places] = counts_of_samples
             if column.absent is not None:
-                counts[places[column.absent[group.rows] & (own == 0)]] = -1
+                counts[places[column.absent[group.rows] & (counts_of_samples == 0)]] = -1
             chosen.append((group, column, rows, places))
         sizes = np.maximum(counts, 0)
         first = np.cumsum(sizes) - sizes
         planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
         for group, column, rows, places in chosen:
-            own = sizes[places]
-            self._put(planned, group, column, rows, ranges(first[places], own))
+            counts_of_samples = sizes[places]
+            self._put(planned, group, column, rows, ranges(first[places], counts_of_samples))
         return planned, counts.tolist()
 
     def _put(
@@ -352,12 +354,12 @@ class _Builder:
 
     def batches(self) -> tuple[int, list[Batch]]:
         """Return the number of all extents, and the extents, divided by whether they have a checksum."""
-        files, own = list(self.files), self.extents
-        if not own:
+        files, planned = list(self.files), self.extents
+        if not planned:
             return 0, []
-        if len(own) == 1 and own[0].unchecked is None:
-            return self._rows, [Batch(files, own[0].extents)]
-        extents, unchecked = _joined(own)
+        if len(planned) == 1 and planned[0].unchecked is None:
+            return self._rows, [Batch(files, planned[0].extents)]
+        extents, unchecked = _joined(planned)
         if unchecked is None or not unchecked.any():
             return self._rows, [Batch(files, extents)]
         if (unchecked | (extents.length == MISSING)).all():
@@ -385,17 +387,24 @@ class _Planned(Struct, frozen=True):
 
 def _joined(planned: Sequence[_Planned]) -> tuple[Extents, Bools | None]:
     """Return the extents of all fields, and which of them have no checksum, None if none has one."""
-    each = [one.extents for one in planned]
+    extents_of_fields = [planned_field.extents for planned_field in planned]
     file = np.concatenate(
-        [np.full(len(e.offset), e.file, np.int32) if isinstance(e.file, int) else e.file for e in each]
+        [np.full(len(e.offset), e.file, np.int32) if isinstance(e.file, int) else e.file for e in extents_of_fields]
     )
-    offset, length = np.concatenate([e.offset for e in each]), np.concatenate([e.length for e in each])
-    if all(e.crc32 is None for e in each):
+    offset, length = (
+        np.concatenate([e.offset for e in extents_of_fields]),
+        np.concatenate([e.length for e in extents_of_fields]),
+    )
+    if all(e.crc32 is None for e in extents_of_fields):
         return Extents(file, offset, length), None
-    crc32 = np.concatenate([np.zeros(len(e.offset), np.uint32) if e.crc32 is None else e.crc32 for e in each])
+    crc32 = np.concatenate(
+        [np.zeros(len(e.offset), np.uint32) if e.crc32 is None else e.crc32 for e in extents_of_fields]
+    )
     unchecked = [
-        np.full(len(one.extents.offset), one.extents.crc32 is None) if one.unchecked is None else one.unchecked
-        for one in planned
+        np.full(len(planned_field.extents.offset), planned_field.extents.crc32 is None)
+        if planned_field.unchecked is None
+        else planned_field.unchecked
+        for planned_field in planned
     ]
     return Extents(file, offset, length, crc32), np.concatenate(unchecked)
 

@@ -69,9 +69,9 @@ class Names(Struct, frozen=True):
     @classmethod
     def join(cls, several: Sequence[Names]) -> Names:
         """Return the names in all of these."""
-        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(one.offsets) for one in several)])
+        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(names.offsets) for names in several)])
         facts = [
-            np.concatenate([np.zeros(0, dtype), *(getattr(one, name) for one in several)])
+            np.concatenate([np.zeros(0, dtype), *(getattr(names, name) for names in several)])
             for name, dtype in (("text", np.uint8), ("keyed", bool), ("digests", np.uint64), ("sizes", np.int64))
         ]
         return cls(facts[0], offsets_of(lengths), *facts[1:])
@@ -285,8 +285,8 @@ def encode_removal_list(removed: RemovalList) -> bytes:
     ids, reasons = (Strings.of([getattr(call, name) for call in removed.calls]) for name in ("id", "reason"))
     times = np.array([call.time for call in removed.calls], np.int64)
     names = removed.names
-    own = (ids.text, ids.offsets, reasons.text, reasons.offsets, times, removed.starts, names.text, names.offsets)
+    of_calls = (ids.text, ids.offsets, reasons.text, reasons.offsets, times, removed.starts, names.text, names.offsets)
     clean = removed.clean.view(np.uint8)
-    values = (*own, names.keyed.astype(np.uint8), names.digests, names.sizes, clean)
+    values = (*of_calls, names.keyed.astype(np.uint8), names.digests, names.sizes, clean)
     arrays: dict[str, npt.NDArray[Any]] = dict(zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True))
     return encode(arrays, _Header(_VERSION, body_crc32(arrays)))

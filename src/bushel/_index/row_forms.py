@@ -25,26 +25,26 @@ class RowForms:
 
         None if it has to be read whole.
         """
-        known = self._known
-        at = bisect_left(known, size, key=_size)
-        near = sorted(known[max(0, at - 1) : at + 1], key=lambda one: abs(one[0] - size))
+        forms = self._known
+        at = bisect_left(forms, size, key=_size)
+        near = sorted(forms[max(0, at - 1) : at + 1], key=lambda one: abs(one[0] - size))
         return near[0][1] if near else None
 
     def needs(self, size: int) -> bool:
         """Return whether an array of `size` bytes should be looked at, as none like it is known."""
-        known = self._known
-        at = bisect_left(known, size, key=_size)
-        if at < len(known) and known[at][0] == size:
+        forms = self._known
+        at = bisect_left(forms, size, key=_size)
+        if at < len(forms) and forms[at][0] == size:
             return False
         form = self.of(size)
-        return len(known) < _MOST and (form is None or form.count(size) is None)
+        return len(forms) < _MOST and (form is None or form.count(size) is None)
 
     def add(self, size: int, form: RowForm | None) -> None:
         """Note the form of an array of `size` bytes; None for one whose rows cannot be read alone."""
-        known = [one for one in self._known if one[0] != size]
-        if len(known) < _MOST:
-            insort(known, (size, form), key=_size)
-            self._known = known  # others may be reading the list before it
+        forms = [one for one in self._known if one[0] != size]
+        if len(forms) < _MOST:
+            insort(forms, (size, form), key=_size)
+            self._known = forms  # others may be reading the list before it
 
 
 def _size(one: tuple[int, RowForm | None]) -> int:

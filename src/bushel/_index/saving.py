@@ -46,7 +46,7 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
     try:
         arrays, head = _contents(index)
     except UnicodeEncodeError as error:
-        names = next((each.name for each in index.files if not each.name.isprintable()), "")
+        names = next((stamp.name for stamp in index.files if not stamp.name.isprintable()), "")
         message = f"the name {ascii(names)} is not UTF-8, so no index can be stored: rename the file"
         raise UnsupportedError(message) from error
     if not isinstance(path, Path) or sum(array.nbytes for array in arrays.values()) <= _LARGE:
@@ -74,11 +74,11 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         from bushel._index.block_arrays import arrays_of_blocks
 
         arrays |= arrays_of_blocks(index.blocks)
-    kept = KeptLines(index)
-    arrays |= kept.arrays
+    kept_lines = KeptLines(index)
+    arrays |= kept_lines.arrays
     for name, column in index.fields.items():
-        own = ("crc32",) if kept.has(column) else ("offset", "length", "crc32", "starts", "absent")
-        for part in own:
+        stored_parts = ("crc32",) if kept_lines.has(column) else ("offset", "length", "crc32", "starts", "absent")
+        for part in stored_parts:
             if (array := getattr(column, part)) is not None:
                 arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
         if (segments := column.segments) is not None:
@@ -89,7 +89,7 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
             arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
     for name, values in index.columns.items():
         parts = {part: getattr(values, part) for part in COLUMN_ARRAYS}
-        if kept.column(values.values) is not None:
+        if kept_lines.column(values.values) is not None:
             del parts["values"]
         arrays |= {f"__column__.{name}.{part}": array for part, array in parts.items() if array is not None}
     header = Header(
@@ -97,21 +97,21 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
         index.container,
         index.samples,
         [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in index.files],
-        [_field(name, extents, kept) for name, extents in index.fields.items()],
+        [_field(name, extents, kept_lines) for name, extents in index.fields.items()],
         [stamp.crc32 for stamp in index.files],
         {name: list(names) for name, names in index.labels.items()},
         ZEROS,
-        [_column(name, values, kept) for name, values in index.columns.items()],
+        [_column(name, values, kept_lines) for name, values in index.columns.items()],
         table_digest(index),
         [list(blocks.filters) for blocks in index.blocks] or msgspec.UNSET,
     )
     arrays = in_order(arrays)
     head = bytearray(head_of(arrays, msgspec.json.encode(header).decode()))
-    found = crc32(head)
+    checksum = crc32(head)
     for piece in pieces_of(arrays):
-        found = crc32(piece, found)
+        checksum = crc32(piece, checksum)
     digits = head.index(CRC32_IS) + len(CRC32_IS)
-    head[digits : digits + 8] = b"%08x" % found
+    head[digits : digits + 8] = b"%08x" % checksum
     return arrays, head
 
 
@@ -119,9 +119,9 @@ def _field(name: str, extents: FieldExtents, kept: KeptLines) -> HeaderField:
     kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
     if not kept.has(extents):
         return HeaderField(name, kind, asked_for(extents.codec), extents.file)
-    own = cast("LineArray", extents.offset)
-    quotes = True if own.quotes else msgspec.UNSET
-    return HeaderField(name, kind, asked_for(extents.codec), extents.file, own.field, quotes)
+    line_array = cast("LineArray", extents.offset)
+    quotes = True if line_array.quotes else msgspec.UNSET
+    return HeaderField(name, kind, asked_for(extents.codec), extents.file, line_array.field, quotes)
 
 
 def _column(name: str, column: Column, kept: KeptLines) -> HeaderColumn:

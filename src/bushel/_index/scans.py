@@ -25,20 +25,20 @@ if TYPE_CHECKING:
 _CHUNK_ROWS = 256  # number of rows that one thread reads and scans at once
 
 
-def _segments(column: FieldExtents, file: File, known: Segments | None, threads: int) -> Segments:
-    known = known or Segments(np.zeros(1, np.int64), np.zeros(0, np.uint32))
-    starts, found = _scan(column, file, known.starts, _lengths_of_segments, threads)
-    return Segments(starts, np.concatenate([known.lengths, *found]))
+def _segments(column: FieldExtents, file: File, earlier: Segments | None, threads: int) -> Segments:
+    earlier = earlier or Segments(np.zeros(1, np.int64), np.zeros(0, np.uint32))
+    starts, lengths = _scan(column, file, earlier.starts, _lengths_of_segments, threads)
+    return Segments(starts, np.concatenate([earlier.lengths, *lengths]))
 
 
 def _lengths_of_segments(data: bytes) -> U32:
     return np.diff(jpeg_segment_offsets(data), prepend=0).astype(np.uint32)
 
 
-def _seek_tables(column: FieldExtents, file: File, known: SeekTables | None, threads: int) -> SeekTables:
-    known = known or SeekTables(np.zeros(1, np.int64), np.zeros(0, np.uint64))
-    starts, found = _scan(column, file, known.starts, jpeg_seek_table, threads)
-    return SeekTables(starts, np.concatenate([known.words, *found]))
+def _seek_tables(column: FieldExtents, file: File, earlier: SeekTables | None, threads: int) -> SeekTables:
+    earlier = earlier or SeekTables(np.zeros(1, np.int64), np.zeros(0, np.uint64))
+    starts, words = _scan(column, file, earlier.starts, jpeg_seek_table, threads)
+    return SeekTables(starts, np.concatenate([earlier.words, *words]))
 
 
 SEGMENTS = ValueScan("segments", lambda column: column.starts is None and holds_image(column.codec), _segments)
@@ -52,19 +52,19 @@ def _scan(
     column: FieldExtents, file: File, known: I64, array_of: Callable[[bytes], npt.NDArray[np.generic]], threads: int
 ) -> tuple[I64, list[npt.NDArray[np.generic]]]:
     """Return where the array of each row starts, after the arrays of the known rows, and the new arrays."""
-    done = len(known) - 1
+    scanned = len(known) - 1
     sizes = np.zeros(column.rows, np.int64)
-    sizes[:done] = np.diff(known)
+    sizes[:scanned] = np.diff(known)
 
     def arrays_of(rows: I64) -> list[npt.NDArray[np.generic]]:
         datas = read_many([file], Extents(0, column.offset[rows], column.length[rows]))
         return [_array(data, array_of) for data in datas if data is not None]
 
-    found = []
-    for chunk, arrays in each_chunk(column, present_rows(column, done), arrays_of, threads, _CHUNK_ROWS):
+    new_arrays = []
+    for chunk, arrays in each_chunk(column, present_rows(column, scanned), arrays_of, threads, _CHUNK_ROWS):
         sizes[chunk] = [len(array) for array in arrays]
-        found += [array for array in arrays if len(array)]
-    return offsets_of(sizes), found
+        new_arrays += [array for array in arrays if len(array)]
+    return offsets_of(sizes), new_arrays
 
 
 def _array(data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
@@ -88,10 +88,10 @@ def _frames(column: FieldExtents, file: File, known: ClipFrames | None, threads:
     def scan(row: int) -> ClipPackets | None:
         return scan_clip(column.codec, file.read(int(column.offset[row]), int(column.length[row])))
 
-    done = 0 if known is None else known.rows
-    rows = present_rows(column, done).tolist()
+    scanned = 0 if known is None else known.rows
+    rows = present_rows(column, scanned).tolist()
     clips = dict(zip(rows, parallel_map(scan, rows, threads=threads, name="bushel-scan"), strict=True))
-    return joined(known, (clips.get(row) for row in range(done, column.rows)))
+    return joined(known, (clips.get(row) for row in range(scanned, column.rows)))
 
 
 FRAMES = ValueScan("frames", lambda column: column.starts is None and holds_clip(column.codec), _frames)

@@ -26,29 +26,33 @@ def tables_by_field(
 
 
 def _of_field(groups: Sequence[Group], total: int, name: str, elements: Elements) -> list[Any]:
-    found: list[Any] = [None] * total
+    tables_of_samples: list[Any] = [None] * total
     for group in groups:
         column = group.index.fields.get(name)
         if column is None or column.seek is None:
             continue
         if column.starts is None:
-            own: list[Any] = column.seek.of(group.rows)
+            tables_of_group: list[Any] = column.seek.of(group.rows)
         else:
             rows, counts = element_rows(column, group, elements)
             tables, ends = column.seek.of(rows), np.cumsum(counts).tolist()
-            own = [tables[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
+            tables_of_group = [tables[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
         if group.places is None:
-            return own
-        for place, value in zip(group.places.tolist(), own, strict=True):
-            found[place] = value
-    return found
+            return tables_of_group
+        for place, value in zip(group.places.tolist(), tables_of_group, strict=True):
+            tables_of_samples[place] = value
+    return tables_of_samples
 
 
 def with_table(stored: Any, table: Any) -> Any:
     """Return stored bytes, or a list of them, as `Seekable` where there is a seek table."""
     if isinstance(stored, list):
-        own = isinstance(table, list) and len(table) == len(stored)
-        return [with_table(each, one) for each, one in zip(stored, table, strict=True)] if own else stored
+        fits = isinstance(table, list) and len(table) == len(stored)
+        return (
+            [with_table(element, table_of_element) for element, table_of_element in zip(stored, table, strict=True)]
+            if fits
+            else stored
+        )
     return stored if table is None or not len(table) else Seekable(stored, table)
 
 

@@ -73,8 +73,8 @@ class Strings(Struct, frozen=True):
         return len(self.offsets) - 1
 
     def __getitem__(self, number: int) -> str:
-        own = self.text[int(self.offsets[number]) : int(self.offsets[number + 1])]
-        return own.tobytes().decode("utf-8", "surrogateescape")
+        encoded = self.text[int(self.offsets[number]) : int(self.offsets[number + 1])]
+        return encoded.tobytes().decode("utf-8", "surrogateescape")
 
     def tolist(self) -> list[str]:
         """Return all strings."""
@@ -128,8 +128,8 @@ class ShardList(Struct, frozen=True):
 
     def _file(self, number: int) -> FileStamp:
         stamp = int(self.crc32[number])
-        known = (int(self.sizes[number]), int(self.times[number]))
-        return FileStamp(self.files[number], *known, stamp if stamp >= 0 else None)
+        size_and_time = (int(self.sizes[number]), int(self.times[number]))
+        return FileStamp(self.files[number], *size_and_time, stamp if stamp >= 0 else None)
 
     def digest(self, number: int) -> str:
         """Return the digest of the table of a shard."""
@@ -174,9 +174,9 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
 
 
 def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
-    own = (table.names.text, table.names.offsets, table.samples, table.flags, table.starts, table.files.text)
+    of_shards = (table.names.text, table.names.offsets, table.samples, table.flags, table.starts, table.files.text)
     of_files = (table.files.offsets, table.sizes, table.times, table.crc32)
-    return dict(zip(_ARRAYS, (*own, *of_files, table.digests), strict=True))
+    return dict(zip(_ARRAYS, (*of_shards, *of_files, table.digests), strict=True))
 
 
 def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
@@ -191,10 +191,10 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
             return None
         names = Strings(arrays["names.text"], arrays["names.offsets"])
         files = Strings(arrays["files.text"], arrays["files.offsets"])
-        own = (names, arrays["samples"], arrays["flags"], arrays["files.starts"], files)
+        of_shards = (names, arrays["samples"], arrays["flags"], arrays["files.starts"], files)
         spec, labels = spec_from_file(header.spec), check_labels(header.labels) if header.labels else {}
         files_of = (arrays["files.sizes"], arrays["files.times"], arrays["files.stamps"])
-        table = ShardList(header.container, spec, labels, header.sidecars, *own, *files_of, arrays["digests"])
+        table = ShardList(header.container, spec, labels, header.sidecars, *of_shards, *files_of, arrays["digests"])
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SpecError):
         return None
     return table if table.is_valid else None

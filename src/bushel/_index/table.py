@@ -128,13 +128,13 @@ class Shard(Struct, frozen=True):
     @property
     def removal_lists(self) -> list[AnyPath]:
         """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
-        found = [root / self.shared / REMOVED for root in self.roots]
+        lists = [root / self.shared / REMOVED for root in self.roots]
         above, name = getattr(self.root, "parent", None), self.root.name  # paths of others may lack a parent
         if above is not None and name.startswith("part-"):
-            found.append(above / FOLDER / REMOVED)
+            lists.append(above / FOLDER / REMOVED)
         if above is not None and not self.name and name.isdecimal():
-            found.append(above / _first_of_bags(name) / REMOVED)
-        return found
+            lists.append(above / _first_of_bags(name) / REMOVED)
+        return lists
 
     @property
     def roots(self) -> list[AnyPath]:
@@ -165,7 +165,7 @@ class Shard(Struct, frozen=True):
 
 def may_lack_samples(shards: Sequence[Shard]) -> bool:
     """Return whether any list of removed samples is beside shards; of remote ones, that has to be asked."""
-    for shard in {(id(one.root), not one.name): one for one in shards}.values():
+    for shard in {(id(shard_of_list.root), not shard_of_list.name): shard_of_list for shard_of_list in shards}.values():
         if not isinstance(shard.root, Path) or shard.index is not None:
             return True
         if any(exists(str(path)) for path in shard.removal_lists) or exists(f"{shard.root}/{LISTS_OF_FILES}"):
@@ -327,12 +327,12 @@ class Keys(Struct, frozen=True):
         if not len(same):
             return []
         seen: set[str] = set()
-        found = []
+        repeated = []
         for key in self.take(np.unique(np.concatenate([self.order[same], self.order[same + 1]]))):
             if key in seen:
-                found.append(key)
+                repeated.append(key)
             seen.add(key)
-        return list(dict.fromkeys(found))
+        return list(dict.fromkeys(repeated))
 
 
 @public("bushel.containers")
@@ -373,7 +373,7 @@ class ShardIndex(Struct, frozen=True):
     @property
     def compressed(self) -> bool:
         """Whether bytes of any block have to be expanded."""
-        return any(not one.is_stored(np.arange(len(one))).all() for one in self.blocks)
+        return any(not block_file.is_stored(np.arange(len(block_file))).all() for block_file in self.blocks)
 
     def size_of(self, file: int) -> int:
         """Return the size in bytes of a file or block file, given its number."""
@@ -388,8 +388,8 @@ class ShardIndex(Struct, frozen=True):
         blocks = self.blocks_of(file)
         if blocks is None:
             return Place(file, offset)
-        found = blocks.place(offset, empty)
-        return Place(None, offset) if found is None else Place(*found)
+        place = blocks.place(offset, empty)
+        return Place(None, offset) if place is None else Place(*place)
 
     def check(self, path: str) -> ShardIndex:
         """Refuse a table whose extents are not inside its files. Code above relies on this check.
@@ -415,7 +415,9 @@ class ShardIndex(Struct, frozen=True):
             limit = self.size_of(column.file)
             for first in range(0, column.rows, _CHECKED_AT_ONCE):
                 part = slice(first, first + _CHECKED_AT_ONCE)
-                offset, length = (np.ascontiguousarray(own[part], np.int64) for own in (column.offset, column.length))
+                offset, length = (
+                    np.ascontiguousarray(extents[part], np.int64) for extents in (column.offset, column.length)
+                )
                 if (row := kernels.first_outside(offset, length, limit)) >= 0:
                     raise self._outside(name, first + row, path)
         return self
@@ -437,6 +439,8 @@ class ShardIndex(Struct, frozen=True):
         columns = self.columns
         if len(fields) < len(self.fields):
             columns = {
-                name: own for name, own in columns.items() if any(f"{name}.".startswith(f"{one}.") for one in fields)
+                name: values
+                for name, values in columns.items()
+                if any(f"{name}.".startswith(f"{field_name}.") for field_name in fields)
             }
         return replace(self, fields=fields, labels=labels_of_fields(self.labels, fields), columns=columns)

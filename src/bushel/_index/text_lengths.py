@@ -26,15 +26,15 @@ def lengths_of_texts(text: U8, offsets: I64) -> I64:
         offsets: int64[texts + 1] into `text`.
     """
     first, last = int(offsets[0]), int(offsets[-1])
-    own, ends = text[first:last], offsets - first
-    if len(own) == 0:
+    content, ends = text[first:last], offsets - first
+    if len(content) == 0:
         return np.zeros(len(ends) - 1, np.int64)
-    if int(own.max()) < 0x80:
+    if int(content.max()) < 0x80:
         return np.diff(ends)
-    begins = (own & 0xC0) != 0x80  # the first byte of a character
-    whole = characters_of(own.data) != DAMAGED and bool(begins[ends[:-1][ends[:-1] < len(own)]].all())
+    begins = (content & 0xC0) != 0x80  # the first byte of a character
+    whole = characters_of(content.data) != DAMAGED and bool(begins[ends[:-1][ends[:-1] < len(content)]].all())
     if not whole:
         pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
-        return np.array([characters_of(own[a:b].data) for a, b in pairs], np.int64)
+        return np.array([characters_of(content[a:b].data) for a, b in pairs], np.int64)
     before = offsets_of(begins)
     return before[ends[1:]] - before[ends[:-1]]

@@ -55,14 +55,14 @@ class ValueScan(Generic[T]):
         Raises:
             ExtentError: A file is shorter than an extent in the index requires.
         """
-        found = {}
+        scanned = {}
         for name in self.fields(index):
             column = index.fields[name]
             if getattr(column, self.attribute) is None:
-                known = None if before is None else getattr(before.fields.get(name), self.attribute, None)
-                value: Any = self.scan(column, file_of(column.file), known, cpu_count())
-                found[name] = replace(column, **{self.attribute: value})
-        return replace(index, fields={**index.fields, **found}) if found else index
+                scanned_before = None if before is None else getattr(before.fields.get(name), self.attribute, None)
+                value: Any = self.scan(column, file_of(column.file), scanned_before, cpu_count())
+                scanned[name] = replace(column, **{self.attribute: value})
+        return replace(index, fields={**index.fields, **scanned}) if scanned else index
 
 
 def scanned_in(index: ShardIndex) -> frozenset[Scanned]:

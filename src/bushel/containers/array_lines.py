@@ -28,8 +28,8 @@ _IS_SPACE[list(b" \t\r\n")] = True
 def holds_lines(lines: File, start: int) -> bool:
     """Return whether a text is lines of objects, as many files of the Hub with the name of an array are."""
     head = bytes(lines.read(start, min(_LONGEST_LINE, lines.size - start))).lstrip()
-    first, end, others = head.partition(b"\n")
-    if not end or not first.startswith(b"{") or not others.lstrip().startswith(b"{"):
+    first, end, following = head.partition(b"\n")
+    if not end or not first.startswith(b"{") or not following.lstrip().startswith(b"{"):
         return False
     try:
         return isinstance(msgspec.json.decode(first), dict)

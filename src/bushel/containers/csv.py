@@ -36,7 +36,7 @@ def _delimiter(name: str, head: bytes) -> str:
     if name.lower().endswith(_TAB):
         return "\t"
     line = head.partition(b"\n")[0]
-    return next((each for each in ",;\t|" if each.encode() in line), ",")
+    return next((mark for mark in ",;\t|" if mark.encode() in line), ",")
 
 
 def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -> tuple[list[str], int]:
@@ -58,13 +58,13 @@ def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -
     if end < 0:
         raise refuse(f"the first record has more than {_LARGEST_HEADER >> 20} MiB")
     cells = []
-    for start, size, own in zip(offset.tolist(), length.tolist(), kind.tolist(), strict=True):
+    for start, size, kind_of_cell in zip(offset.tolist(), length.tolist(), kind.tolist(), strict=True):
         text = head[start : start + size]
-        if own == Kind.BARE and b"\r" in text:
+        if kind_of_cell == Kind.BARE and b"\r" in text:
             hint = "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
             raise refuse(f"a carriage return without a line feed in {text[:50]!r}", hint)
         try:
-            cells.append((text.replace(b'""', b'"') if own == Kind.ESCAPED else text).decode())
+            cells.append((text.replace(b'""', b'"') if kind_of_cell == Kind.ESCAPED else text).decode())
         except UnicodeDecodeError as error:
             raise refuse(f"{text[:100]!r} is not UTF-8") from error
     return cells, end
@@ -102,4 +102,6 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
     return named, True
 
 
-CONTAINER = LineContainer("csv", tuple(each + end for each in (".csv", ".tsv") for end in ("", *COMPRESSED)), _scanned)
+CONTAINER = LineContainer(
+    "csv", tuple(suffix + end for suffix in (".csv", ".tsv") for end in ("", *COMPRESSED)), _scanned
+)

@@ -28,5 +28,5 @@ def _filled(table: LineTable, names: list[str]) -> LineTable:
 
 
 CONTAINER = LineContainer(
-    "jsonl", tuple(each + end for each in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)), _scanned, ARRAYS
+    "jsonl", tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)), _scanned, ARRAYS
 )

@@ -89,10 +89,10 @@ class LineField:
             SpecError: The values cannot be of the declared type.
         """
         natural = self._natural()
-        own = natural if declared is None else self._declared(declared, natural)
-        extents = lines.extents(self._number, quotes=own.quotes)
-        fields = FieldExtents(declared or Field(self.name, own.codec), own.stored, file, *extents)
-        return fields, self._column(lines, own.stored)
+        value_type = natural if declared is None else self._declared(declared, natural)
+        extents = lines.extents(self._number, quotes=value_type.quotes)
+        fields = FieldExtents(declared or Field(self.name, value_type.codec), value_type.stored, file, *extents)
+        return fields, self._column(lines, value_type.stored)
 
     @property
     def occurs(self) -> bool:
@@ -102,7 +102,7 @@ class LineField:
     @property
     def _kinds(self) -> set[Kind]:
         """The kinds of the values that are there."""
-        return {each for each in Kind if each > Kind.NULL and self._bits >> each & 1}
+        return {kind for kind in Kind if kind > Kind.NULL and self._bits >> kind & 1}
 
     def _natural(self) -> _Type:
         """Return the type that fits all values without changing one."""

@@ -49,9 +49,9 @@ def check_manifest(places: Sequence[Place], tables: Sequence[ShardIndex | None],
         if table is not None and name in entries:
             for what in _entry_differences(entries[name], ManifestShard.of(name, table)):
                 found.add_file(path, "index", f"shard {name!r}: {what}: {_MEND}")
-    known = [table for table in tables if table is not None]
-    if len(known) == len(manifest.shards) == len(entries) and manifest.complete:
-        for what in _whole_differences(manifest, known):
+    undamaged = [table for table in tables if table is not None]
+    if len(undamaged) == len(manifest.shards) == len(entries) and manifest.complete:
+        for what in _whole_differences(manifest, undamaged):
             found.add_file(path, "index", f"{what}: {_MEND}")
 
 
@@ -98,19 +98,24 @@ def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iter
             spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
             codecs.setdefault(name, asked_for(extents.codec))
             fields.setdefault(name, extents.field)
-    for what, listed, made in (("type", manifest.spec, spec), ("codec", manifest.codecs, codecs)):
-        for name in listed.keys() | made.keys():
-            if listed.get(name) != made.get(name):
-                was, is_now = (each.get(name, "nothing") for each in (listed, made))
+    for what, listed, actual in (("type", manifest.spec, spec), ("codec", manifest.codecs, codecs)):
+        for name in listed.keys() | actual.keys():
+            if listed.get(name) != actual.get(name):
+                was, is_now = (values.get(name, "nothing") for values in (listed, actual))
                 yield f"the {what} of field {name!r} is {was} in the manifest, but {is_now} in the shards"
     try:
         labels = join_labels((("", table.labels) for table in tables), fields)
     except SpecError:  # reported as a problem of labels
         return
     for name in labels.keys() | manifest.labels.keys():
-        both = tuple(manifest.labels.get(name, ())), labels.get(name, ())
-        if both[0] != both[1]:
-            pairs = enumerate(zip(*(names + ("",) * (max(map(len, both)) - len(names)) for names in both), strict=True))
+        names_of_classes = tuple(manifest.labels.get(name, ())), labels.get(name, ())
+        if names_of_classes[0] != names_of_classes[1]:
+            pairs = enumerate(
+                zip(
+                    *(names + ("",) * (max(map(len, names_of_classes)) - len(names)) for names in names_of_classes),
+                    strict=True,
+                )
+            )
             number, (was, is_now) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
             where = f"class {number} of field {name!r}"
             yield f"{where} is {was!r} in the manifest, but {is_now!r} in the shards"

@@ -39,8 +39,8 @@ def column_rows(known: Column, found: Column) -> I64:
 def _same_arrays(known: Column, found: Column) -> bool:
     """Return whether all arrays of two columns are equal."""
     return all(
-        (one is None) == (other is None) and (one is None or np.array_equal(one, other))
-        for one, other in ((getattr(known, name), getattr(found, name)) for name in _COLUMN_ARRAYS)
+        (recorded is None) == (now is None) and (recorded is None or np.array_equal(recorded, now))
+        for recorded, now in ((getattr(known, name), getattr(found, name)) for name in _COLUMN_ARRAYS)
     )
 
 
@@ -48,16 +48,16 @@ _COLUMN_ARRAYS = ("missing", "codes", "text", "offsets", "types")
 
 
 def _differing(known: Column, found: Column, rows: slice) -> Bools:
-    one, other = known.piece(rows), found.piece(rows)
-    count = len(other.values)
+    recorded, now = known.piece(rows), found.piece(rows)
+    count = len(now.values)
     if known.kind != found.kind:  # a number among texts has the type of a number
-        pairs = zip(one.plain(), other.plain(), strict=True)
+        pairs = zip(recorded.plain(), now.plain(), strict=True)
         return np.array([type(a) is not type(b) or not (a == b or a != a) for a, b in pairs], np.bool_)
-    missing = [np.zeros(count, np.bool_) if each.missing is None else each.missing for each in (one, other)]
-    types = [_TYPES[known.kind] if each.types is None else each.types for each in (one, other)]
-    unequal = one.values != other.values
+    missing = [np.zeros(count, np.bool_) if piece.missing is None else piece.missing for piece in (recorded, now)]
+    types = [_TYPES[known.kind] if piece.types is None else piece.types for piece in (recorded, now)]
+    unequal = recorded.values != now.values
     if known.kind == "float":
-        unequal &= ~(np.isnan(one.values) & np.isnan(other.values))
+        unequal &= ~(np.isnan(recorded.values) & np.isnan(now.values))
     differing: Bools = (missing[0] != missing[1]) | (~missing[0] & (unequal | (types[0] != types[1])))
     return differing
 
@@ -68,21 +68,21 @@ def array_differences(known: Any, found: Any) -> I64:
     An attribute with an entry more than there are rows, `starts` or `offsets`, says where the parts begin.
     """
     bounds = "offsets" if hasattr(known, "data") else "starts"
-    begins, others = getattr(known, bounds), getattr(found, bounds)
-    if len(begins) != len(others):
+    begins, other_begins = getattr(known, bounds), getattr(found, bounds)
+    if len(begins) != len(other_begins):
         return np.zeros(1, np.int64)
-    wrong = np.diff(begins) != np.diff(others)
+    wrong = np.diff(begins) != np.diff(other_begins)
     total = int(begins[-1]) if len(begins) else 0
     names = [name for name in getattr(known, "__struct_fields__", None) or known.__slots__ if name != bounds]
     for name in names:
-        one, other = getattr(known, name), getattr(found, name)
-        if np.array_equal(one, other):
+        recorded, now = getattr(known, name), getattr(found, name)
+        if np.array_equal(recorded, now):
             continue
-        if len(one) == len(other) == len(wrong):
-            wrong = wrong | (one != other)
-        elif len(one) == len(other) == total and not wrong.any():
+        if len(recorded) == len(now) == len(wrong):
+            wrong = wrong | (recorded != now)
+        elif len(recorded) == len(now) == total and not wrong.any():
             owner = np.repeat(np.arange(len(wrong)), np.diff(begins))
-            wrong[owner[np.flatnonzero(one != other)]] = True
+            wrong[owner[np.flatnonzero(recorded != now)]] = True
         elif not wrong.any():
             wrong[:1] = True
     return np.flatnonzero(wrong)

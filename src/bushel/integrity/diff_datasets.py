@@ -82,9 +82,9 @@ class Diff:
     @property
     def same(self) -> bool:
         """Whether both have the same samples, fields, values and classes, and all of them could be compared."""
-        unequal = any(len(each.changed) or len(each.unknown) for each in self.fields.values())
-        others = self.removed_fields or self.added_fields or self.labels
-        return not (unequal or len(self.removed) or len(self.added) or others)
+        unequal = any(len(field_diff.changed) or len(field_diff.unknown) for field_diff in self.fields.values())
+        of_spec = self.removed_fields or self.added_fields or self.labels
+        return not (unequal or len(self.removed) or len(self.added) or of_spec)
 
     @property
     def summary(self) -> str:
@@ -94,8 +94,12 @@ class Diff:
             for positions, what in ((self.removed, "removed"), (self.added, "added"))
             if len(positions)
         ]
-        for name, each in self.fields.items():
-            counts = (each.changed, "changed"), (each.same_value, "in other bytes"), (each.unknown, "not compared")
+        for name, field_diff in self.fields.items():
+            counts = (
+                (field_diff.changed, "changed"),
+                (field_diff.same_value, "in other bytes"),
+                (field_diff.unknown, "not compared"),
+            )
             for positions, what in counts:
                 if len(positions):
                     plural = "" if len(positions) == 1 or name.endswith("s") else "s"
@@ -138,10 +142,10 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
         >>> found.summary
         '2 removed, 2 added'
     """
-    for each in (left, right):
-        if not isinstance(each, Dataset):
-            raise TypeError(f"diff compares datasets, not a {type(each).__name__}: open paths with bushel.open")
-        refuse_windows(each, "compare the datasets that they are of")
+    for dataset in (left, right):
+        if not isinstance(dataset, Dataset):
+            raise TypeError(f"diff compares datasets, not a {type(dataset).__name__}: open paths with bushel.open")
+        refuse_windows(dataset, "compare the datasets that they are of")
     by, pairs = _pairs(left, right)
     shared = [name for name in left.spec if name in right.spec]
     fields = _compared_fields(left, right, pairs, shared)
@@ -168,8 +172,8 @@ def _other_names(
     left: Dataset, right: Dataset, shared: Sequence[str]
 ) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Return the names of classes of the fields where these differ."""
-    both = {name: (tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))) for name in shared}
-    return {name: names for name, names in both.items() if names[0] != names[1]}
+    names_of_both = {name: (tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))) for name in shared}
+    return {name: names for name, names in names_of_both.items() if names[0] != names[1]}
 
 
 def _with_other_classes(
@@ -184,10 +188,13 @@ def _with_other_classes(
     changed = np.zeros(len(pairs[0]), np.bool_)
     for start in range(0, len(pairs[0]), _AT_ONCE):
         part = slice(start, start + _AT_ONCE)
-        both = (dataset.read(own[part].tolist(), [name]) for dataset, own in zip((left, right), pairs, strict=True))
+        samples_of_both = (
+            dataset.read(positions_of_dataset[part].tolist(), [name])
+            for dataset, positions_of_dataset in zip((left, right), pairs, strict=True)
+        )
         changed[part] = [
-            _class_of(one.get(name), names[0]) != _class_of(other.get(name), names[1])
-            for one, other in zip(*both, strict=True)
+            _class_of(left_sample.get(name), names[0]) != _class_of(right_sample.get(name), names[1])
+            for left_sample, right_sample in zip(*samples_of_both, strict=True)
         ]
     positions = np.union1d(known.changed, pairs[0][changed])
     return FieldDiff(positions, known.same_value, np.setdiff1d(known.unknown, positions))
@@ -212,15 +219,15 @@ def _without(total: int, found: I64) -> I64:
 def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
     """Return "key" or "position", by which samples are matched, and the positions of the pairs."""
     if not (left.info.keyed and right.info.keyed):
-        both = np.arange(min(len(left), len(right)), dtype=np.int64)
-        return "position", (both, both)
+        positions = np.arange(min(len(left), len(right)), dtype=np.int64)
+        return "position", (positions, positions)
     first, second = equal_hashes(_hashes(left), _hashes(right))
     same = np.ones(len(first), np.bool_)
     for start in range(0, len(first), _AT_ONCE):  # two keys may have one hash
         part = slice(start, start + _AT_ONCE)
-        one, other = (_keys(dataset, own[part]) for dataset, own in ((left, first), (right, second)))
-        if one != other:
-            same[part] = [a == b for a, b in zip(one, other, strict=True)]
+        left_keys, right_keys = (_keys(dataset, places[part]) for dataset, places in ((left, first), (right, second)))
+        if left_keys != right_keys:
+            same[part] = [a == b for a, b in zip(left_keys, right_keys, strict=True)]
     return "key", (first[same], second[same])
 
 
@@ -255,30 +262,34 @@ class _Values:
     def forms(self) -> I64:
         """int64[samples + 1]: a number of the type of each value and the codec of its bytes; 0 for no value."""
         forms = [
-            np.full(samples, 0 if own is None else kernels.crc32(repr((own.field.codec, own.codec)).encode()))
-            for samples, own in self.parts
+            np.full(
+                samples, 0 if extents is None else kernels.crc32(repr((extents.field.codec, extents.codec)).encode())
+            )
+            for samples, extents in self.parts
         ]
         return np.concatenate([*forms, np.zeros(1, np.int64)])
 
     @cached_property
     def checked(self) -> Bools:
         """bool[samples + 1]: whether the checksums are on record. The last one stands for no sample."""
-        known = [np.full(samples, own is not None and own.crc32 is not None) for samples, own in self.parts]
-        return np.concatenate([*known, np.zeros(1, np.bool_)])
+        is_checked = [
+            np.full(samples, extents is not None and extents.crc32 is not None) for samples, extents in self.parts
+        ]
+        return np.concatenate([*is_checked, np.zeros(1, np.bool_)])
 
     @cached_property
     def counts(self) -> I64:
         """int64[samples + 1]: number of extents of each; -1 if the sample lacks the field, and for no sample."""
-        found: list[Any] = []
-        for samples, own in self.parts:
-            if own is None:
-                found.append(np.full(samples, -1, np.int64))
-            elif own.starts is None:
-                found.append(np.where(own.length == MISSING, -1, 1))
+        counts_of_parts: list[Any] = []
+        for samples, extents in self.parts:
+            if extents is None:
+                counts_of_parts.append(np.full(samples, -1, np.int64))
+            elif extents.starts is None:
+                counts_of_parts.append(np.where(extents.length == MISSING, -1, 1))
             else:
-                counts = np.diff(own.starts)
-                found.append(counts if own.absent is None else np.where(own.absent, -1, counts))
-        return np.concatenate([*found, np.full(1, -1, np.int64)])
+                counts = np.diff(extents.starts)
+                counts_of_parts.append(counts if extents.absent is None else np.where(extents.absent, -1, counts))
+        return np.concatenate([*counts_of_parts, np.full(1, -1, np.int64)])
 
     @cached_property
     def starts(self) -> I64:
@@ -289,32 +300,32 @@ class _Values:
     def elements(self) -> tuple[I64, U32]:
         """Length and checksum (0 if it is unknown) of all extents, in order."""
         lengths, sums = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)]
-        for _, own in self.parts:
-            if own is not None:
-                there = own.length != MISSING
-                lengths.append(own.length[there])
-                crc32 = np.zeros(own.rows, np.uint32) if own.crc32 is None else own.crc32
-                sums.append(crc32[there])
+        for _, extents in self.parts:
+            if extents is not None:
+                present = extents.length != MISSING
+                lengths.append(extents.length[present])
+                crc32 = np.zeros(extents.rows, np.uint32) if extents.crc32 is None else extents.crc32
+                sums.append(crc32[present])
         return np.concatenate(lengths), np.concatenate(sums)
 
 
 def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], names: list[str]) -> dict[str, FieldDiff]:
     """Compare fields of samples of two datasets by their indexes."""
     positions = whole_positions(left, pairs[0]), whole_positions(right, pairs[1])
-    found = {}
+    diffs = {}
     for name in names:
-        one, other = _Values(left, name), _Values(right, name)
+        left_values, right_values = _Values(left, name), _Values(right, name)
         whole = reader_of(left).rows_of(name, positions[0]), reader_of(right).rows_of(name, positions[1])
-        sizes, bytes_ = _equal(one, other, *whole)
-        known = one.checked[whole[0]] & other.checked[whole[1]]
-        empty = (one.counts[whole[0]] <= 0) & (other.counts[whole[1]] <= 0) & sizes
+        sizes, bytes_ = _equal(left_values, right_values, *whole)
+        both_checked = left_values.checked[whole[0]] & right_values.checked[whole[1]]
+        empty = (left_values.counts[whole[0]] <= 0) & (right_values.counts[whole[1]] <= 0) & sizes
         # in another form, equal bytes may be other values, and other bytes the same; a missing value never equals one
-        alike = one.forms[whole[0]] == other.forms[whole[1]]
-        present = (one.counts[whole[0]] >= 0) & (other.counts[whole[1]] >= 0)
-        same = empty | (sizes & bytes_ & known & alike)
-        unknown = ~same & present & (~alike | (sizes & ~known))
-        found[name] = FieldDiff(pairs[0][~same & ~unknown], np.zeros(0, np.int64), pairs[0][unknown])
-    return found
+        alike = left_values.forms[whole[0]] == right_values.forms[whole[1]]
+        present = (left_values.counts[whole[0]] >= 0) & (right_values.counts[whole[1]] >= 0)
+        same = empty | (sizes & bytes_ & both_checked & alike)
+        unknown = ~same & present & (~alike | (sizes & ~both_checked))
+        diffs[name] = FieldDiff(pairs[0][~same & ~unknown], np.zeros(0, np.int64), pairs[0][unknown])
+    return diffs
 
 
 def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, Bools]:
@@ -327,7 +338,7 @@ def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, 
         if not len(alike):
             continue
         counts = one.counts[left[alike]]
-        places = [ranges(each.starts[own[alike]], counts) for each, own in ((one, left), (other, right))]
+        places = [ranges(values.starts[samples[alike]], counts) for values, samples in ((one, left), (other, right))]
         first = np.cumsum(counts) - counts
         for equal, number in ((sizes, 0), (sums, 1)):
             a, b = one.elements[number][places[0]], other.elements[number][places[1]]
@@ -340,21 +351,23 @@ def _decoded(
 ) -> dict[str, FieldDiff]:
     """Decode the values that are not known to be the same."""
     partner = dict(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
-    total, done = sum(len(one.changed) + len(one.unknown) for one in known.values()), 0
-    found = {}
-    for name, one in known.items():
+    total, compared = sum(len(field_diff.changed) + len(field_diff.unknown) for field_diff in known.values()), 0
+    diffs = {}
+    for name, field_diff in known.items():
         names = tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))
-        positions = np.union1d(one.changed, one.unknown)
+        positions = np.union1d(field_diff.changed, field_diff.unknown)
         same = np.zeros(len(positions), np.bool_)
         for start in range(0, len(positions), _DECODED_AT_ONCE):
-            own = positions[start : start + _DECODED_AT_ONCE].tolist()
-            both = left.read(own, [name]), right.read([partner[position] for position in own], [name])
-            same[start : start + len(own)] = [_same_field(*pair, name, names) for pair in zip(*both, strict=True)]
-            done += len(own)
-            report.report(Progress(done, total, "samples", samples=done))
-        found[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
+            chosen = positions[start : start + _DECODED_AT_ONCE].tolist()
+            samples_of_both = left.read(chosen, [name]), right.read([partner[position] for position in chosen], [name])
+            same[start : start + len(chosen)] = [
+                _same_field(*pair, name, names) for pair in zip(*samples_of_both, strict=True)
+            ]
+            compared += len(chosen)
+            report.report(Progress(compared, total, "samples", samples=compared))
+        diffs[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
     report.finish()
-    return found
+    return diffs
 
 
 def _same_field(
@@ -364,7 +377,9 @@ def _same_field(
         return False
     if name not in one:
         return True
-    classes = [_class_of(each[name], own) for each, own in zip((one, other), names, strict=True)]
+    classes = [
+        _class_of(sample[name], names_of_side) for sample, names_of_side in zip((one, other), names, strict=True)
+    ]
     return classes[0] == classes[1] if names[0] != names[1] else same_value(one[name], other[name])
 
 

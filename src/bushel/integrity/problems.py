@@ -154,14 +154,14 @@ class VerifyResult:
         facts.append(("bytes compared with checksums", f"{self.bytes_checked:,} of {self.bytes_total:,}"))
         listed = self.problems[:_SHOWN]
         rows = [("problem", "file", "offset", "sample", "field", "message")] if listed else []
-        for each in listed:
+        for problem in listed:
             place = (
-                each.file or "",
-                "" if each.offset is None else f"{each.offset:,}",
-                each.key or "",
-                each.field or "",
+                problem.file or "",
+                "" if problem.offset is None else f"{problem.offset:,}",
+                problem.key or "",
+                problem.field or "",
             )
-            rows.append((f"{'warning: ' if each.warning else ''}{each.kind}", *place, each.message))
+            rows.append((f"{'warning: ' if problem.warning else ''}{problem.kind}", *place, problem.message))
         more = len(self.problems) - len(listed) + self.more
         return facts_html(
             f"Verified: {self.verdict}", facts, rows, f"<div>{more:,} more are not shown</div>" if more else ""

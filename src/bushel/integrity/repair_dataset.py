@@ -139,23 +139,23 @@ def repair(
         >>> done.samples, done.lost
         (12, 0)
     """
-    found = Findings(max_problems)
-    places = discover(source, container, found, index)
+    findings = Findings(max_problems)
+    places = discover(source, container, findings, index)
     kind = _container_to_write(places, source, target, to)
     if mode == "create" and parts is None and engine is None:
         _refuse_a_dataset(target, kind)
-    intact = _intact_samples(_inspect(places, InspectPlace(decode, max_problems), threads, engine), found)
+    intact = _intact_samples(_inspect(places, InspectPlace(decode, max_problems), threads, engine), findings)
     shards, positions = intact.shards, intact.positions
     if kind is None or not len(positions):
-        problems = "; ".join(str(problem) for problem, _ in found.problems[:3])
+        problems = "; ".join(str(problem) for problem, _ in findings.problems[:3])
         raise FormatError(f"no sample is intact: {problems}", file=str(source))
     if shard_samples is None and shard_bytes is None:
         shard_samples = _usual_shard_samples(target, shards)
     keyed = any(opened.keyed for opened in shards)
     if keyed:
-        shards = _with_unique_keys(shards, positions, kind.name, found)
+        shards = _with_unique_keys(shards, positions, kind.name, findings)
     dataset = Dataset(shards, verify=True)
-    done = convert(
+    packed = convert(
         dataset[positions],
         target,
         container=kind.name,
@@ -173,12 +173,12 @@ def repair(
     )
     dataset.close()
     return RepairResult(
-        done.container,
-        done.kept + done.samples,
+        packed.container,
+        packed.kept + packed.samples,
         intact.known - len(positions),
         intact.checked,
-        tuple(problem for problem, _ in found.problems),
-        found.more,
+        tuple(problem for problem, _ in findings.problems),
+        findings.more,
     )
 
 
@@ -219,19 +219,19 @@ def _container_to_write(
         raise FormatError(message, file=str(source))
     named = container_by_suffix(as_path(target).name)
     if to is not None:
-        wanted: Container | None = get_writable(to)
+        container_to_write: Container | None = get_writable(to)
     elif not places or isinstance(places[0].container, WritableContainer):
-        wanted = places[0].container if places else None
+        container_to_write = places[0].container if places else None
     else:
-        wanted = named
-        if wanted is None:
+        container_to_write = named
+        if container_to_write is None:
             written = ", ".join(container_names(written=True))
             message = f"{source} is a {places[0].container.name} dataset, which Bushel reads and does not write"
             raise ValueError(f"{message}: name the container of the repaired one with to=: {written}")
-    if wanted is not None and named is not None and named.name != wanted.name:
-        message = f"{target} is the name of a {named.name} file, but the new dataset is {wanted.name}"
+    if container_to_write is not None and named is not None and named.name != container_to_write.name:
+        message = f"{target} is the name of a {named.name} file, but the new dataset is {container_to_write.name}"
         raise ValueError(f"{message}: use another name, or pass to={named.name!r}")
-    return None if wanted is None else get_writable(wanted.name)
+    return None if container_to_write is None else get_writable(container_to_write.name)
 
 
 @dataclass(frozen=True, slots=True)
@@ -248,14 +248,18 @@ def _intact_samples(inspected: Iterable[Inspected], found: Findings) -> _Intact:
     """Join the findings of each shard. `found` gets the problems."""
     shards: list[OpenShard] = []
     positions: list[I64] = [np.zeros(0, np.int64)]
-    known = samples = 0
+    samples_known = samples = 0
     checked = True
-    for each in inspected:
-        found.add_shard(each.findings, samples)
-        shards += each.shards
-        positions.append(each.whole + samples)
-        known, samples, checked = known + each.known, samples + each.samples, checked and each.checked
-    return _Intact(shards, np.concatenate(positions), known, checked)
+    for shard_inspected in inspected:
+        found.add_shard(shard_inspected.findings, samples)
+        shards += shard_inspected.shards
+        positions.append(shard_inspected.whole + samples)
+        samples_known, samples, checked = (
+            samples_known + shard_inspected.known,
+            samples + shard_inspected.samples,
+            checked and shard_inspected.checked,
+        )
+    return _Intact(shards, np.concatenate(positions), samples_known, checked)
 
 
 def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, found: Findings) -> list[OpenShard]:
@@ -271,12 +275,12 @@ def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, f
     changed: list[OpenShard] = []
     first = 0
     for opened in shards:
-        own = whole[np.searchsorted(whole, first) : np.searchsorted(whole, first + opened.samples)]
+        samples_to_write = whole[np.searchsorted(whole, first) : np.searchsorted(whole, first + opened.samples)]
         old = opened.index.keys
         rows = np.arange(opened.samples, dtype=np.int64)
         before = [str(row + first) for row in rows.tolist()] if old is None else old.take(rows)
         after = list(before)
-        for row in (own - first).tolist():
+        for row in (samples_to_write - first).tolist():
             after[row] = name(before[row])
         if old is None or after != before:
             index = replace(opened.index, keys=Keys.of(after))
@@ -292,10 +296,12 @@ def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, f
 def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
     """Return a function that renames repeated and invalid keys. It is called with the key of each sample, in order."""
     seen: Counter[str] = Counter()
-    own = get_container(container)
+    target_container = get_container(container)
 
     def name(key: str) -> str:
-        valid = own.mended_key(key) if isinstance(own, MendsKeys) else key.replace("\0", "\ufffd")
+        valid = (
+            target_container.mended_key(key) if isinstance(target_container, MendsKeys) else key.replace("\0", "\ufffd")
+        )
         if valid != key:
             found.add_file(None, "key", f"the key {key!r} is invalid; it is now {valid!r}", key=valid)
             key = valid
@@ -315,8 +321,8 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
 def _generation(places: Sequence[Place]) -> Any:
     """Return the generation to write: the generation of the first shard that shows one, or its writable successor."""
     for place in places:
-        own = place.container
-        if isinstance(own, HasGenerations):
+        place_container = place.container
+        if isinstance(place_container, HasGenerations):
             with suppress(FormatError):
-                return own.written_as(own.generation(place.shard))
+                return place_container.written_as(place_container.generation(place.shard))
     return None

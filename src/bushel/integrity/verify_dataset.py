@@ -83,9 +83,9 @@ def verify(
     threads = threads if threads is not None else cpu_count()
     if threads < 1 or max_problems < 1:
         raise ValueError(f"threads and max_problems must be at least 1, not {threads} and {max_problems}")
-    found = Findings(max_problems)
-    places = discover(source, container, found, index)
-    stop, checked = threading.Event(), _Checked(places, found, callback_of(progress))
+    findings = Findings(max_problems)
+    places = discover(source, container, findings, index)
+    stop, checked = threading.Event(), _Checked(places, findings, callback_of(progress))
 
     def tick(size: int) -> None:
         if stop.is_set():
@@ -96,14 +96,14 @@ def verify(
     samples = 0
     check: Iterable[Checked]
     if engine is None:
-        here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
+        check_here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
         alone = min(threads, len(places)) <= 1
-        check = map(here, places) if alone else parallel_map(here, places, threads=threads, stop=stop)
+        check = map(check_here, places) if alone else parallel_map(check_here, places, threads=threads, stop=stop)
     else:
-        there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
-        check = map_on_engine(there, places, connect(engine), finished=lambda place, _: checked.finish(place))
+        check_there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
+        check = map_on_engine(check_there, places, connect(engine), finished=lambda place, _: checked.finish(place))
     for result in check:
-        found.add_shard(result.findings, samples)
+        findings.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples
         results.append(result)
         if engine is None:
@@ -111,22 +111,22 @@ def verify(
     tables = [result.index for result in results if result.index is not None]
     if decode and not pickle:
         warn_withheld((extents.field for table in tables for extents in table.fields.values()), str(source))
-    _check_keys(places, results, found)
-    _check_labels(places, results, found)
-    _check_key_file(places, found)
+    _check_keys(places, results, findings)
+    _check_labels(places, results, findings)
+    _check_key_file(places, findings)
     if places:
         described = [result.index if result.described else None for result in results]
-        check_manifest(places, described, found)
+        check_manifest(places, described, findings)
         if described[0] is not None:
-            check_names_file(places[0], described[0].labels, found)
-    _check_lists(places, found)
+            check_names_file(places[0], described[0].labels, findings)
+    _check_lists(places, findings)
     return VerifyResult(
-        tuple(problem for problem, _ in found.problems),
+        tuple(problem for problem, _ in findings.problems),
         samples,
         len(places),
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
-        found.more,
+        findings.more,
         sum(result.bytes_total for result in results),
         checksums,
     )
@@ -176,9 +176,9 @@ class _Checked:
 
     def _tell(self) -> None:
         if self._progress is not None:
-            done = min(max(self._done, self._ticked), self._total)
+            bytes_done = min(max(self._done, self._ticked), self._total)
             errors = len(self._found.problems) + self._found.more
-            self._progress(Progress(done, self._total, "bytes", bytes=done, errors=errors))
+            self._progress(Progress(bytes_done, self._total, "bytes", bytes=bytes_done, errors=errors))
 
 
 def _size(place: Place) -> int:

@@ -36,11 +36,11 @@ class _Arrow:
         """
         if not path.is_dir():
             return [Shard.of(path)] if path.name.lower().endswith(self.suffixes) else None
-        names = {each.name for each in path.iterdir() if not each.name.startswith(".")}
-        own = sorted(name for name in names if name.lower().endswith(self.suffixes))
-        if not own:
+        names = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
+        tables = sorted(name for name in names if name.lower().endswith(self.suffixes))
+        if not tables:
             return None
-        listed = _listed(path, names) if _STATE in names else own
+        listed = _listed(path, names) if _STATE in names else tables
         return [Shard(path, name, (name,)) for name in listed]
 
     def begins_with(self, head: bytes, size: int) -> bool:
@@ -59,10 +59,10 @@ class _Arrow:
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
             raise FormatError(f"two columns are called {twice!r}", file=file.path, hint="rename one of them")
-        made = Table(file, schema, features_in(schema.metadata.get("huggingface"), file.path))
+        table_of_file = Table(file, schema, features_in(schema.metadata.get("huggingface"), file.path))
         for batch in batches_of(file, schema):
             try:
-                made.add(batch)
+                table_of_file.add(batch)
             except (FilterError, ValueError) as error:
                 if isinstance(error, FormatError):
                     raise
@@ -72,14 +72,20 @@ class _Arrow:
             if options.report is not None:
                 options.report(sum(length for _, length in batch.buffers))
         try:
-            made.finish()
+            table_of_file.finish()
         except (ValueError, RecursionError) as error:
             if isinstance(error, FormatError):
                 raise
             raise FormatError(str(error), file=file.path, hint="write the file again") from error
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
         table = ShardIndex(
-            made.rows, (stamp,), made.fields, self.name, labels=made.labels, columns=made.columns, blocks=made.blocks()
+            table_of_file.rows,
+            (stamp,),
+            table_of_file.fields,
+            self.name,
+            labels=table_of_file.labels,
+            columns=table_of_file.columns,
+            blocks=table_of_file.blocks(),
         )
         return with_references(with_keys(table.check(file.path), shard), shard, options.spec)
 
@@ -96,7 +102,7 @@ def _listed(path: AnyPath, there: Collection[str]) -> list[str]:
     place = path / _STATE
     try:
         state = json.loads(bytes(read_whole(place))[:_LARGEST_STATE])
-        names = [str(each["filename"]) for each in state["_data_files"]]
+        names = [str(entry["filename"]) for entry in state["_data_files"]]
         selected = state.get("_indices_data_files")
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(f"not the state of a dataset: {error!r}", file=str(place)) from error

@@ -75,5 +75,5 @@ def root_of(data: memoryview) -> FlatTable:
 def _number(data: memoryview, at: int, layout: str) -> int:
     if at < 0 or at + struct.calcsize(layout) > len(data):
         raise ValueError(f"position {at} is outside {len(data)} bytes of metadata")
-    found: int = struct.unpack_from(layout, data, at)[0]
-    return found
+    number: int = struct.unpack_from(layout, data, at)[0]
+    return number

@@ -34,11 +34,11 @@ def tensor_of(column: Column) -> Tensor | None:
     """
     if column.metadata.get(_NAME) != "arrow.fixed_shape_tensor" or column.type != Type.FIXED_LIST:
         return None
-    found = json.loads(column.metadata.get(_METADATA, ""))
-    shape = found.get("shape") if isinstance(found, dict) else None
+    described = json.loads(column.metadata.get(_METADATA, ""))
+    shape = described.get("shape") if isinstance(described, dict) else None
     if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(f"column {column.name!r} has tensors of the shape {shape!r:.100}")
-    axes = found.get("permutation") or list(range(len(shape)))
+    axes = described.get("permutation") or list(range(len(shape)))
     if math.prod(shape) != column.width or not shape or sorted(map(str, axes)) != sorted(map(str, range(len(shape)))):
         raise ValueError(f"column {column.name!r} has tensors of the shape {shape}, in lists of {column.width}")
     return Tensor(tuple(shape), tuple(map(int, axes)))

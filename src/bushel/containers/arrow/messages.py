@@ -151,7 +151,7 @@ def columns_in(message: bytes) -> tuple[Column, ...]:
     if header is None:
         raise ValueError("a message without a schema")
     left = [_MOST_COLUMNS]
-    return tuple(_column(each, left, 0) for each in header.tables(1))
+    return tuple(_column(column, left, 0) for column in header.tables(1))
 
 
 def _schema(file: File, at: int, table: FlatTable, end: int, batches: tuple[tuple[int, int], ...] | None) -> Schema:
@@ -159,7 +159,7 @@ def _schema(file: File, at: int, table: FlatTable, end: int, batches: tuple[tupl
         if table.number(0, "<h"):
             raise FormatError("its numbers are big-endian, which Bushel does not read", file=file.path, offset=at)
         left = [_MOST_COLUMNS]
-        columns = tuple(_column(each, left, 0) for each in table.tables(1))
+        columns = tuple(_column(column, left, 0) for column in table.tables(1))
         metadata = _texts(table, 2)
     except (ValueError, UnicodeDecodeError) as error:
         raise _damaged(file, at, error) from error
@@ -168,14 +168,14 @@ def _schema(file: File, at: int, table: FlatTable, end: int, batches: tuple[tupl
 
 def _texts(table: FlatTable, field: int) -> dict[str, str]:
     """Return the metadata in a field of a schema or column."""
-    return {each.text(0) or "": each.text(1) or "" for each in table.tables(field)}
+    return {pair.text(0) or "": pair.text(1) or "" for pair in table.tables(field)}
 
 
 def _column(table: FlatTable, left: list[int], depth: int) -> Column:
     left[0] -= 1
     if left[0] < 0 or depth > _DEEPEST:
         raise ValueError(f"more than {_MOST_COLUMNS} columns, or more than {_DEEPEST} levels of them")
-    kind, own, encoded = table.number(2, "<B"), table.table(3), table.table(4)
+    kind, type_table, encoded = table.number(2, "<B"), table.table(3), table.table(4)
     index, dictionary = (32, True), None
     if encoded is not None:
         dictionary = encoded.number(0, "<q")
@@ -185,13 +185,13 @@ def _column(table: FlatTable, left: list[int], depth: int) -> Column:
     return Column(
         table.text(0) or "",
         kind,
-        _width(kind, own),
-        kind == Type.INT and own is not None and bool(own.number(1, "<B")),
-        tuple(_column(each, left, depth + 1) for each in table.tables(5)),
+        _width(kind, type_table),
+        kind == Type.INT and type_table is not None and bool(type_table.number(1, "<B")),
+        tuple(_column(child, left, depth + 1) for child in table.tables(5)),
         dictionary,
         index,
-        kind == Type.UNION and own is not None and own.number(0, "<h") == 1,
-        _unit(kind, own),
+        kind == Type.UNION and type_table is not None and type_table.number(0, "<h") == 1,
+        _unit(kind, type_table),
         _texts(table, 6),
     )
 

@@ -90,12 +90,12 @@ class Part:
             FilterError, ValueError: They do not ascend.
         """
         dtype = np.dtype("<i8" if self.column.type in _LARGE else "<i4")
-        found = array_of(self.raw(1), self.rows + 1 if self.rows else 0, dtype).astype(np.int64)
+        offsets = array_of(self.raw(1), self.rows + 1 if self.rows else 0, dtype).astype(np.int64)
         if not self.rows:
             return np.zeros(1, np.int64)
-        if found[0] < 0 or (found[1:] < found[:-1]).any():
+        if offsets[0] < 0 or (offsets[1:] < offsets[:-1]).any():
             raise ValueError("offsets do not ascend from 0")
-        return found
+        return offsets
 
 
 def array_of(data: bytes, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
@@ -129,16 +129,16 @@ def _part(
         if not 0 <= more <= 1 << 20:
             raise ValueError("a column of views has no number of buffers")
         count = 2 + more
-    own = []
+    part_buffers = []
     for _ in range(count):
         if (buffer := next(buffers, None)) is None:
             break
-        own.append(buffer)
-    if node is None or len(own) < count:
+        part_buffers.append(buffer)
+    if node is None or len(part_buffers) < count:
         raise ValueError("a batch has too few nodes or buffers for its schema")
     children = () if column.dictionary is not None else column.children
     inner = tuple(_part(file, child, codec, nodes, buffers, views) for child in children)
-    return Part(file, column, *node, tuple(own), codec, inner)
+    return Part(file, column, *node, tuple(part_buffers), codec, inner)
 
 
 def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
@@ -150,7 +150,7 @@ def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
         FilterError, ValueError: The part is damaged.
     """
     if part.column.type == Type.STRUCT:
-        inner = next(each for each in part.children if each.column.name == "bytes")
+        inner = next(child for child in part.children if child.column.name == "bytes")
         if inner.rows != part.rows:
             raise ValueError(f"a struct of {part.rows} rows has {inner.rows} values")
         offset, length = bytes_of(inner, made)

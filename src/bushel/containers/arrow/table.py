@@ -125,7 +125,7 @@ class Table(RowTable):
         self.rows += batch.rows
 
     def _add_dictionary(self, batch: Batch) -> None:
-        column = next((each for each in _all(self._schema.columns) if each.dictionary == batch.dictionary), None)
+        column = next((column for column in _all(self._schema.columns) if column.dictionary == batch.dictionary), None)
         if column is None or batch.dictionary is None:
             raise ValueError(f"no column has the dictionary {batch.dictionary}")
         part = parts_of(self._file, (replace(column, dictionary=None),), batch)[0]
@@ -154,27 +154,27 @@ class Table(RowTable):
         bits, signed = column.index
         if values is None or bits not in (8, 16, 32, 64):
             raise ValueError(f"its dictionary {column.dictionary} does not come before it")
-        own = replace(column, dictionary=None, type=Type.INT, width=bits, signed=signed)
+        index_column = replace(column, dictionary=None, type=Type.INT, width=bits, signed=signed)
         valid = part.valid()
-        chosen = np.where(valid, numbers_of(replace(part, column=own)), 0).astype(np.int64)
-        known = sum(each.rows for each in values)
-        if len(chosen) and valid.any() and not (int(chosen.min()) >= 0 and int(chosen.max()) < known):
-            raise ValueError(f"a value has a number that its dictionary of {known} values lacks")
+        chosen = np.where(valid, numbers_of(replace(part, column=index_column)), 0).astype(np.int64)
+        entries = sum(part_of_dictionary.rows for part_of_dictionary in values)
+        if len(chosen) and valid.any() and not (int(chosen.min()) >= 0 and int(chosen.max()) < entries):
+            raise ValueError(f"a value has a number that its dictionary of {entries} values lacks")
         if growing.known is None or growing.known[0] is not values:
             growing.known = (values, _values_of(values, growing.made))
-        found = growing.known[1]
-        if found is None:
+        entries_of_dictionary = growing.known[1]
+        if entries_of_dictionary is None:
             return False
-        first, second = (each[chosen] if known else each[:1] for each in found)
+        first, second = (array[chosen] if entries else array[:1] for array in entries_of_dictionary)
         if _holds_bytes(values[0].column):
             none = np.full(len(chosen), -1, np.int64)
-            offset = np.asarray(first, np.int64) if known else np.zeros(len(chosen), np.int64)
-            growing.take(offset=offset, length=np.where(valid, second, none) if known else none)
+            offset = np.asarray(first, np.int64) if entries else np.zeros(len(chosen), np.int64)
+            growing.take(offset=offset, length=np.where(valid, second, none) if entries else none)
         else:
-            there = second.astype(np.bool_) & valid if known else np.zeros(len(chosen), np.bool_)
+            present = second.astype(np.bool_) & valid if entries else np.zeros(len(chosen), np.bool_)
             dtype = _dtype(values[0].column)
-            numbers = np.where(there, first, 0).astype(dtype) if known else np.zeros(len(chosen), dtype)
-            growing.take(numbers=numbers, absent=~there)
+            numbers = np.where(present, first, 0).astype(dtype) if entries else np.zeros(len(chosen), dtype)
+            growing.take(numbers=numbers, absent=~present)
         return True
 
     def finish(self) -> None:
@@ -185,18 +185,22 @@ class Table(RowTable):
         """
         arrays = self._arrays.finish()
         for growing in self._columns:
-            own = {name: arrays.get(f"{growing.number} {name}") for name in _ARRAYS}
+            arrays_of_column = {name: arrays.get(f"{growing.number} {name}") for name in _ARRAYS}
             name = growing.column.name
             feature = self._features.get(name, Feature())
             if feature.names:
                 self.labels = {**self.labels, name: feature.names}
             if growing.json:
                 self.put_values(name, _decoded(self._file, name))
-            elif own["numbers"] is not None and own["absent"] is not None:
-                kind = {"u": "uint", "f": "float", "b": "bool"}.get(own["numbers"].dtype.kind, "int")
-                self.put_numbers(Field(name, time_codec(growing.column) or kind), own["numbers"], own["absent"])
+            elif arrays_of_column["numbers"] is not None and arrays_of_column["absent"] is not None:
+                kind = {"u": "uint", "f": "float", "b": "bool"}.get(arrays_of_column["numbers"].dtype.kind, "int")
+                self.put_numbers(
+                    Field(name, time_codec(growing.column) or kind),
+                    arrays_of_column["numbers"],
+                    arrays_of_column["absent"],
+                )
             else:
-                self._put_bytes(growing, own, feature)
+                self._put_bytes(growing, arrays_of_column, feature)
 
     def _put_bytes(self, growing: _Growing, own: Mapping[str, npt.NDArray[Any] | None], feature: Feature) -> None:
         none = np.zeros(0, np.int64)
@@ -258,15 +262,15 @@ def _values_of(
     """Return offset and length of the values of a dictionary, or the numbers, and which are there; None for others."""
     column = parts[0].column
     if _holds_bytes(column):
-        pairs = [bytes_of(each, made) for each in parts]
+        pairs = [bytes_of(part, made) for part in parts]
         return np.concatenate([offset for offset, _ in pairs]), np.concatenate([length for _, length in pairs])
     if column.type == Type.BOOL or dtype_of(column) is not None:
-        return np.concatenate([numbers_of(each) for each in parts]), np.concatenate([each.valid() for each in parts])
+        return np.concatenate([numbers_of(part) for part in parts]), np.concatenate([part.valid() for part in parts])
     return None
 
 
 def _all(columns: tuple[Column, ...]) -> list[Column]:
-    return [each for column in columns for each in (column, *_all(column.children))]
+    return [inner for column in columns for inner in (column, *_all(column.children))]
 
 
 def _take_list(growing: _Growing, part: Part) -> bool:
@@ -275,7 +279,7 @@ def _take_list(growing: _Growing, part: Part) -> bool:
     first, counts, valid = lists_of(part)
     if _holds_bytes(child.column):
         chosen = ranges(first, counts)
-        offset, length = (each[chosen] for each in bytes_of(child, growing.made))
+        offset, length = (array[chosen] for array in bytes_of(child, growing.made))
         growing.take(offset=offset, length=np.maximum(length, 0))  # a null among the elements is an empty one
         growing.take(starts=growing.elements + np.cumsum(counts), absent=~valid)
         growing.elements += len(chosen)

@@ -70,14 +70,14 @@ def shots_of(videos: Sequence[Video], number: I64, seconds: F64, most: float) ->
     packet, start = np.full(len(number), -1, np.int64), np.zeros(len(number), np.int64)
     away = np.zeros(len(number), np.float64)
     base = 0
-    for which, one in enumerate(videos):
+    for which, video in enumerate(videos):
         rows = np.flatnonzero(number == which)
-        frame, away[rows] = one.nearest(seconds[rows])
-        last, first = one.frames.packets[frame], one.frames.starts[frame]
-        offsets, lengths = one.packets.offsets, one.packets.lengths
-        outside = offsets_of((offsets < 0) | (offsets > one.size - lengths))
-        there = (away[rows] <= most) & (outside[last + 1] == outside[first])
-        packet[rows], start[rows] = np.where(there, base + last, -1), base + first
+        frame, away[rows] = video.nearest(seconds[rows])
+        last, first = video.frames.packets[frame], video.frames.starts[frame]
+        offsets, lengths = video.packets.offsets, video.packets.lengths
+        outside = offsets_of((offsets < 0) | (offsets > video.size - lengths))
+        usable = (away[rows] <= most) & (outside[last + 1] == outside[first])
+        packet[rows], start[rows] = np.where(usable, base + last, -1), base + first
         base += len(offsets)
     return Shots(videos, packet, start, away)
 
@@ -99,7 +99,7 @@ class Regions:
 
     @cached_property
     def _video(self) -> I64:
-        base = offsets_of(len(one.packets.offsets) for one in self.videos)
+        base = offsets_of(len(video.packets.offsets) for video in self.videos)
         return base.searchsorted(self.first, "right") - 1
 
     @cached_property
@@ -108,7 +108,7 @@ class Regions:
 
     def _of_packets(self, name: str) -> I64:
         """Return one column of the packet tables for the packets in all regions, one after another."""
-        every = np.concatenate([np.zeros(0, np.int64), *(getattr(one.packets, name) for one in self.videos)])
+        every = np.concatenate([np.zeros(0, np.int64), *(getattr(video.packets, name) for video in self.videos)])
         return every[self._packet].astype(np.int64)
 
     @cached_property
@@ -128,12 +128,12 @@ class Regions:
 
     @cached_property
     def _configs(self) -> list[bytes]:
-        return [one.packets.config for one in self.videos]
+        return [video.packets.config for video in self.videos]
 
     @cached_property
     def _config_ends(self) -> I64:
         """Where the configurations end in the table; each follows its length."""
-        return offsets_of(4 + len(each) for each in self._configs)
+        return offsets_of(4 + len(config) for config in self._configs)
 
     @cached_property
     def _head(self) -> I64:
@@ -147,8 +147,8 @@ class Regions:
         """Where each packet ends in its region."""
         ends = offsets_of(self._of_packets("lengths"))
         begin: I64 = ends[self.before[:-1]] - self._head
-        own: I64 = ends[1:] - begin[self._region]
-        return own
+        ends_in_region: I64 = ends[1:] - begin[self._region]
+        return ends_in_region
 
     def lengths(self) -> I64:
         """Return int64[frames], the bytes of each frame's region up to the end of its packet."""
@@ -161,32 +161,35 @@ class Regions:
         begins[1:] = (np.diff(self._region) > 0) | (at[1:] != at[:-1] + size[:-1])
         run = np.flatnonzero(begins)  # packets that follow each other in a video are one block
         runs = np.bincount(self._region[run], minlength=len(self.first))
-        own = np.cumsum(runs + 2) - runs - 2  # the block of each region's configuration
-        total = 2 * len(own) + len(run)
+        config_block = np.cumsum(runs + 2) - runs - 2  # the block of each region's configuration
+        total = 2 * len(config_block) + len(run)
         file, offset, length = np.full(total, IN_TABLE, np.int32), np.zeros(total, np.int64), np.zeros(total, np.int64)
-        offset[own], length[own] = self._config_ends[self._video], np.diff(self._config_ends)[self._video]
+        offset[config_block], length[config_block] = (
+            self._config_ends[self._video],
+            np.diff(self._config_ends)[self._video],
+        )
         tables = 4 + PACKET.itemsize * np.diff(self.before)
-        offset[own + 1], length[own + 1] = self._config_ends[-1] + np.cumsum(tables) - tables, tables
+        offset[config_block + 1], length[config_block + 1] = self._config_ends[-1] + np.cumsum(tables) - tables, tables
         rest = np.ones(total, np.bool_)
-        rest[own] = rest[own + 1] = False
-        files = np.array([one.file for one in self.videos], np.int32)
+        rest[config_block] = rest[config_block + 1] = False
+        files = np.array([video.file for video in self.videos], np.int32)
         file[rest], offset[rest] = files[self._video[self._region[run]]], at[run]
         length[rest] = np.add.reduceat(size, run) if len(run) else 0
-        configs = b"".join(len(each).to_bytes(4, "little") + each for each in self._configs)
-        held = np.concatenate([np.frombuffer(configs, np.uint8), self._tables()])
-        made = Blocks.of(offset, length, file=file, held=held)
-        return made, made.start[own]
+        configs = b"".join(len(config).to_bytes(4, "little") + config for config in self._configs)
+        table = np.concatenate([np.frombuffer(configs, np.uint8), self._tables()])
+        blocks = Blocks.of(offset, length, file=file, held=table)
+        return blocks, blocks.start[config_block]
 
     def _tables(self) -> U8:
         """Return the tables of packets, one after another: their number, and what `PACKET` has of each."""
         count, words = np.diff(self.before), PACKET.itemsize // 4
-        made = np.zeros(len(count) + words * len(self._packet), "<u4")
-        made[words * self.before[:-1] + np.arange(len(count))] = count
+        words_of_tables = np.zeros(len(count) + words * len(self._packet), "<u4")
+        words_of_tables[words * self.before[:-1] + np.arange(len(count))] = count
         at = words * np.arange(len(self._packet)) + self._region + 1
         time = self._of_packets("times")
-        made[at], made[at + 1] = self._of_packets("lengths"), self._flags
-        made[at + 2], made[at + 3] = time & 0xFFFFFFFF, time >> 32 & 0xFFFFFFFF
-        return made.view(np.uint8)
+        words_of_tables[at], words_of_tables[at + 1] = self._of_packets("lengths"), self._flags
+        words_of_tables[at + 2], words_of_tables[at + 3] = time & 0xFFFFFFFF, time >> 32 & 0xFFFFFFFF
+        return words_of_tables.view(np.uint8)
 
     def frames(self) -> ClipFrames | None:
         """Return where the packets lie in the regions, for reading some of them; None if a region is too large."""

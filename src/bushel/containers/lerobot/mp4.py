@@ -58,23 +58,27 @@ class _Box:
 
     def find(self, *kinds: bytes) -> _Box | None:
         """Return the first box of these types, each inside the one before it; None if it is missing."""
-        own: _Box | None = self
+        box_found: _Box | None = self
         for kind in kinds:
-            own = None if own is None else next((box for each, box in own.boxes() if each == kind), None)
-        return own
+            box_found = (
+                None
+                if box_found is None
+                else next((box for kind_of_box, box in box_found.boxes() if kind_of_box == kind), None)
+            )
+        return box_found
 
     def need(self, *kinds: bytes) -> _Box:
         """Return the box that `find` finds, or raise a `FormatError`."""
-        own = self.find(*kinds)
-        return self.fail(f"the box {b'/'.join(kinds)!r} is missing") if own is None else own
+        box = self.find(*kinds)
+        return self.fail(f"the box {b'/'.join(kinds)!r} is missing") if box is None else box
 
     def table(self, width: int, skip: int = 4) -> U32:
         """Return uint32[n, width], the entries of a table, whose number follows `skip` bytes."""
         count = int.from_bytes(self.data[skip : skip + 4])
         if len(self.data) < skip + 4 + 4 * width * count:
             self.fail(f"{count} entries are announced in {len(self.data)} bytes")
-        found = np.frombuffer(self.data, ">u4", count * width, skip + 4)
-        return found.astype(np.uint32).reshape(count, width)
+        entries = np.frombuffer(self.data, ">u4", count * width, skip + 4)
+        return entries.astype(np.uint32).reshape(count, width)
 
     def numbers(self, layout: str, at: int) -> tuple[int, ...]:
         """Return the big-endian numbers at a place: see `struct`."""
@@ -194,10 +198,10 @@ def _offsets(stbl: _Box, lengths: I64) -> I64:
         box.fail("the table of chunks is not in order, or the frames have several descriptions")
     if int((runs * table[:, 1]).sum()) != len(lengths):
         box.fail(f"the chunks have {int((runs * table[:, 1]).sum())} frames, expected {len(lengths)}")
-    each = np.repeat(table[:, 1], runs)
+    frames_of_chunk = np.repeat(table[:, 1], runs)
     ends = np.cumsum(lengths)
-    begin = np.concatenate([np.zeros(1, np.int64), ends])[np.cumsum(each) - each]
-    return np.repeat(chunks - begin, each) + ends - lengths
+    begin = np.concatenate([np.zeros(1, np.int64), ends])[np.cumsum(frames_of_chunk) - frames_of_chunk]
+    return np.repeat(chunks - begin, frames_of_chunk) + ends - lengths
 
 
 def _edits(trak: _Box, moov: _Box, scale: int) -> tuple[int, int]:
@@ -226,8 +230,9 @@ def _edits(trak: _Box, moov: _Box, scale: int) -> tuple[int, int]:
 def _config(stsd: _Box, scale: int) -> ClipConfig:
     entry = next(((kind, box) for kind, box in stsd.boxes(skip=8)), None)
     if entry is None or entry[0] not in _CODECS:
-        found = "none" if entry is None else repr(entry[0])
-        stsd.fail(f"the video has the description {found}, expected {', '.join(each.decode() for each in _CODECS)}")
+        description = "none" if entry is None else repr(entry[0])
+        expected = ", ".join(codec_name.decode() for codec_name in _CODECS)
+        stsd.fail(f"the video has the description {description}, expected {expected}")
     (codec, header), box = _CODECS[entry[0]], entry[1]
     width, height = box.numbers(">HH", 24)
     extra, color = b"", _NO_COLOR

@@ -58,17 +58,17 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     """
     meta = load_meta(shard.root)
     pairs = [] if meta is None else np.unique(meta.episodes.data, axis=0).tolist()
-    own = next((pair for pair in pairs if meta is not None and meta.data_file(*pair) == shard.files[0]), None)
-    if meta is None or own is None:
+    pair_of_file = next((pair for pair in pairs if meta is not None and meta.data_file(*pair) == shard.files[0]), None)
+    if meta is None or pair_of_file is None:
         raise FormatError("its metadata do not list this file any more", file=str(shard.path(0)), hint=HINT)
-    episodes = meta.episodes_of(*own)
+    episodes = meta.episodes_of(*pair_of_file)
     with _all_there(shard):
         parquet = PARQUET.index(Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None))
-        others = list(map(open_file, shard.paths[1:]))
-    stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files[1:], others, strict=True)]
+        files = list(map(open_file, shard.paths[1:]))
+    stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files[1:], files, strict=True)]
     moved = {
-        name: replace(each, file=each.file + len(stamps)) if each.file else each
-        for name, each in parquet.fields.items()
+        name: replace(extents, file=extents.file + len(stamps)) if extents.file else extents
+        for name, extents in parquet.fields.items()
     }
     table = _with_tasks(replace(parquet, files=(*parquet.files, *stamps), fields=moved), meta, shard)
     episode = _episode_of_rows(table, episodes, shard)
@@ -102,12 +102,12 @@ def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.gene
 
 
 def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:
-    own = numbers_of(rows, _EPISODE, shard).astype(np.int64)
-    place: I64 = np.minimum(episodes.index.searchsorted(own), len(episodes.index) - 1)
-    wrong = episodes.index[place] != own
+    episode_numbers = numbers_of(rows, _EPISODE, shard).astype(np.int64)
+    place: I64 = np.minimum(episodes.index.searchsorted(episode_numbers), len(episodes.index) - 1)
+    wrong = episodes.index[place] != episode_numbers
     if wrong.any():
         row = int(wrong.argmax())
-        message = f"row {row} belongs to episode {own[row]}, which the metadata do not list for this file"
+        message = f"row {row} belongs to episode {episode_numbers[row]}, which the metadata do not list for this file"
         raise FormatError(message, file=str(shard.path(0)), hint=HINT)
     return place
 
@@ -124,10 +124,10 @@ def _shots(
     """Return the frames of a camera, and add an error for each video that lacks some."""
     pairs, which = np.unique(episodes.videos[camera], axis=0, return_inverse=True)
     names = [meta.video(camera, *pair) for pair in pairs.tolist()]
-    found = map_all(lambda name: _video(shard, name), names, threads=_READERS)
-    errors += [each for each in found if isinstance(each, FormatError)]
-    usable = [each for each in found if isinstance(each, Video)]
-    there = np.array([isinstance(each, Video) for each in found], np.bool_)
+    videos = map_all(lambda name: _video(shard, name), names, threads=_READERS)
+    errors += [video_or_error for video_or_error in videos if isinstance(video_or_error, FormatError)]
+    usable = [video_or_error for video_or_error in videos if isinstance(video_or_error, Video)]
+    there = np.array([isinstance(video_or_error, Video) for video_or_error in videos], np.bool_)
     number_of = np.where(there, np.cumsum(there) - 1, -1)
     video = which.reshape(-1)[episode]
     at = episodes.begin[camera][episode] + seconds
@@ -152,32 +152,32 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
         packets = read_packets(file)
     except FormatError as error:
         return error
-    found = Video.of(number, file.size, packets)
+    read_video = Video.of(number, file.size, packets)
     message = "its packets do not determine its frames: two have the same time, or the first is not a keyframe"
-    return FormatError(message, file=file.path, hint=HINT) if found is None else found
+    return FormatError(message, file=file.path, hint=HINT) if read_video is None else read_video
 
 
 def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
     """Return the table with the field and the column `task`, if there are tasks."""
     if not meta.tasks or _TASK in rows.fields or "task_index" not in rows.columns:
         return rows
-    own = numbers_of(rows, "task_index", shard).astype(np.int64)
-    known = np.array(sorted(meta.tasks), np.int64)
-    place = np.minimum(known.searchsorted(own), len(known) - 1)
-    wrong = known[place] != own
+    task_numbers = numbers_of(rows, "task_index", shard).astype(np.int64)
+    listed_tasks = np.array(sorted(meta.tasks), np.int64)
+    place = np.minimum(listed_tasks.searchsorted(task_numbers), len(listed_tasks) - 1)
+    wrong = listed_tasks[place] != task_numbers
     if wrong.any():
         row = int(wrong.argmax())
-        message = f"row {row} has the task {own[row]}, which meta/tasks.parquet does not list"
+        message = f"row {row} has the task {task_numbers[row]}, which meta/tasks.parquet does not list"
         raise FormatError(message, file=str(shard.path(0)), hint=HINT)
-    texts = [meta.tasks[each] for each in known.tolist()]
-    held, ends = joined(texts)
+    texts = [meta.tasks[task] for task in listed_tasks.tolist()]
+    stored_texts, ends = joined(texts)
     number = len(rows.files) + len(rows.blocks)
     extents = FieldExtents(Field(_TASK, "utf8"), "utf8", number, ends[place], np.diff(ends)[place])
     missing = np.diff(ends)[place] > LONGEST_TEXT
-    column = Column("text", None, missing if missing.any() else None, place.astype(np.uint32), held, ends)
+    column = Column("text", None, missing if missing.any() else None, place.astype(np.uint32), stored_texts, ends)
     return replace(
         rows,
         fields={**rows.fields, _TASK: extents},
         columns={**rows.columns, _TASK: column},
-        blocks=(*rows.blocks, Blocks.in_table(held)),
+        blocks=(*rows.blocks, Blocks.in_table(stored_texts)),
     )

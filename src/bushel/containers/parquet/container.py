@@ -50,13 +50,13 @@ class _Parquet:
         if path.name.lower().endswith(self.suffixes):
             return [Shard(path.parent, path.name, (path.name,))] if path.is_file() else None
         for folder, before in ((path, ""), (path / "data", "data/")):
-            names = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+            names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
             visible = [name for name in names if not name.startswith(".")]
-            own = [name for name in visible if name.lower().endswith(self.suffixes)]
-            others = [name for name in visible if name not in own and not name.endswith(_ABOUT)]
-            if own and (own != [_METADATA] or not others):
-                _check_one_split(own, str(folder))
-                return [Shard(path, before + name, (before + name,)) for name in own]
+            tables = [name for name in visible if name.lower().endswith(self.suffixes)]
+            further = [name for name in visible if name not in tables and not name.endswith(_ABOUT)]
+            if tables and (tables != [_METADATA] or not further):
+                _check_one_split(tables, str(folder))
+                return [Shard(path, before + name, (before + name,)) for name in tables]
         return None
 
     def begins_with(self, head: bytes, size: int) -> bool:
@@ -94,8 +94,10 @@ class _Parquet:
 
     def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
         """Return the table of the row groups of a section."""
-        own: Groups = section.details
-        return _table(Table(ChunkReader(file, own.footer), own.footer, own.features, own.first), own.fields, shard)
+        groups: Groups = section.details
+        return _table(
+            Table(ChunkReader(file, groups.footer), groups.footer, groups.features, groups.first), groups.fields, shard
+        )
 
 
 CONTAINER = _Parquet()

@@ -18,9 +18,9 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
     Raises:
         FormatError: The metadata is malformed.
     """
-    found = features_in(footer.metadata.get("huggingface"), path)
+    features = features_in(footer.metadata.get("huggingface"), path)
     if (encoded := footer.metadata.get(_ARROW)) is None:
-        return found
+        return features
     from bushel.containers.arrow.logical import tensor_of, time_codec
     from bushel.containers.arrow.messages import Type, columns_in
 
@@ -31,7 +31,7 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
             if column.type == Type.DURATION:
                 time = time_codec(column)
             if time is not None or tensor is not None:
-                found[column.name] = replace(found.get(column.name, Feature()), time=time, tensor=tensor)
+                features[column.name] = replace(features.get(column.name, Feature()), time=time, tensor=tensor)
     except ValueError as error:
         raise FormatError(f"the metadata {_ARROW!r} is malformed: {error}", file=path) from error
-    return found
+    return features

@@ -111,8 +111,8 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         message = "the footer is encrypted, which Bushel does not read"
         raise FormatError(message, file=file.path, offset=size - 4, hint=_DECRYPT)
     if tail[-4:] != b"PAR1":
-        found = f"it ends in {bytes(tail[-4:])!r}, not in b'PAR1'"
-        raise FormatError(f"not a Parquet file: {found}", file=file.path, offset=size - 4, hint=_HINT)
+        ending = f"it ends in {bytes(tail[-4:])!r}, not in b'PAR1'"
+        raise FormatError(f"not a Parquet file: {ending}", file=file.path, offset=size - 4, hint=_HINT)
     length = int.from_bytes(tail[-8:-4], "little")
     if length > min(size - 12, _MAX_FOOTER):
         message = f"the footer is said to have {length} bytes, where the file has {size}"
@@ -144,19 +144,19 @@ def _footer(parsed: Struct, size: int) -> Footer:
         name = max(names, key=names.count)
         raise _RefusedError(f"several columns have the name {name!r}", "write the file again with different names")
     leaves = sum(1 for _ in root.leaves())
-    groups = tuple(_group(each, leaves, size) for each in _structs(parsed, 4))
+    groups = tuple(_group(group, leaves, size) for group in _structs(parsed, 4))
     rows = count_in(parsed, 3)
     if rows != sum(group.rows for group in groups):
         raise ValueError(f"{rows} rows are announced, and the row groups have {sum(group.rows for group in groups)}")
     metadata = {}
-    for each in parsed.get(5, []):
-        if isinstance(each, dict) and isinstance(each.get(1), bytes) and isinstance(each.get(2), bytes):
-            metadata[each[1].decode("utf-8", "replace")] = each[2]
+    for pair in parsed.get(5, []):
+        if isinstance(pair, dict) and isinstance(pair.get(1), bytes) and isinstance(pair.get(2), bytes):
+            metadata[pair[1].decode("utf-8", "replace")] = pair[2]
     return Footer(rows, root.children, groups, metadata)
 
 
 def _group(group: Struct, leaves: int, size: int) -> RowGroup:
-    chunks = [_chunk(each, size) for each in _structs(group, 1)]
+    chunks = [_chunk(chunk, size) for chunk in _structs(group, 1)]
     if len(chunks) != leaves:
         raise ValueError(f"a row group has {len(chunks)} chunks for {leaves} leaves of the schema")
     return RowGroup(count_in(group, 3), tuple(chunks))
@@ -177,14 +177,14 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
     if length > size or offset > size - length:
         raise ValueError(f"a chunk of {length} bytes at offset {offset} is not inside the {size} bytes of the file")
     listed = meta.get(2)
-    encodings = tuple(each for each in listed if type(each) is int) if isinstance(listed, list) else ()
+    encodings = tuple(encoding for encoding in listed if type(encoding) is int) if isinstance(listed, list) else ()
     index = (chunk.get(4), chunk.get(5))
-    own = (index[0], index[1]) if type(index[0]) is int and type(index[1]) is int else None
-    return Chunk(offset, length, count_in(meta, 5), _CODECS[codec], encodings, own)
+    offset_index = (index[0], index[1]) if type(index[0]) is int and type(index[1]) is int else None
+    return Chunk(offset, length, count_in(meta, 5), _CODECS[codec], encodings, offset_index)
 
 
 def _structs(parsed: Struct, number: int) -> list[Struct]:
-    found = parsed.get(number)
-    if not isinstance(found, list) or not all(isinstance(each, dict) for each in found):
+    structs = parsed.get(number)
+    if not isinstance(structs, list) or not all(isinstance(entry, dict) for entry in structs):
         raise ValueError(f"field {number} is not a list of structs")
-    return found
+    return structs

@@ -52,9 +52,9 @@ def sections_of(
             runs = cut(groups[first], _cuttable(footer, fields, groups[first], pages[first]), _SECTION)
         if len(runs) > 1:
             for run in runs:
-                own = Footer(run.rows, footer.fields, (run,), {})
+                footer_of_run = Footer(run.rows, footer.fields, (run,), {})
                 spans = _together(run.chunks)
-                details = Groups(first, own, features, fields)
+                details = Groups(first, footer_of_run, features, fields)
                 yield Section(number, run.rows, spans[0][0], spans[-1][1], details, spans)
                 number += 1
             first += 1
@@ -62,20 +62,23 @@ def sections_of(
         last = first + 1
         while last < len(groups) and groups[last].stop - groups[first].start <= _SECTION:
             last += 1
-        own = footer.only(first, last)
-        start, stop = min(each.start for each in own.groups), max(each.stop for each in own.groups)
-        yield Section(number, own.rows, start, stop, Groups(first, own, features, fields))
+        footer_of_run = footer.only(first, last)
+        start, stop = (
+            min(group.start for group in footer_of_run.groups),
+            max(group.stop for group in footer_of_run.groups),
+        )
+        yield Section(number, footer_of_run.rows, start, stop, Groups(first, footer_of_run, features, fields))
         first, number = last, number + 1
 
 
 def narrowed(section: Section, names: Collection[str]) -> Section:
     """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
-    own: Groups = section.details
-    nodes = [node for node in own.footer.fields if node.name in names]
-    fields = tuple(field for field in own.fields if field.name in names)
+    groups: Groups = section.details
+    nodes = [node for node in groups.footer.fields if node.name in names]
+    fields = tuple(field for field in groups.fields if field.name in names)
     numbers = [leaf.leaf for node in nodes for leaf in node.leaves()]
-    spans = _together(group.chunks[number] for group in own.footer.groups for number in numbers)
-    details = replace(own, footer=replace(own.footer, fields=tuple(nodes)), fields=fields)
+    spans = _together(group.chunks[number] for group in groups.footer.groups for number in numbers)
+    details = replace(groups, footer=replace(groups.footer, fields=tuple(nodes)), fields=fields)
     return replace(section, details=details, spans=spans, fields=tuple(field.name for field in fields))
 
 
@@ -102,25 +105,25 @@ def _cuttable(
 
     pyarrow decodes whole row groups, and compressed numbers of lists are a block with their dictionary.
     """
-    found: list[PageStarts | None] = list(pages)
+    cuttable: list[PageStarts | None] = list(pages)
     for node, field in zip(footer.fields, fields, strict=True):
         leaf, above = element_of(node)
         if leaf is None or is_decoded(node, field):
-            for each in node.leaves():
-                found[each.leaf] = None
+            for node_leaf in node.leaves():
+                cuttable[node_leaf.leaf] = None
         elif above is not None and (leaf.physical not in BYTE_ARRAYS or dtype_of(leaf) is not None):
             begin = group.chunks[leaf.leaf].offset
             if int(pages[leaf.leaf].offset[0]) > begin:
-                found[leaf.leaf] = None
-    return found
+                cuttable[leaf.leaf] = None
+    return cuttable
 
 
 def _together(chunks: Iterable[Chunk]) -> tuple[tuple[int, int], ...]:
     """Return the ranges to read of chunks, ascending; ranges with only a small gap between them are joined."""
-    found: list[tuple[int, int]] = []
+    ranges: list[tuple[int, int]] = []
     for start, stop in sorted(span for chunk in chunks for span in chunk.spans):
-        if found and start <= found[-1][1] + _GAP:
-            found[-1] = found[-1][0], max(found[-1][1], stop)
+        if ranges and start <= ranges[-1][1] + _GAP:
+            ranges[-1] = ranges[-1][0], max(ranges[-1][1], stop)
         else:
-            found.append((start, stop))
-    return tuple(found)
+            ranges.append((start, stop))
+    return tuple(ranges)

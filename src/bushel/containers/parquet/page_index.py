@@ -74,14 +74,16 @@ def read_starts(
     if stop - start > _MOST_INDEX:
         return []
     data = memoryview(read(start, stop - start))
-    found = []
+    starts_of_groups = []
     for group in groups:
-        own = []
+        starts_of_group = []
         for chunk in group.chunks:
             offset, length = chunk.index or (start, 0)
-            own.append(_page_starts(data[offset - start : offset - start + length], chunk, group.rows, path))
-        found.append(own)
-    return found
+            starts_of_group.append(
+                _page_starts(data[offset - start : offset - start + length], chunk, group.rows, path)
+            )
+        starts_of_groups.append(starts_of_group)
+    return starts_of_groups
 
 
 def _page_starts(data: bytes | memoryview, chunk: Chunk, rows: int, path: str) -> PageStarts:
@@ -100,9 +102,9 @@ def _locations(data: bytes | memoryview) -> I64:
     """Return int64[pages, 3]: offset, bytes and first row of each page."""
     parsed, _ = read_struct(data)
     listed = parsed.get(1)
-    if not isinstance(listed, list) or not all(isinstance(each, dict) for each in listed):
+    if not isinstance(listed, list) or not all(isinstance(location, dict) for location in listed):
         raise ValueError("it has no list of pages")
-    values = [[each.get(number) for number in (1, 2, 3)] for each in listed]
+    values = [[location.get(number) for number in (1, 2, 3)] for location in listed]
     if not all(type(value) is int and 0 <= value < 1 << 48 for three in values for value in three):
         raise ValueError("the offset, size or row of a page is not a count")
     return np.array(values, np.int64).reshape(-1, 3)
@@ -131,10 +133,14 @@ def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int)
         starts: The pages of each chunk; None for a chunk that can only be read whole.
         bytes_of_run: Bytes that a run has, about.
     """
-    known = [(chunk.length, own) for chunk, own in zip(group.chunks, starts, strict=True) if own is not None]
-    if not known:
+    indexed = [
+        (chunk.length, starts_of_chunk)
+        for chunk, starts_of_chunk in zip(group.chunks, starts, strict=True)
+        if starts_of_chunk is not None
+    ]
+    if not indexed:
         return [group]
-    length, leader = max(known, key=lambda each: each[0])
+    length, leader = max(indexed, key=lambda each: each[0])
     whole = sum(chunk.length for chunk in group.chunks)
     borders = [*_borders(leader, bytes_of_run * length / max(1, whole)), group.rows]
     runs = [_run(group, starts, first, end) for first, end in zip(borders, borders[1:], strict=False) if end > first]
@@ -154,8 +160,8 @@ def _borders(pages: PageStarts, least: float) -> Iterator[int]:
 
 def _run(group: RowGroup, starts: Sequence[PageStarts | None], first: int, end: int) -> RowGroup:
     chunks = [
-        replace(chunk, part=_part(chunk, own, group.rows, first, end))
-        for chunk, own in zip(group.chunks, starts, strict=True)
+        replace(chunk, part=_part(chunk, starts_of_chunk, group.rows, first, end))
+        for chunk, starts_of_chunk in zip(group.chunks, starts, strict=True)
     ]
     return RowGroup(end - first, tuple(chunks), first)
 
@@ -179,11 +185,13 @@ def index_faults(file: File, footer: Footer) -> Iterator[FormatError]:
         if not has_index(group):
             continue
         try:
-            found = read_starts([group], lambda offset, length: bytes(file.read(offset, length)), file.size, file.path)
+            starts_of_groups = read_starts(
+                [group], lambda offset, length: bytes(file.read(offset, length)), file.size, file.path
+            )
         except FormatError as error:
             yield error
             continue
-        for starts in found:  # none, if the index is too large to be used
+        for starts in starts_of_groups:  # none, if the index is too large to be used
             for leaf in leaves:
                 message = _difference(file, group, group.chunks[leaf.leaf], starts[leaf.leaf], leaf)
                 if message is not None:

@@ -58,11 +58,11 @@ def chunks_of(file: File, footer: Footer, node: Node) -> Iterator[ChunkPages]:
     """Yield the chunks of a leaf."""
     for group in footer.groups:
         chunk = group.chunks[node.leaf]
-        rows, kept = group.rows, slice(None)
+        rows, chosen = group.rows, slice(None)
         if chunk.part is not None:
             rows, first = chunk.part.rows, group.first - chunk.part.first
-            kept = slice(first, first + group.rows)
-        yield ChunkPages(file, node, chunk, rows, kept)
+            chosen = slice(first, first + group.rows)
+        yield ChunkPages(file, node, chunk, rows, chosen)
 
 
 @dataclass(slots=True)
@@ -89,11 +89,18 @@ class ListRows:
         """
         if payload.repetition is None or payload.definition is None:
             raise ValueError("a list has no levels")
-        largest, own = self.pages.node.definition, self.group.definition
-        self.begun, elements, count, there = present_elements(
-            payload.repetition, payload.definition, largest, own, page.values, self.begun, self.counts, self.absent
+        largest, list_level = self.pages.node.definition, self.group.definition
+        self.begun, elements, count, present_rows = present_elements(
+            payload.repetition,
+            payload.definition,
+            largest,
+            list_level,
+            page.values,
+            self.begun,
+            self.counts,
+            self.absent,
         )
-        return elements, count, there
+        return elements, count, present_rows
 
     def finish(self) -> tuple[I64, Bools]:
         """Return int64[rows], the elements of each row, and bool[rows], the nulls, when all pages were added.

@@ -86,8 +86,8 @@ def _node(
     union = element.get(10)
     logical = min(union) if isinstance(union, dict) and union else None
     children: list[Node] = []
-    here, at = at, at + 1
-    if not count and here:
+    position, at = at, at + 1
+    if not count and position:
         physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
         if physical > 7 or (physical == 7 and not width):
             raise ValueError(f"element {name!r} of the schema has physical type {physical} of {width} bytes")

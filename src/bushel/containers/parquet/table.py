@@ -65,23 +65,23 @@ class Table(RowTable):
         self.fields = {node.name: self.fields[node.name] for node in self.footer.fields}
 
     def _add_bytes(self, own: Field, leaf: Node, group: Node | None) -> None:
-        found = scan_places(self.file, self.footer, leaf, group, self._arrays, own.name)
-        number = 0 if found.blocks is None else self.add_blocks(found.blocks)
+        scanned = scan_places(self.file, self.footer, leaf, group, self._arrays, own.name)
+        number = 0 if scanned.blocks is None else self.add_blocks(scanned.blocks)
 
         def put(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
-            places = found.within(arrays)
+            places = scanned.within(arrays)
             self.put(own, own.codec, number, places.offset, places.length, places.starts, places.absent)
 
         self._scanned.append(put)
 
     def _add_lists(self, own: Field, leaf: Node, group: Node) -> None:
-        found = scan_lists(self.file, self.footer, leaf, group, self._arrays, own.name)
+        scanned = scan_lists(self.file, self.footer, leaf, group, self._arrays, own.name)
         dtype = np.dtype(dtype_of(leaf))
         name = leaf.time or (f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name)
         tensor = self.features.get(own.name, Feature()).tensor
         stored = f"array({name},-1)" if tensor is None else tensor.codecs(name)[1]
-        number = self.add_blocks(found.blocks)
-        self._scanned.append(lambda arrays: self.put(own, stored, number, *found.within(arrays)))
+        number = self.add_blocks(scanned.blocks)
+        self._scanned.append(lambda arrays: self.put(own, stored, number, *scanned.within(arrays)))
 
     def _add_scalars(self, own: Field, leaf: Node) -> None:
         values, null = scalars_of(self.file, self.footer, leaf)

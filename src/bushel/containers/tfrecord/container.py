@@ -49,11 +49,16 @@ class _Tfrecord:
         """Return where the features of each Example lie, or the data of each record, from one pass over the file."""
         real, file, blocks = _opened(shard)
         spec = options.spec or {}
-        found = None if list(spec) == [_DATA] else usual_examples(file, real, spec, options.report)
-        if found is not None:
-            stamp, kept = FileStamp(shard.files[0], real.size, real.mtime_ns), () if blocks is None else (blocks,)
-            table = ShardIndex(found.samples, (stamp,), found.fields, self.name, columns=found.columns, blocks=kept)
-            if kept:  # else all extents are of bytes that were scanned
+        examples = None if list(spec) == [_DATA] else usual_examples(file, real, spec, options.report)
+        if examples is not None:
+            stamp, blocks_of_file = (
+                FileStamp(shard.files[0], real.size, real.mtime_ns),
+                () if blocks is None else (blocks,),
+            )
+            table = ShardIndex(
+                examples.samples, (stamp,), examples.fields, self.name, columns=examples.columns, blocks=blocks_of_file
+            )
+            if blocks_of_file:  # else all extents are of bytes that were scanned
                 table.check(file.path)
         else:
             table = self._any_records(shard, options, file, blocks)
@@ -66,15 +71,17 @@ class _Tfrecord:
         """Return the table of Examples of any form, or of other records."""
         scanner = TfrecordScanner()
         records, spec = scanned(file, scanner, options.report), options.spec or {}
-        features = {field_name(each.name, file): each for each in records.features}
+        features = {field_name(feature.name, file): feature for feature in records.features}
         samples = len(records.offset)
         first = 0 if blocks is None else 1
-        made = FeatureTable(file, first, [] if blocks is None else [blocks], samples)
+        feature_table = FeatureTable(file, first, [] if blocks is None else [blocks], samples)
         if features and (list(spec) != [_DATA] or _DATA in features):
             check_density(features, samples, file)
             for name in sorted(features):
-                own = features[name]
-                made.add(name, own, None if own.most > 1 and name == KEY else declared_type(name, own.kind, spec))
+                feature = features[name]
+                feature_table.add(
+                    name, feature, None if feature.most > 1 and name == KEY else declared_type(name, feature.kind, spec)
+                )
         elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
             raise FormatError(
                 f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. The records before it are",
@@ -85,9 +92,11 @@ class _Tfrecord:
         else:
             field = _plain_field(spec, file)
             codec = field.codec if spec else codec_of_first_bytes(file, records.offset, records.length)
-            made.fields[field.name] = PlainField(codec, records.offset, records.length, file=first)
-        kept = made.finished(records.copied)
-        return table_of(self.name, shard, samples, made.fields, blocks=kept, columns=made.columns)
+            feature_table.fields[field.name] = PlainField(codec, records.offset, records.length, file=first)
+        all_blocks = feature_table.finished(records.copied)
+        return table_of(
+            self.name, shard, samples, feature_table.fields, blocks=all_blocks, columns=feature_table.columns
+        )
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare length and data of each record with their CRC-32C."""
@@ -165,9 +174,9 @@ def _unmasked(sum32: int) -> int:
 
 def _wrong_checksum(file: File, blocks: Blocks | None, record: int, at: int, size: int) -> FormatError:
     expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
-    found = crc32c(file.read(at, size))
+    computed = crc32c(file.read(at, size))
     return FormatError(
-        f"record {record}: its {size} bytes have CRC-32C {found:#010x}, expected {expected:#010x}",
+        f"record {record}: its {size} bytes have CRC-32C {computed:#010x}, expected {expected:#010x}",
         file=file.path,
         offset=_stored_offset(blocks, at),
     )

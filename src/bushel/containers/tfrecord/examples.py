@@ -55,16 +55,16 @@ def usual_examples(file: File, real: File, spec: Mapping[str, Field], report: Re
     """
     scan = _Scan(file, real, report)
     try:
-        found = scan.lines()
-        made = None if found is None else _table(file, scan.scanner, found, spec, int(file is not real))
+        lines = scan.lines()
+        examples = None if lines is None else _table(file, scan.scanner, lines, spec, int(file is not real))
     except BaseException:
         scan.arrays.close()
         raise
-    if made is None:
+    if examples is None:
         scan.arrays.close()
         if report is not None and scan.reported:
             report(-scan.reported)
-    return made
+    return examples
 
 
 class _Scan:
@@ -96,8 +96,8 @@ class _Scan:
                 self.reported += used
         self._take(size)
         self._end()
-        found = self.arrays.finish()
-        return Lines(found["data"], found["at"], found["first"], str(self._file.path)) if scanner.features else None
+        arrays = self.arrays.finish()
+        return Lines(arrays["data"], arrays["at"], arrays["first"], str(self._file.path)) if scanner.features else None
 
     def _take(self, at: int) -> None:
         """Store the block of the samples that end at a byte."""
@@ -119,7 +119,7 @@ class _Scan:
 def _table(
     file: File, scanner: ExampleScanner, lines: Lines, spec: Mapping[str, Field], number: int
 ) -> Examples | None:
-    made = Examples(lines.blocks.samples, {}, {})
+    examples = Examples(lines.blocks.samples, {}, {})
     for place, (encoded, kind, kinds) in enumerate(scanner.features):
         name = field_name(encoded, file)
         declared, extents = declared_type(name, kind, spec), lines.extents(place, quotes=False)
@@ -138,8 +138,8 @@ def _table(
                 suits = suits and not declared.sequence and (codec == "int") == (kind == INTEGERS)
             missing = missing_values(lines, place, kinds)
             of: Literal["int", "float"] = "int" if kind == INTEGERS else "float"
-            made.columns[name] = Column(of, lines.numbers(place, of), missing)
+            examples.columns[name] = Column(of, lines.numbers(place, of), missing)
         if not suits:
             return None
-        made.fields[name] = FieldExtents(declared or Field(name, codec), stored, number, *extents)
-    return Examples(made.samples, dict(sorted(made.fields.items())), dict(sorted(made.columns.items())))
+        examples.fields[name] = FieldExtents(declared or Field(name, codec), stored, number, *extents)
+    return Examples(examples.samples, dict(sorted(examples.fields.items())), dict(sorted(examples.columns.items())))

@@ -80,17 +80,17 @@ class _Rows:
             self.arrays.append(name, piece)
         self.arrays.append("copied", copied)
         for number, record, count, *rest in features:
-            own = self.found.setdefault(number, _Found())
-            if own.rows < before or len(record) < len(offset):
-                self._with_gaps(number, own)
-            if not own.counted and (count != 1).any():
-                own.counted = True
-                for start in range(0, own.rows, STEP):
-                    self.arrays.append(f"{number} counts", np.ones(min(STEP, own.rows - start), np.int64))
-            own.rows += len(record)
-            if own.gaps:
+            rows_of_feature = self.found.setdefault(number, _Found())
+            if rows_of_feature.rows < before or len(record) < len(offset):
+                self._with_gaps(number, rows_of_feature)
+            if not rows_of_feature.counted and (count != 1).any():
+                rows_of_feature.counted = True
+                for start in range(0, rows_of_feature.rows, STEP):
+                    self.arrays.append(f"{number} counts", np.ones(min(STEP, rows_of_feature.rows - start), np.int64))
+            rows_of_feature.rows += len(record)
+            if rows_of_feature.gaps:
                 self.arrays.append(f"{number} record", record)
-            if own.counted:
+            if rows_of_feature.counted:
                 self.arrays.append(f"{number} counts", count)
             for name, piece in zip(_PLACES, rest, strict=True):
                 if len(piece):
@@ -106,16 +106,16 @@ class _Rows:
 
     def finish(self, scanner: TfrecordScanner) -> Records:
         """Return the records. Nothing is added afterwards."""
-        for number, own in self.found.items():
-            if own.rows < self.records:
-                self._with_gaps(number, own)
+        for number, rows_of_feature in self.found.items():
+            if rows_of_feature.rows < self.records:
+                self._with_gaps(number, rows_of_feature)
         arrays, none = self.arrays.finish(), np.empty(0, np.int64)
         features = []
         for number, (name, kind, most, copied) in enumerate(scanner.features if scanner.other < 0 else ()):
-            own = self.found[number]
-            record, counts = (arrays.get(f"{number} {each}") for each in ("record", "counts"))
-            places = [arrays.get(f"{number} {each}", none) for each in _PLACES]
-            features.append(Feature(name, kind, most, copied, own.rows, record, counts, *places))
+            rows_of_feature = self.found[number]
+            record, counts = (arrays.get(f"{number} {part}") for part in ("record", "counts"))
+            places = [arrays.get(f"{number} {part}", none) for part in _PLACES]
+            features.append(Feature(name, kind, most, copied, rows_of_feature.rows, record, counts, *places))
         offset, length = arrays.get("offset", none), arrays.get("length", none)
         return Records(offset, length, arrays.get("copied", none.view(np.uint8)), tuple(features))
 
