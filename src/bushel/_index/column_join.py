@@ -72,13 +72,17 @@ def _types(piece: Piece) -> int:
 
 def _nothing(piece: Piece, dtype: np.dtype[Any]) -> Array:
     count = len(piece.values)
-    return objects_of([""] * count) if dtype.kind == "O" else np.zeros(count, dtype)
+    if dtype.kind == "O":
+        return objects_of([""] * count)
+    return np.zeros(count, dtype)
 
 
 def _texts(piece: Piece, own: int) -> Array:
     """Return the values of a piece as texts; missing ones are empty."""
     if piece.values.dtype.kind == "O" or not own:
-        return piece.values if own else _nothing(piece, np.dtype(np.object_))
+        if own:
+            return piece.values
+        return _nothing(piece, np.dtype(np.object_))
     return objects_of(["" if value is None else (as_text(value) or b"").decode() for value in piece.plain()])
 
 
@@ -131,6 +135,10 @@ def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
     except (OverflowError, ValueError):  # Python's integers beyond the dtype; no number, as an integer
         return None
     if array.dtype.kind in "iu" and int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
-        return cast if dtype.kind != "u" or int(array.min()) >= 0 else None
+        if dtype.kind != "u" or int(array.min()) >= 0:
+            return cast
+        return None
     pairs = zip(array.tolist(), cast.tolist(), strict=True)  # Python compares integers with floats exactly
-    return cast if all(before == after or (before != before and after != after) for before, after in pairs) else None
+    if all(before == after or (before != before and after != after) for before, after in pairs):
+        return cast
+    return None

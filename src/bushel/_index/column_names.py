@@ -107,7 +107,9 @@ def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
         return None
     part = name[len(field.name) + 1 :]
     reading = _reading(field, part)
-    return None if reading is None else ColumnOf(name, field, part, reading)
+    if reading is None:
+        return None
+    return ColumnOf(name, field, part, reading)
 
 
 def _field_of(name: str, fields: Spec) -> Field | None:
@@ -118,7 +120,11 @@ def _field_of(name: str, fields: Spec) -> Field | None:
 
 def _reading(field: Field, part: str) -> Reading | None:
     if field.sequence:
-        return "bytes" if part == BYTES else "elements" if part == "length" else None
+        if part == BYTES:
+            return "bytes"
+        if part == "length":
+            return "elements"
+        return None
     kind = _kind(field)
     if part == BYTES:
         return "bytes"
@@ -128,7 +134,9 @@ def _reading(field: Field, part: str) -> Reading | None:
         return "value" if kind in ("value", "length", "other") else None
     if kind == "array" and part.startswith("shape.") and part[6:].isdecimal() and len(part) <= 8:
         return "array"
-    return kind if kind != "other" and part in _PARTS.get(kind, ()) else None
+    if kind != "other" and part in _PARTS.get(kind, ()):
+        return kind
+    return None
 
 
 def _kind(field: Field) -> _Kind:

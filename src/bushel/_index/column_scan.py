@@ -177,7 +177,9 @@ class _Scan:
         if images:
             scanned |= self._images(images, threads)
             rest = [candidate for candidate in rest if candidate.reading != "image"]
-        return scanned | self._decoded(rest, threads) if rest else scanned
+        if rest:
+            return scanned | self._decoded(rest, threads)
+        return scanned
 
     # Numbers and texts, with kernels
 
@@ -357,7 +359,9 @@ def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[by
 
         def of_clip(data: bytes) -> Sequence[Any] | None:
             header = clip_header(column.codec, data)
-            return None if header is None else [getattr(header, requested.part) for requested in wanted]
+            if header is None:
+                return None
+            return [getattr(header, requested.part) for requested in wanted]
 
         return of_clip
     codec = get_codec(column.codec)

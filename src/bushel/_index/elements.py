@@ -59,7 +59,9 @@ Elements = slice | I64 | Ranges | None
 
 def at_place(elements: Elements, place: int) -> slice | I64 | None:
     """Return the elements that are wanted of the sample at a place of the batch."""
-    return elements.of(place) if isinstance(elements, Ranges) else elements
+    if isinstance(elements, Ranges):
+        return elements.of(place)
+    return elements
 
 
 class Group(Struct, frozen=True):

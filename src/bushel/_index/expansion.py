@@ -43,7 +43,9 @@ def expansion_of(tables: Iterable[ShardIndex]) -> float:
             if (blocks := table.blocks_of(field.file)) is not None:
                 sizes = sums[field.file - len(table.files)]
                 expanded += int(_needed(blocks.start, sizes, offset, length).sum())
-    return _expanded(packed, expanded) / returned if packed and returned else 0.0
+    if packed and returned:
+        return _expanded(packed, expanded) / returned
+    return 0.0
 
 
 def _sums(blocks: Blocks) -> I64:
@@ -60,7 +62,9 @@ def _needed(start: I64, sizes: I64, offset: I64, length: I64) -> I64:
 
 def _expanded(distinct: float, touched: float) -> float:
     """Return the bytes that reads expand: each block once if it is kept, else again for every value."""
-    return max(min(distinct, touched), touched * (1 - KEPT / distinct)) if distinct else 0.0
+    if distinct:
+        return max(min(distinct, touched), touched * (1 - KEPT / distinct))
+    return 0.0
 
 
 class Part(Struct, frozen=True):
@@ -155,7 +159,9 @@ class Expansion(Struct, frozen=True):
             return size, window
         size_of_run = self.run * max(1, min(-(-size // self.run), self._kept_at_once(self.run)))
         width = max(1, min(window, self._kept_at_once(size_of_run)))
-        return (size_of_run, width) if self.in_blocks(size_of_run, width) < usual / 2 else (size, window)
+        if self.in_blocks(size_of_run, width) < usual / 2:
+            return (size_of_run, width)
+        return (size, window)
 
     def _kept_at_once(self, size: int) -> int:
         """Return how many blocks of the order need half of the bytes that a process keeps expanded."""

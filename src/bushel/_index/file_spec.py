@@ -28,7 +28,9 @@ def asked_for(codec: str) -> str:
 def without_code(field: Field) -> Field:
     """Return a field as a file may declare it: with `from_file` of its codec."""
     codec = from_file(field.codec)
-    return field if codec == field.codec else Field(field.name, codec, field.sequence)
+    if codec == field.codec:
+        return field
+    return Field(field.name, codec, field.sequence)
 
 
 def spec_from_file(spec: Mapping[str, str]) -> Spec:

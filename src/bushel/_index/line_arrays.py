@@ -135,7 +135,9 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> npt.NDArray[Any]:
         whole: npt.NDArray[Any] = self[:]
-        return whole if dtype is None else whole.astype(dtype, copy=False)
+        if dtype is None:
+            return whole
+        return whole.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
         arrays = (np.asarray(operand) if isinstance(operand, LineArray) else operand for operand in inputs)
@@ -163,7 +165,9 @@ class KeptLines:
     def arrays(self) -> dict[str, npt.NDArray[Any]]:
         """The arrays of the sidecar."""
         lines = self._lines
-        return {} if lines is None else {f"__lines__.{part}": getattr(lines, part) for part in _ARRAYS}
+        if lines is None:
+            return {}
+        return {f"__lines__.{part}": getattr(lines, part) for part in _ARRAYS}
 
     def has(self, extents: FieldExtents) -> bool:
         """Return whether the blocks have these extents."""
@@ -176,7 +180,9 @@ class KeptLines:
     def column(self, array: npt.NDArray[Any] | None) -> int | None:
         """Return the number of the field with these numbers; None if the blocks do not have them."""
         candidate: object = array
-        return candidate.field if isinstance(candidate, LineArray) and candidate.lines is self._lines else None
+        if isinstance(candidate, LineArray) and candidate.lines is self._lines:
+            return candidate.field
+        return None
 
 
 def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], npt.NDArray[Any]]) -> Lines:

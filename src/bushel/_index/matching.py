@@ -224,9 +224,9 @@ def _names_of(index: ShardIndex, file: int) -> set[str]:
     """Return the names of the files that hold the bytes of a file or block file; empty if the table holds some."""
     blocks = index.blocks_of(file)
     numbers = {file} if blocks is None else set(blocks.file.tolist())
-    return (
-        set() if min(numbers, default=-1) < 0 else {index.files[number].name.rpartition("/")[2] for number in numbers}
-    )
+    if min(numbers, default=-1) < 0:
+        return set()
+    return {index.files[number].name.rpartition("/")[2] for number in numbers}
 
 
 def _find_extents(column: FieldExtents, rows: I64, other: FieldExtents) -> I64:

@@ -53,7 +53,9 @@ def _kept(value: object) -> bool | int | float | str | None:
     if isinstance(value, int):
         return int(value) if -_LARGEST < value < _LARGEST else None
     text = as_text(value)
-    return None if text is None or len(text) > LONGEST_TEXT else str(value)
+    if text is None or len(text) > LONGEST_TEXT:
+        return None
+    return str(value)
 
 
 def _is_float(value: int) -> bool:

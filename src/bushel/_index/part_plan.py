@@ -95,7 +95,9 @@ def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | Non
         packets = frames.of(row, size) if frames.knows(row) else None
         part = None if packets is None else packets.part(elements)
         # packets of a damaged table could overlap, and be much more than the clip
-        return part if part is not None and part.nbytes <= size else None
+        if part is not None and part.nbytes <= size:
+            return part
+        return None
     if isinstance(forms, Mapping):
         outline = forms.get(row)
         return None if outline is None else outline.part(elements)
@@ -104,8 +106,12 @@ def _part(column: FieldExtents, row: int, elements: Elements, forms: Forms | Non
         return None
     if forms is not None:
         form = forms.of(size)
-        return None if form is None else HeadedRowsPart.of(ranged, form, size, elements)
+        if form is None:
+            return None
+        return HeadedRowsPart.of(ranged, form, size, elements)
     with suppress(CodecError):  # reading the whole value raises it, with the sample
         layout = ranged.layout(b"", size)
-        return None if layout is None or not layout.shape else RowsPart.of(layout, elements)
+        if layout is None or not layout.shape:
+            return None
+        return RowsPart.of(layout, elements)
     return None

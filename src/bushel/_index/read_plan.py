@@ -167,7 +167,9 @@ class FieldPlan(Struct, frozen=True):
         """Return the number of extents of each sample, int64[samples]; None if each has one."""
         if self.parts is not None:
             return np.array([1 if part is None else len(part.offsets) for part in self.parts], np.int64)
-        return None if self.counts is None else np.maximum(self.counts, 0)
+        if self.counts is None:
+            return None
+        return np.maximum(self.counts, 0)
 
 
 class ReadPlan(Struct, frozen=True):

@@ -82,7 +82,9 @@ class Names(Struct, frozen=True):
         first: dict[tuple[str, bool, int], int] = {}
         for entry, name in enumerate(zip(keys, self.keyed.tolist(), self.digests.tolist(), strict=True)):
             first.setdefault(name, entry)
-        return self if len(first) == len(self) else self.take(np.array(list(first.values()), np.int64))
+        if len(first) == len(self):
+            return self
+        return self.take(np.array(list(first.values()), np.int64))
 
 
 class RemovalCall(Struct, frozen=True):

@@ -48,12 +48,14 @@ def with_table(stored: Any, table: Any) -> Any:
     """Return stored bytes, or a list of them, as `Seekable` where there is a seek table."""
     if isinstance(stored, list):
         fits = isinstance(table, list) and len(table) == len(stored)
-        return (
-            [with_table(element, table_of_element) for element, table_of_element in zip(stored, table, strict=True)]
-            if fits
-            else stored
-        )
-    return stored if table is None or not len(table) else Seekable(stored, table)
+        if fits:
+            return [
+                with_table(element, table_of_element) for element, table_of_element in zip(stored, table, strict=True)
+            ]
+        return stored
+    if table is None or not len(table):
+        return stored
+    return Seekable(stored, table)
 
 
 @lru_cache(maxsize=1024)

@@ -48,7 +48,9 @@ def kept_table(
     except FormatError as error:
         log_info("a table in the cache of tables is not used: %s", error)
         return None
-    return index if index.container == container and index.files == tuple(stamps) else None
+    if index.container == container and index.files == tuple(stamps):
+        return index
+    return None
 
 
 def has_table(

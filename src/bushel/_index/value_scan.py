@@ -62,7 +62,9 @@ class ValueScan(Generic[T]):
                 scanned_before = None if before is None else getattr(before.fields.get(name), self.attribute, None)
                 value: Any = self.scan(column, file_of(column.file), scanned_before, cpu_count())
                 scanned[name] = replace(column, **{self.attribute: value})
-        return replace(index, fields={**index.fields, **scanned}) if scanned else index
+        if scanned:
+            return replace(index, fields={**index.fields, **scanned})
+        return index
 
 
 def scanned_in(index: ShardIndex) -> frozenset[Scanned]:

@@ -168,7 +168,9 @@ class Gallery:
     def _repr_html_(self) -> str:
         cards = []
         for position, (key, texts) in enumerate(self._texts()):
-            picture = "" if self._main is None else _picture_html(self._dataset, position, self._main)
+            picture = ""
+            if self._main is not None:
+                picture = _picture_html(self._dataset, position, self._main)
             lines = "".join(f"<div>{html.escape(name)}: {html.escape(text)}</div>" for name, text in texts)
             style = _STYLE.format(side=_SIDE)
             cards.append(f'<div style="{style}">{picture}<b>{html.escape(_plain(key))}</b>{lines}</div>')
@@ -219,12 +221,16 @@ def sample_pixels(dataset: Readable, position: int, field: str, side: int) -> An
     kind = dataset.spec[field]
     if holds_clip(kind):
         frames = dataset[position, {field: [0]}].get(field)
-        return None if frames is None else shrunk(np.asarray(frames)[0], side)
+        if frames is None:
+            return None
+        return shrunk(np.asarray(frames)[0], side)
     [sample] = dataset.read([position], [field], decode=False)
     value = sample.get(field)
     if isinstance(value, list):
         value = value[0] if value else None
-    return None if value is None else value_pixels(kind.removesuffix("[]"), value, side)
+    if value is None:
+        return None
+    return value_pixels(kind.removesuffix("[]"), value, side)
 
 
 def _picture_html(dataset: Readable, position: int, field: str) -> str:
@@ -248,7 +254,9 @@ def _image(pixels: Any, name: str) -> str:
 
 def _value_html(value: Any) -> str:
     if isinstance(value, list) and value and isinstance(value[0], np.ndarray):
-        more = f" and {len(value) - _ELEMENTS} more" if len(value) > _ELEMENTS else ""
+        more = ""
+        if len(value) > _ELEMENTS:
+            more = f" and {len(value) - _ELEMENTS} more"
         return " ".join(_value_html(element) for element in value[:_ELEMENTS]) + more
     if isinstance(value, np.ndarray):
         drawn = array_pixels(value, _SIDE)

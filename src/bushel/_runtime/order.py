@@ -63,7 +63,9 @@ class _OncePerEpoch(Struct, frozen=True):
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
         check_positions(self.samples, epoch, positions)
-        return self._take(epoch, positions) if self.samples else positions.copy()
+        if self.samples:
+            return self._take(epoch, positions)
+        return positions.copy()
 
     def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
         """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1.

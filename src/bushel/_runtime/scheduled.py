@@ -120,7 +120,9 @@ class _Segment:
             return self.due[number]
         first, last = (int(shares[places[0]]) for shares in self.shares[1:])
         inside = min(draw - self.start, self.ramp)
-        on_ramp = inside * (first * (2 * self.ramp - inside) + last * inside) // (2 * self.ramp) if self.ramp else 0
+        on_ramp = 0
+        if self.ramp:
+            on_ramp = inside * (first * (2 * self.ramp - inside) + last * inside) // (2 * self.ramp)
         return self.due[number] + on_ramp + (draw - self.start - inside) * last
 
 
@@ -315,5 +317,7 @@ def first_difference(old: Scheduled, new: Scheduled, draws: int) -> int | None:
         if first != other_first or last != other_last or (ramps and stop != other_stop):
             return start if start < draws else None
         if stop != other_stop:
-            return min(stop, other_stop) if min(stop, other_stop) < draws else None
+            if min(stop, other_stop) < draws:
+                return min(stop, other_stop)
+            return None
     return None

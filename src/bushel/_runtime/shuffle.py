@@ -40,11 +40,15 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
             than the arguments.
     """
     if shuffle is None or isinstance(shuffle, bool):
-        return Exact(samples, seed) if shuffle else Sequential(samples, seed)
+        if shuffle:
+            return Exact(samples, seed)
+        return Sequential(samples, seed)
     if isinstance(shuffle, str):
         if shuffle not in ("exact", "blocks"):
             raise ValueError(f"unknown order shuffle={shuffle!r}: {_WRITE}")
-        return Exact(samples, seed) if shuffle == "exact" else Blocks(samples, seed)
+        if shuffle == "exact":
+            return Exact(samples, seed)
+        return Blocks(samples, seed)
     if isinstance(shuffle, Mixed):
         raise TypeError("a Mixed order is for mixtures only: write Loader(bushel.mix(...)) without shuffle=")
     if not isinstance(shuffle, Sequential | Exact | Blocks):

@@ -83,7 +83,9 @@ def card(
 
 def _title(source: Any) -> str:
     paths = expand_paths(source)
-    name = str(paths[0]).rstrip("/").rsplit("/", 1)[-1] if len(paths) == 1 else ""
+    name = ""
+    if len(paths) == 1:
+        name = str(paths[0]).rstrip("/").rsplit("/", 1)[-1]
     if isinstance(paths[0], Path):
         return name.partition(".")[0] or Path.cwd().name
     return name or str(paths[0])

@@ -185,7 +185,9 @@ def _part(stream: StreamDataset, start: int, number: int | None) -> Iterator[tup
 
 
 def _length(value: bytes | list[bytes]) -> int:
-    return sum(map(len, value)) if isinstance(value, list) else len(value)
+    if isinstance(value, list):
+        return sum(map(len, value))
+    return len(value)
 
 
 def _decoded(sample: Sample, spec: Mapping[str, str]) -> Sample:

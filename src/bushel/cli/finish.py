@@ -39,7 +39,9 @@ def command(
         facts = {"samples": result.samples, "bytes": result.bytes, "errors": result.errors, "limits": result.limits}
         print_json({"target": target, "parts": plan.parts, **facts})
     elif not shown.quiet:
-        failed = f", {count(result.errors, 'item')} could not be packed" if result.errors else ""
+        failed = ""
+        if result.errors:
+            failed = f", {count(result.errors, 'item')} could not be packed"
         print_text(
             f"{target}: {count(result.samples, 'sample')} in {count(plan.parts, 'part')}, {size(result.bytes)}{failed}"
         )

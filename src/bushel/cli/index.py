@@ -132,5 +132,7 @@ def _tell(path: str, info: Info, read: int, seconds: float) -> None:
         f"{size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
     )
     if read < info.bytes:
-        compare = " `bushel verify` compares them with their checksums." if info.checksums else ""
+        compare = ""
+        if info.checksums:
+            compare = " `bushel verify` compares them with their checksums."
         print_text(f"The index of {size(info.bytes - read)} was there and fits: these data were not read.{compare}")

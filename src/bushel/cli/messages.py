@@ -147,10 +147,14 @@ def _as_option(argument: re.Match[str]) -> str:
 
 def _first_line(error: Exception) -> str:
     if isinstance(error, MemoryError):
-        return f"out of memory: {error}" if str(error) else "out of memory"
+        if str(error):
+            return f"out of memory: {error}"
+        return "out of memory"
     if isinstance(error, OSError) and error.strerror:
         files = [str(file) for file in (error.filename, error.filename2) if file is not None]
-        return f"{' -> '.join(files)}: {error.strerror}" if files else error.strerror
+        if files:
+            return f"{' -> '.join(files)}: {error.strerror}"
+        return error.strerror
     if isinstance(error, KeyError) and error.args and not isinstance(error, BushelError):
         return str(error.args[0])
     return str(error) or type(error).__name__

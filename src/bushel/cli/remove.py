@@ -182,10 +182,14 @@ def _day(removal: Removal) -> str:
 def _of_call(removal: Removal) -> str:
     if not removal.reason:
         return ": no such call is in force"
-    missing = f"; {removal.missing:,} are not stored any more" if removal.missing else ""
+    missing = ""
+    if removal.missing:
+        missing = f"; {removal.missing:,} are not stored any more"
     return f", removed on {_day(removal)} ({removal.reason}){missing}"
 
 
 def _line(removal: Removal) -> str:
-    missing = f" ({removal.missing:,} more are not stored any more)" if removal.missing else ""
+    missing = ""
+    if removal.missing:
+        missing = f" ({removal.missing:,} more are not stored any more)"
     return f"{removal.call}  {_day(removal)}  {removal.samples:,}{missing}  {removal.reason}"

@@ -101,7 +101,9 @@ def command(
 def _tell(target: str, done: RepairResult) -> None:
     from bushel.cli.output import count, print_text
 
-    more = f" ({done.more:,} more problems are not listed)" if done.more else ""
+    more = ""
+    if done.more:
+        more = f" ({done.more:,} more problems are not listed)"
     lost = "lost" if done.checked else "known to be lost"
     print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")
     if not done.checked:

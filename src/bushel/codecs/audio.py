@@ -162,7 +162,9 @@ def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
         SpecError: PyAV is not installed, and neither NumPy nor libsndfile decodes the sound.
     """
     sound = _decode_part(codec, container, data, slice(None))
-    return decode_by_pyav(codec, container, data) if sound is None else sound
+    if sound is None:
+        return decode_by_pyav(codec, container, data)
+    return sound
 
 
 def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
@@ -289,12 +291,16 @@ def _count(codec: str, container: str, data: Buffer) -> int:
         length = sound.length
     if length is None and container in ("mp3", "ogg"):
         length = _packet_count(codec, container, data)
-    return len(decode_sound(codec, container, data)) if length is None else length
+    if length is None:
+        return len(decode_sound(codec, container, data))
+    return length
 
 
 def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
     if rate is None:
-        how = f"{container}(16000) encodes arrays" if container in _ENCODERS else "arrays are encoded by wav and flac"
+        how = "arrays are encoded by wav and flac"
+        if container in _ENCODERS:
+            how = f"{container}(16000) encodes arrays"
         raise codec_error(codec, f"the bytes of a file ({how})", describe(value))
     sound = np.asarray(value)
     sound = sound[:, None] if sound.ndim == 1 else sound

@@ -278,7 +278,9 @@ def _header(data: bytes, at: int, info: _Info) -> _Header | None:
         if not info.block:
             return None
         number *= info.block
-    return _Header(at, number, count) if number + count <= info.total else None
+    if number + count <= info.total:
+        return _Header(at, number, count)
+    return None
 
 
 def _block_size(code: int, data: bytes, at: int) -> tuple[int, int]:

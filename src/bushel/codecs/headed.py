@@ -163,7 +163,9 @@ def _litdata(order: str, dtypes: Mapping[int, str], name: str, arguments: str) -
 def _parse_pil(data: Buffer) -> _Parsed:
     view = memoryview(data)
     width, height, size = struct.unpack("<III", view[:12]) if len(view) >= 12 else (0, 0, len(view))
-    mode = bytes(view[12 : 12 + size]).decode("latin-1") if 12 + size <= len(view) else ""
+    mode = ""
+    if 12 + size <= len(view):
+        mode = bytes(view[12 : 12 + size]).decode("latin-1")
     if mode == _BITS and len(view) == 12 + size + height * -(-width // 8):
         bits = np.frombuffer(view[12 + size :], np.uint8).reshape(height, -(-width // 8))
         pixels = np.unpackbits(bits, axis=1, count=width)

@@ -145,7 +145,9 @@ class Mp3Outline:
 
     def probe(self, elements: slice | I64) -> tuple[int, int] | None:
         """Return the extent of the whole file if it was not read yet, else None."""
-        return None if self._failed or self._frames is not None else (0, self._size)
+        if self._failed or self._frames is not None:
+            return None
+        return (0, self._size)
 
     def learn(self, offset: int, data: bytes) -> None:
         """Find the frames of the file."""
@@ -155,7 +157,9 @@ class Mp3Outline:
     @property
     def count(self) -> int | None:
         """Number of samples of each channel; None if they are not known."""
-        return None if self._frames is None else self._frames.end - self._frames.begin
+        if self._frames is None:
+            return None
+        return self._frames.end - self._frames.begin
 
     def part(self, elements: slice | I64) -> Mp3Part | None:
         """Return the part with some samples; None if the file has to be decoded whole.
@@ -222,7 +226,9 @@ def _find_frames(data: bytes) -> _Frames | None:
         begin = added[0] + _DECODER_DELAY
         if information.frames:
             stop = min(total, total - added[1] + _DECODER_DELAY)
-    return _Frames(form, points, frames, begin, stop) if begin < stop else None
+    if begin < stop:
+        return _Frames(form, points, frames, begin, stop)
+    return None
 
 
 class _Information(NamedTuple):

@@ -281,12 +281,16 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
     @property
     def offsets(self) -> I64:
         """Offsets of the part for the first sample, else empty."""
-        return self.part.offsets if self.is_first else np.zeros(0, np.int64)
+        if self.is_first:
+            return self.part.offsets
+        return np.zeros(0, np.int64)
 
     @property
     def lengths(self) -> I64:
         """Lengths of the part for the first sample, else empty."""
-        return self.part.lengths if self.is_first else np.zeros(0, np.int64)
+        if self.is_first:
+            return self.part.lengths
+        return np.zeros(0, np.int64)
 
     def read(self, data: Sequence[bytes]) -> Self:
         """Return the part of the first sample with its bytes."""

@@ -229,7 +229,9 @@ def from_file(name: str) -> str:
         ('jpg', 'stored(pickle)', 'stored(gzip(pickle))')
     """
     name = name.removesuffix(_URL)
-    return f"{_STORED}{name})" if not is_withheld(name) and runs_code(name) else name
+    if not is_withheld(name) and runs_code(name):
+        return f"{_STORED}{name})"
+    return name
 
 
 def content_codec(name: str) -> str:

@@ -286,7 +286,9 @@ def file_shards(
     names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
     owned = [name for name in names if owns(name.lower())]
     strange = (name for name in names if not owns(name.lower()) and not beside(name))
-    return [Shard(path, name, (name,)) for name in owned] if owned and next(strange, None) is None else None
+    if owned and next(strange, None) is None:
+        return [Shard(path, name, (name,)) for name in owned]
+    return None
 
 
 _NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"

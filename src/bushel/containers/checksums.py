@@ -93,7 +93,9 @@ def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExten
 
 
 def _samples(column: FieldExtents) -> int:
-    return column.rows if column.starts is None else len(column.starts) - 1
+    if column.starts is None:
+        return column.rows
+    return len(column.starts) - 1
 
 
 def _steps(columns: Sequence[FieldExtents], at_once: int) -> Iterator[list[slice]]:

@@ -46,4 +46,6 @@ def codec_by_magic(head: bytes, sound: bool = False) -> str:
         return "bytes"
     if kind == "m4a":
         return "audio"
-    return "image" if kind in IMAGES and kind not in NEWER_FORMATS.values() else kind
+    if kind in IMAGES and kind not in NEWER_FORMATS.values():
+        return "image"
+    return kind

@@ -139,7 +139,9 @@ class GrowingArrays:
     def _make_room(self, own: _Array, size: int) -> None:
         """Begin a segment with room for some bytes, and for the bytes that are expected to follow."""
         before = sum(written for _, written in own.segments)
-        expected = int(_SPARE * (before + size) / max(self.share, _LEAST_SHARE)) if self.share else 0
+        expected = 0
+        if self.share:
+            expected = int(_SPARE * (before + size) / max(self.share, _LEAST_SHARE))
         own.room = max(size, before, expected - before)
         own.room += -own.room % _ALIGNMENT
         own.segments.append((self._end, 0))
@@ -166,7 +168,9 @@ def _whole(own: _Array) -> Iterator[npt.NDArray[Any]]:
 
 
 def _bytes_of(piece: npt.NDArray[Any] | int, dtype: np.dtype[Any]) -> int:
-    return dtype.itemsize * piece if isinstance(piece, int) else piece.nbytes
+    if isinstance(piece, int):
+        return dtype.itemsize * piece
+    return piece.nbytes
 
 
 def _reserve(file: IO[bytes], start: int, end: int) -> None:

@@ -108,7 +108,9 @@ class LineField:
         """Return the type that fits all values without changing one."""
         kinds = self._kinds
         if not kinds:
-            return _Type("utf8", "utf8") if self._cells else _Type("json", "json")
+            if self._cells:
+                return _Type("utf8", "utf8")
+            return _Type("json", "json")
         if kinds <= _INTEGERS:
             return _Type("int", "cls")
         if kinds == {Kind.REAL} or (kinds == {Kind.REAL, Kind.INTEGER} and not self._inexact):

@@ -39,7 +39,9 @@ class _Megatron:
         stem = path.name[:-4]
         if not path.name.endswith((".bin", ".idx")) or not below(path.parent, f"{stem}.bin").is_file():
             return None
-        return [_shard(path.parent, stem)] if below(path.parent, f"{stem}.idx").is_file() else None
+        if below(path.parent, f"{stem}.idx").is_file():
+            return [_shard(path.parent, stem)]
+        return None
 
     def has_own_index(self, shard: Shard) -> bool:
         """Return True: that is the `.idx`."""

@@ -190,7 +190,9 @@ def _head(fixed: int, below: int, byte: bytes, short: bytes, long: bytes, count:
         return bytes([fixed | count])
     if byte and count < 1 << 8:
         return byte + bytes([count])
-    return short + struct.pack(">H", count) if count < 1 << 16 else long + struct.pack(">I", count)
+    if count < 1 << 16:
+        return short + struct.pack(">H", count)
+    return long + struct.pack(">I", count)
 
 
 def _text(text: str) -> bytes:

@@ -134,7 +134,9 @@ def _stamps(
             stamps.append(FileStamp(path, *stat))
     if missing:
         first = ", ".join(f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED])
-        more = f", and {len(missing) - _NAMED} more" if len(missing) > _NAMED else ""
+        more = ""
+        if len(missing) > _NAMED:
+            more = f", and {len(missing) - _NAMED} more"
         raise FormatError(
             f"field {field.name!r} names files that cannot be found: {first}{more}", file=str(shard.path(0)), hint=_HINT
         )

@@ -51,7 +51,9 @@ _PREFIXES = [_prefix(bit) for bit in range(8)]
 def _expand_from(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     """Expand from a restart point; no side input stands for the start of a stream."""
     view, side = memoryview(stored).cast("B"), memoryview(side or b"\0").cast("B")
-    window = decompressobj(-15).decompress(side[1:], _WINDOW) if len(side) > 1 else b""
+    window = b""
+    if len(side) > 1:
+        window = decompressobj(-15).decompress(side[1:], _WINDOW)
     stream = decompressobj(-15, zdict=window) if window else decompressobj(-15)
     if bit := side[0]:
         if bit > 7:

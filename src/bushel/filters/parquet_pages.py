@@ -199,7 +199,9 @@ def _after_levels(page: Page, read: Read, codec: str) -> memoryview:
     """Return the values of a page of version 2."""
     before = sum(page.before or (0,))
     data = memoryview(read(page.offset + before, page.length - before))
-    return expanded(data, codec, page.size - before) if len(data) else data
+    if len(data):
+        return expanded(data, codec, page.size - before)
+    return data
 
 
 def present(page: Page, payload: Payload, leaf: Leaf) -> tuple[int, Bools | None]:
@@ -219,7 +221,9 @@ def expanded(data: memoryview, codec: str, size: int) -> memoryview:
     Raises:
         FilterError: They cannot be expanded.
     """
-    return data if codec == "stored" else _CODECS[codec].expanded(data, size).data
+    if codec == "stored":
+        return data
+    return _CODECS[codec].expanded(data, size).data
 
 
 def indices(values: memoryview, count: int, entries: int) -> U32:

@@ -134,7 +134,9 @@ class ArrowStream:
 def _json_text(value: Any, *, sequence: bool) -> Any:
     if value is None:
         return None
-    return [json.dumps(element) for element in value] if sequence else json.dumps(value)
+    if sequence:
+        return [json.dumps(element) for element in value]
+    return json.dumps(value)
 
 
 class ArrowSource:

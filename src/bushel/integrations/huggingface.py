@@ -130,7 +130,9 @@ def from_hf(
         return Stream((_stored(sample) for sample in plain), spec=spec)
     if isinstance(dataset, datasets.Dataset):
         return HuggingFaceSource(dataset, spec=spec)
-    splits = f"; choose a split: {', '.join(map(str, dataset))}" if isinstance(dataset, dict) else ""
+    splits = ""
+    if isinstance(dataset, dict):
+        splits = f"; choose a split: {', '.join(map(str, dataset))}"
     raise TypeError(f"from_hf takes a datasets.Dataset or IterableDataset, not a {type(dataset).__name__}{splits}")
 
 

@@ -62,7 +62,9 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
     def estimate_inmemory_data_size(self) -> int | None:
         """Return the size of the stored samples in bytes. Decoded images take more."""
         samples = self._dataset.info.samples
-        return self._dataset.size * len(self._dataset) // samples if samples else 0
+        if samples:
+            return self._dataset.size * len(self._dataset) // samples
+        return 0
 
     def get_read_tasks(self, parallelism: int, *limits: Any, **options: Any) -> list[ReadTask]:
         """Return at most `parallelism` tasks. Each reads a contiguous part."""

@@ -207,7 +207,9 @@ def _class_of(value: Any, names: tuple[str, ...]) -> Any:
 
 
 def _comparable(value: Any) -> Any:
-    return (value.shape, value.tobytes()) if isinstance(value, np.ndarray) else value
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.tobytes())
+    return value
 
 
 def _without(total: int, found: I64) -> I64:
@@ -380,7 +382,9 @@ def _same_field(
     classes = [
         _class_of(sample[name], names_of_side) for sample, names_of_side in zip((one, other), names, strict=True)
     ]
-    return classes[0] == classes[1] if names[0] != names[1] else same_value(one[name], other[name])
+    if names[0] != names[1]:
+        return classes[0] == classes[1]
+    return same_value(one[name], other[name])
 
 
 def same_value(one: Any, other: Any) -> bool:

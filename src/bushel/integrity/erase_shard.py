@@ -122,7 +122,9 @@ class ShardRewrite:
     @property
     def _own_folder(self) -> str | None:
         sidecars = self._opened.shard.sidecars
-        return sidecars.removesuffix(f"/{FOLDER}") if sidecars != FOLDER else None
+        if sidecars != FOLDER:
+            return sidecars.removesuffix(f"/{FOLDER}")
+        return None
 
     def _own_files(self) -> set[str]:
         """Return the paths of the files of the old shard, relative to its folder."""

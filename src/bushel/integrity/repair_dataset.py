@@ -201,7 +201,9 @@ def _inspect(places: Sequence[Place], inspect: InspectPlace, threads: int | None
 def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenShard]) -> int | None:
     """Return the number of samples of the largest shard for a folder of several shards, else None."""
     single = container_by_suffix(as_path(target).name) is not None
-    return None if single or len(shards) < 2 else max(opened.samples for opened in shards)
+    if single or len(shards) < 2:
+        return None
+    return max(opened.samples for opened in shards)
 
 
 def _container_to_write(
@@ -231,7 +233,9 @@ def _container_to_write(
     if container_to_write is not None and named is not None and named.name != container_to_write.name:
         message = f"{target} is the name of a {named.name} file, but the new dataset is {container_to_write.name}"
         raise ValueError(f"{message}: use another name, or pass to={named.name!r}")
-    return None if container_to_write is None else get_writable(container_to_write.name)
+    if container_to_write is None:
+        return None
+    return get_writable(container_to_write.name)
 
 
 @dataclass(frozen=True, slots=True)

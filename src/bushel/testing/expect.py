@@ -74,4 +74,6 @@ def expect_raises(*kinds: type[BaseException], what: str) -> Iterator[None]:
 
 def _short(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= 300 else f"{text[:200]} ... ({len(text)} characters)"
+    if len(text) <= 300:
+        return text
+    return f"{text[:200]} ... ({len(text)} characters)"

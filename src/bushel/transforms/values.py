@@ -194,7 +194,9 @@ def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transf
 
 def call(transform: Transform, value: Any, rng: np.random.Generator | None) -> Any:
     """Return a value after a transform, which gets `rng` if it takes it."""
-    return transform(value, rng=rng) if takes_rng(transform) else transform(value)
+    if takes_rng(transform):
+        return transform(value, rng=rng)
+    return transform(value)
 
 
 def takes_rng(transform: Transform) -> bool:

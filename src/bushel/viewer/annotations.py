@@ -192,7 +192,9 @@ def _points(value: Any) -> list[F64] | None:
         array = array.reshape(1, -1, 2)
     if array.ndim == 2:
         array = array[None]
-    return list(array) if array.ndim == 3 and array.shape[2] in (2, 3) else None
+    if array.ndim == 3 and array.shape[2] in (2, 3):
+        return list(array)
+    return None
 
 
 def _seen(points: F64) -> list[bool]:

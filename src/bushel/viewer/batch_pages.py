@@ -131,7 +131,9 @@ def _tokens_of(loader: Loader) -> str | None:
 def _form_of(value: Any) -> str:
     """Return dtype and shape of a field of a batch, or the number of values of a list."""
     shape = getattr(value, "shape", None)
-    return f"a list of {len(value)}" if shape is None else f"{value.dtype}{list(shape)}"
+    if shape is None:
+        return f"a list of {len(value)}"
+    return f"{value.dtype}{list(shape)}"
 
 
 def _padding(rows: Any) -> float:

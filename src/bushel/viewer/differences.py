@@ -41,7 +41,9 @@ def difference_of(left: Any, right: Any) -> Difference:
     texts = _as_text(left), _as_text(right)
     if texts[0] is None or texts[1] is None or not isinstance(left, str | dict | list | tuple):
         return Difference()
-    cut = " (of the first 4,000 characters)" if max(map(len, (texts[0], texts[1]))) > _TEXT else ""
+    cut = ""
+    if max(map(len, (texts[0], texts[1]))) > _TEXT:
+        cut = " (of the first 4,000 characters)"
     runs = _runs(texts[0][:_TEXT], texts[1][:_TEXT])
     changed = sum(len(text) for side in runs for only, text in side if only)
     return Difference(f"{changed:,} characters differ{cut}", runs)

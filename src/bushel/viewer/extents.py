@@ -49,7 +49,9 @@ class Stored:
 
     def check(self, data: bytes) -> bool | None:
         """Return whether the whole value `data` has the checksum on record, or None if no checksum is on record."""
-        return None if self.extent.crc32 is None else crc32(data) == self.extent.crc32
+        if self.extent.crc32 is None:
+            return None
+        return crc32(data) == self.extent.crc32
 
 
 def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | None:

@@ -111,7 +111,9 @@ class Guard:
 
     def __init__(self, app: App, door: Door) -> None:
         self._app, self._door = app, door
-        ancestors = "'self' http://localhost:* http://127.0.0.1:* https://localhost:*" if door.framed else "'none'"
+        ancestors = "'none'"
+        if door.framed:
+            ancestors = "'self' http://localhost:* http://127.0.0.1:* https://localhost:*"
         self._policy = _POLICY.format(ancestors=ancestors)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:

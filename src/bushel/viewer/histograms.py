@@ -156,7 +156,9 @@ def _classes(values: npt.NDArray[Any], labels: Sequence[str]) -> tuple[npt.NDArr
     classes, counts = _counted(values)
     few_gaps = dense and 2 * len(classes) > greatest - least and 2 * len(classes) <= len(values)
     few_gaps = few_gaps and int(counts.min()) * 50 > int(counts.mean())  # counts of objects thin out, classes do not
-    return (classes, counts) if named or len(classes) <= _CLASSES or few_gaps else none
+    if named or len(classes) <= _CLASSES or few_gaps:
+        return (classes, counts)
+    return none
 
 
 def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], I64]:
@@ -217,7 +219,9 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
         begin, end = (low, high) if far else (least, greatest)
         edges = _even(begin, end, whole=whole)
         edges = [least, *(edge for edge in edges if least < edge < greatest), greatest]
-    return [int(edge) for edge in edges] if whole else [float(edge) for edge in edges]
+    if whole:
+        return [int(edge) for edge in edges]
+    return [float(edge) for edge in edges]
 
 
 def _middle(values: npt.NDArray[Any]) -> tuple[float, float]:
@@ -225,7 +229,9 @@ def _middle(values: npt.NDArray[Any]) -> tuple[float, float]:
     some = values[:: max(1, len(values) // _SAMPLED)]
     ends = np.quantile(some, [quantile for tail in _TAILS for quantile in (tail, 1 - tail)]).reshape(-1, 2)
     spans = ends[:, 1] - ends[:, 0]
-    chosen = int(np.argmax(spans <= _FAR * spans[-1])) if spans[-1] > 0 else 0
+    chosen = 0
+    if spans[-1] > 0:
+        chosen = int(np.argmax(spans <= _FAR * spans[-1]))
     low, high = ends[chosen].tolist()
     return low, high
 

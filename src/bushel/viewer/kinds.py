@@ -53,7 +53,9 @@ def kind_of(codec: str) -> Kind:
         return "other"
     if base == "gzip":
         inner = kind_of(arguments.removesuffix(")"))
-        return inner if inner in ("text", "tree", "number", "array") else "bytes"
+        if inner in ("text", "tree", "number", "array"):
+            return inner
+        return "bytes"
     if holds_image(codec):
         return "image"
     if base == "frame":  # of a clip, which another file holds

@@ -159,7 +159,9 @@ def _guess(shown: Shown, field: ShownField, picture: str, kind: str) -> Form:
         sizes.append(np.broadcast_to(np.array(size[:2], np.float64), (len(boxes_of_value), 2)))
     if kind == "keypoints":
         return Form("xyxy", most <= 1.001, guessed=True)
-    usual = "xywh" if "bbox" in field.name.lower() or field.kind == "tree" else "xyxy"
+    usual = "xyxy"
+    if "bbox" in field.name.lower() or field.kind == "tree":
+        usual = "xywh"
     empty = np.zeros((0, 4))
     return guessed_form(np.concatenate([*boxes, empty]), np.concatenate([*sizes, empty[:, :2]]), usual=usual)
 

@@ -40,7 +40,9 @@ class Measures:
     @property
     def columns(self) -> list[str]:
         """The names of the measures, and of the hashes if there are any."""
-        return [*self.values, HASH] if self.hashed.any() else list(self.values)
+        if self.hashed.any():
+            return [*self.values, HASH]
+        return list(self.values)
 
     def add(self, position: int, measures: dict[str, float], hash_: int | None) -> None:
         """Record the measures of a sample, and its hash if it has one."""

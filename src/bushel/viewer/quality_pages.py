@@ -81,7 +81,9 @@ class QualityPages(Pages):
 def _alike(shown: Shown, measures: Measures) -> str | None:
     """Return the field of a dataset with the kind of these values, of the same name if possible, else None."""
     names = [field.name for field in shown.measured if field.kind == measures.kind]
-    return measures.field if measures.field in names else next(iter(names), None)
+    if measures.field in names:
+        return measures.field
+    return next(iter(names), None)
 
 
 def measure(shown: Shown, measures: Measures, seconds: float) -> None:

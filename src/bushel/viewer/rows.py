@@ -113,7 +113,9 @@ def window_text(dataset: Dataset, position: int) -> str:
 
 
 def _seen_as(field: ShownField) -> str:
-    return "picture" if field.visual or field.kind == "bytes" else field.kind
+    if field.visual or field.kind == "bytes":
+        return "picture"
+    return field.kind
 
 
 def _add_values(

@@ -41,7 +41,9 @@ def keys_with(keys: Keys, text: str, *, prefix: bool) -> I64:
             first + _search(_LOWER[keys.text[begin : begin + int(offsets[-1])]], offsets, pattern, prefix)
         )
         first = last
-    return np.concatenate(rows_of_parts) if rows_of_parts else np.zeros(0, np.int64)
+    if rows_of_parts:
+        return np.concatenate(rows_of_parts)
+    return np.zeros(0, np.int64)
 
 
 def _search(text: U8, offsets: I64, wanted: U8, prefix: bool) -> I64:

@@ -153,7 +153,9 @@ def _folder_of(files: Sequence[str]) -> str:
 def _name_of(source: Any) -> str:
     first = source[0] if isinstance(source, list | tuple) and source else source
     name = plain_text(str(first)).rstrip("/").rpartition("/")[2] or "dataset"
-    return f"{name} …" if isinstance(source, list | tuple) and len(source) > 1 else name
+    if isinstance(source, list | tuple) and len(source) > 1:
+        return f"{name} …"
+    return name
 
 
 @public("bushel.viewer")

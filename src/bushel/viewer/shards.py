@@ -46,7 +46,9 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
         damages = [shard.damage for shard in group if shard.damage is not None]
         size = sum(stamp.size for shard in group for stamp in shard.stamps)
         samples = sum(shard.samples for shard in group)
-        note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}") if damages else ""
+        note = ""
+        if damages:
+            note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}")
         first = int(starts[number]) if number < len(starts) - 1 else 0  # of a dataset that is joined to the first one
         facts = (samples, size, first, group[0].container, "damaged" if damages else state, note)
         boxes.append((number, len(group), plain_text(str(group[0].path(0))), facts))

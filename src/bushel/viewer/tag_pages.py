@@ -67,9 +67,9 @@ class TagPages(Pages):
         else:
             view = shown.dataset if selection.positions is None else shown.dataset[selection.positions]
         view.save_view(name)
-        source = (
-            shlex.quote(plain_text(str(shown.source))) if isinstance(shown.source, str | os.PathLike) else "DATASET"
-        )
+        source = "DATASET"
+        if isinstance(shown.source, str | os.PathLike):
+            source = shlex.quote(plain_text(str(shown.source)))
         return as_json_answer({"samples": len(view), "command": f"bushel convert {source} OUT --view {name}"})
 
     @at("/api/{d:int}/export")

@@ -63,7 +63,9 @@ class Tags:
         """Return the samples of a tag, ascending; none for an unknown one."""
         with self._lock:
             chosen = self._chosen.get(name)
-            return np.zeros(0, np.int64) if chosen is None else np.flatnonzero(chosen)
+            if chosen is None:
+                return np.zeros(0, np.int64)
+            return np.flatnonzero(chosen)
 
     def untagged(self) -> I64:
         """Return the samples without any tag, ascending."""

@@ -43,7 +43,9 @@ class Vectors:
     @property
     def methods(self) -> list[str]:
         """How the places can be made: `pca`, and `umap` if that package is installed. Files may hold places."""
-        return ["pca", "umap"] if self.values.shape[1] > 2 and has_umap() else ["pca"]
+        if self.values.shape[1] > 2 and has_umap():
+            return ["pca", "umap"]
+        return ["pca"]
 
     def settle(self, method: str = "pca") -> F32 | None:
         """Return the places on the map, which are made once; None as long as UMAP computes them.
@@ -79,7 +81,9 @@ class Vectors:
 
     def waited(self) -> float:
         """Return for how many seconds UMAP has been computing; 0 if it does not."""
-        return 0.0 if self._placing is None else time.monotonic() - self._placing.begun
+        if self._placing is None:
+            return 0.0
+        return time.monotonic() - self._placing.begun
 
     def stop(self) -> None:
         """End what computes."""

@@ -33,7 +33,9 @@ def reader_and_selection(dataset: Samples) -> tuple[Reader, Selection]:
 def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
     """Return a view of these fields only: `Reader.narrowed` explains the benefit."""
     reader, selection = dataset._reader.narrowed(dataset._selection.wanted(fields)), dataset._selection
-    return dataset if reader is dataset._reader else type(dataset)((), reader=reader, selection=selection)
+    if reader is dataset._reader:
+        return dataset
+    return type(dataset)((), reader=reader, selection=selection)
 
 
 def direct(dataset: SamplesT) -> SamplesT:
@@ -85,7 +87,9 @@ def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.N
         int64[n].
     """
     reader, absolute = dataset._reader, dataset._selection.absolute(positions)
-    return reader.samples(absolute) if isinstance(reader, WindowReader) else absolute
+    if isinstance(reader, WindowReader):
+        return reader.samples(absolute)
+    return absolute
 
 
 def whole_position(dataset: Samples, position: int) -> int:
@@ -95,7 +99,9 @@ def whole_position(dataset: Samples, position: int) -> int:
         IndexError: The position is out of range.
     """
     absolute, reader = dataset._selection.at(position), dataset._reader
-    return int(reader.samples(np.array([absolute], np.int64))[0]) if isinstance(reader, WindowReader) else absolute
+    if isinstance(reader, WindowReader):
+        return int(reader.samples(np.array([absolute], np.int64))[0])
+    return absolute
 
 
 def is_whole(dataset: Samples) -> bool:

@@ -64,7 +64,9 @@ class Mapped(Struct, frozen=True, eq=False):
         """The fields that the function gets, with the types that were given for its results."""
         needed = self.dataset.spec if self.needs is None else self.dataset.select_fields(self.needs).spec
         types = {**needed, **(self.types or {})}
-        return types if self.kept is None else {name: types[name] for name in self.kept if name in types}
+        if self.kept is None:
+            return types
+        return {name: types[name] for name in self.kept if name in types}
 
     @property
     def fingerprint(self) -> str:
@@ -83,7 +85,9 @@ class Mapped(Struct, frozen=True, eq=False):
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Return file and offset of a field; None for one that the function adds."""
-        return self.dataset.location(position, field) if field in self.dataset.spec else (None, None)
+        if field in self.dataset.spec:
+            return self.dataset.location(position, field)
+        return (None, None)
 
     def __getitem__(self, item: Any) -> Any:
         """Return a sample by position or key, or a view of several."""
@@ -159,7 +163,9 @@ class _Kept(Struct, frozen=True):
 def _made(view: Mapped, sample: Sample) -> Sample:
     try:
         result = _called(view.function, sample)
-        return result if view.kept is None else _chosen(result, view.kept)
+        if view.kept is None:
+            return result
+        return _chosen(result, view.kept)
     except Exception as error:
         error.add_note(f"in the function of ds.map, for sample {sample[KEY]!r}")
         raise

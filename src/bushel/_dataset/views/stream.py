@@ -345,7 +345,9 @@ def _removed_of(source: _Source) -> frozenset[int]:
     container = "tar"  # the only one that is read as a stream
     table = table_to_read(container, shard, ReadOptions(), None, "memory", False)
     remaining = remaining_in([OpenShard.of(container, shard, table.index, stored=table.stored)])
-    return frozenset() if remaining is None else frozenset(remaining.removed.tolist())
+    if remaining is None:
+        return frozenset()
+    return frozenset(remaining.removed.tolist())
 
 
 @contextmanager

@@ -35,7 +35,9 @@ class _Arrow:
             FormatError: `state.json` of the folder is damaged.
         """
         if not path.is_dir():
-            return [Shard.of(path)] if path.name.lower().endswith(self.suffixes) else None
+            if path.name.lower().endswith(self.suffixes):
+                return [Shard.of(path)]
+            return None
         names = {entry.name for entry in path.iterdir() if not entry.name.startswith(".")}
         tables = sorted(name for name in names if name.lower().endswith(self.suffixes))
         if not tables:

@@ -34,7 +34,9 @@ class FlatTable:
     def table(self, field: int) -> FlatTable | None:
         """Return a table, or None if it is not stored."""
         place = self._place(field)
-        return FlatTable(self.data, place + _number(self.data, place, "<I")) if place else None
+        if place:
+            return FlatTable(self.data, place + _number(self.data, place, "<I"))
+        return None
 
     def _vector(self, field: int, width: int) -> tuple[int, int]:
         """Return where the elements of a vector begin, and how many there are."""
@@ -57,7 +59,9 @@ class FlatTable:
         """Return a vector of structs; `layout` is the format of one for `struct`."""
         width = struct.calcsize(layout)
         start, count = self._vector(field, width)
-        return list(struct.iter_unpack(layout, self.data[start : start + count * width])) if count else []
+        if count:
+            return list(struct.iter_unpack(layout, self.data[start : start + count * width]))
+        return []
 
     def text(self, field: int) -> str | None:
         """Return a string, or None if it is not stored. Raise UnicodeDecodeError if it is not UTF-8."""

@@ -221,7 +221,9 @@ def _width(kind: int, own: FlatTable | None) -> int:
         return _INTERVALS.get(own.number(0, "<h"), ("", 0))[1]
     if kind == Type.FLOAT:
         return own.number(0, "<h")
-    return own.number(0, "<i") if kind in (Type.INT, Type.FIXED_BINARY, Type.FIXED_LIST) else 0
+    if kind in (Type.INT, Type.FIXED_BINARY, Type.FIXED_LIST):
+        return own.number(0, "<i")
+    return 0
 
 
 def batches_of(file: File, schema: Schema) -> Iterator[Batch]:

@@ -42,7 +42,9 @@ class Part:
         if self.codec is None or not length:
             return self.file.read(offset, length)
         size, stored = self._size(number), self.file.read(offset + 8, length - 8)
-        return stored if size < 0 else expand(self.codec, stored, size).tobytes()
+        if size < 0:
+            return stored
+        return expand(self.codec, stored, size).tobytes()
 
     def place(self, number: int, made: BlockList | None) -> tuple[int, int]:
         """Return where the bytes of a buffer begin, in the file or in a block file that gets them, and how many.

@@ -57,7 +57,9 @@ class FFRecord(Struct, frozen=True):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""
         if not path.is_dir():
-            return [Shard.of(path)] if path.name.lower().endswith(self.suffix) else None
+            if path.name.lower().endswith(self.suffix):
+                return [Shard.of(path)]
+            return None
         return [Shard(path, name, (name,)) for name in _names(path)] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -93,7 +95,9 @@ class FFRecord(Struct, frozen=True):
             raise SpecError("a spec needs at least one field")
         columns = tuple(LayoutField(field, field.codec, 0) for field in spec.values())
         single = len(columns) == 1 and not columns[0].field.sequence
-        stored = "the name and the type of the field are" if single else "the types of the fields are"
+        stored = "the types of the fields are"
+        if single:
+            stored = "the name and the type of the field are"
         limit = f"{stored} stored in Bushel's index only: without it, pass spec= to open"
         if options.folders is not None and not (single and options.keyed):
             raise SpecError("an ffrecord file keeps empty folders only beside samples of one field with keys")

@@ -170,7 +170,9 @@ def _inline(loose: object, path: str) -> Gmeta:
     try:
         items = msgspec.convert(loose, dict[str, _LooseItem])
         for item in items.values():
-            text = json.dumps(item.meta_data[0]).encode("ascii") if item.meta_data else b""
+            text = b""
+            if item.meta_data:
+                text = json.dumps(item.meta_data[0]).encode("ascii")
             offset.append(len(inline))
             length.append(len(text) if item.meta_data else MISSING)
             inline += text

@@ -58,7 +58,9 @@ def _whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
     names = list(parsed.items)
     for number in np.flatnonzero(~whole).tolist():
         row = int(starts[number] + np.flatnonzero(~sound[starts[number] : starts[number + 1]])[0])
-        what = "overlaps another frame" if inside[row] else "is not inside the file"
+        what = "is not inside the file"
+        if inside[row]:
+            what = "overlaps another frame"
         message = f"item {names[number]!r} is lost: its frame {row - int(starts[number])} {what}"
         fault(FormatError(message, file=data.path, offset=int(offset[row])))
     return whole

@@ -37,7 +37,9 @@ class Video:
             return None
         flags = packets.flags
         frames = FrameTable.of(packets.times, (flags & SHOWN) != 0, (flags & KEYFRAME) != 0)
-        return None if frames is None else cls(file, size, packets, frames, config.time_base[1])
+        if frames is None:
+            return None
+        return cls(file, size, packets, frames, config.time_base[1])
 
     def nearest(self, seconds: F64) -> tuple[I64, F64]:
         """Return the frame that is shown nearest to each time, and how many seconds it is away."""

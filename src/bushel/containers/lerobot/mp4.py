@@ -70,7 +70,9 @@ class _Box:
     def need(self, *kinds: bytes) -> _Box:
         """Return the box that `find` finds, or raise a `FormatError`."""
         box = self.find(*kinds)
-        return self.fail(f"the box {b'/'.join(kinds)!r} is missing") if box is None else box
+        if box is None:
+            return self.fail(f"the box {b'/'.join(kinds)!r} is missing")
+        return box
 
     def table(self, width: int, skip: int = 4) -> U32:
         """Return uint32[n, width], the entries of a table, whose number follows `skip` bytes."""

@@ -154,7 +154,9 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
         return error
     read_video = Video.of(number, file.size, packets)
     message = "its packets do not determine its frames: two have the same time, or the first is not a keyframe"
-    return FormatError(message, file=file.path, hint=HINT) if read_video is None else read_video
+    if read_video is None:
+        return FormatError(message, file=file.path, hint=HINT)
+    return read_video
 
 
 def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:

@@ -95,7 +95,9 @@ CONTAINER = _Litdata()
 
 def _expanded(name: str) -> str | None:
     """Return the name of the expanded file of a compressed chunk."""
-    return f"{name.removesuffix(_PACKED)}.bin" if name.endswith(_PACKED) else None
+    if name.endswith(_PACKED):
+        return f"{name.removesuffix(_PACKED)}.bin"
+    return None
 
 
 def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I64, I64]:

@@ -44,7 +44,9 @@ def certain_streams(path: AnyPath, listed: Callable[[AnyPath], list[Shard] | Non
     if not names:
         return None
     shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
-    problem = "the names of splits" if not _SPLITS.isdisjoint(name.lower() for name in names) else ""
+    problem = ""
+    if not _SPLITS.isdisjoint(name.lower() for name in names):
+        problem = "the names of splits"
     problem = problem or ("different columns" if any(of_entry != columns[0] for of_entry in columns) else "")
     if problem:
         first = below(path, names[0], any_text=True)

@@ -48,7 +48,9 @@ class _Parquet:
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file: the named one, or the files of a folder or of its folder `data`."""
         if path.name.lower().endswith(self.suffixes):
-            return [Shard(path.parent, path.name, (path.name,))] if path.is_file() else None
+            if path.is_file():
+                return [Shard(path.parent, path.name, (path.name,))]
+            return None
         for folder, before in ((path, ""), (path / "data", "data/")):
             names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
             visible = [name for name in names if not name.startswith(".")]
@@ -76,7 +78,9 @@ class _Parquet:
     def faults(self, shard: Shard, /) -> list[FormatError]:
         """Return the errors in the page index of a local file, which the table does not need."""
         file, tail = _opened(shard)
-        return [] if tail is not None else list(index_faults(file, read_footer(file, tail)))
+        if tail is not None:
+            return []
+        return list(index_faults(file, read_footer(file, tail)))
 
     def outline(self, shard: Shard, /) -> Outline:
         """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
@@ -189,7 +193,9 @@ def _check_one_split(names: list[str], folder: str) -> None:
 
 def _offset_of(node: Node, footer: Footer) -> int | None:
     leaf = next(node.leaves(), None)
-    return footer.groups[0].chunks[leaf.leaf].offset if leaf is not None and footer.groups else None
+    if leaf is not None and footer.groups:
+        return footer.groups[0].chunks[leaf.leaf].offset
+    return None
 
 
 class ChunkReader:

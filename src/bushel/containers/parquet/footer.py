@@ -57,7 +57,9 @@ class Chunk:
         if self.part is None:
             return ((self.offset, self.offset + self.length),)
         data = (self.part.start, self.part.stop)
-        return ((self.offset, self.offset + self.part.dictionary), data) if self.part.dictionary else (data,)
+        if self.part.dictionary:
+            return ((self.offset, self.offset + self.part.dictionary), data)
+        return (data,)
 
 
 @dataclass(frozen=True, slots=True)

@@ -93,7 +93,9 @@ def _pages(footer: Footer, file: File, tail: bytes | None) -> dict[int, list[Pag
     first = file.size - len(end)
 
     def read(offset: int, length: int) -> bytes:
-        return end[offset - first :][:length] if offset >= first else bytes(file.read(offset, length))
+        if offset >= first:
+            return end[offset - first :][:length]
+        return bytes(file.read(offset, length))
 
     return dict(zip(large, read_starts(list(large.values()), read, file.size, file.path), strict=False))
 

@@ -145,7 +145,9 @@ def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int)
     borders = [*_borders(leader, bytes_of_run * length / max(1, whole)), group.rows]
     runs = [_run(group, starts, first, end) for first, end in zip(borders, borders[1:], strict=False) if end > first]
     taken = sum(stop - start for run in runs for chunk in run.chunks for start, stop in chunk.spans)
-    return runs if len(runs) > 1 and taken <= whole * _MOST_BYTES else [group]
+    if len(runs) > 1 and taken <= whole * _MOST_BYTES:
+        return runs
+    return [group]
 
 
 def _borders(pages: PageStarts, least: float) -> Iterator[int]:

@@ -115,7 +115,9 @@ def _time_codec(converted: int | None, union: object) -> str | None:
         unit = described.get(2) if isinstance(described, dict) else None
         if isinstance(unit, dict) and unit:
             return f"{base}({_TIME_UNITS.get(min(unit), 'us')})"
-    return None if converted is None else _CONVERTED_TIMES.get(converted)
+    if converted is None:
+        return None
+    return _CONVERTED_TIMES.get(converted)
 
 
 def holds_json(leaf: Node) -> bool:

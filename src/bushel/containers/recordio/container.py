@@ -103,7 +103,9 @@ class _RecordIO(Struct, frozen=True):
         if not spec:
             raise SpecError("a spec needs at least one field")
         form = form_of(spec)
-        stored = "the name and the type of the field are" if form == "raw" else "the types of the fields are"
+        stored = "the types of the fields are"
+        if form == "raw":
+            stored = "the name and the type of the field are"
         limits = [f"{stored} stored in Bushel's index only: without it, pass spec= to open"]
         if form == "image" and "label" in spec:
             limits.append("labels are 32-bit floats: real numbers are rounded, and arrays are flattened")
@@ -188,7 +190,9 @@ def _existing_form(file: File, index: ShardIndex) -> str:
     from bushel.containers.recordio.reading import holds_maps
 
     records, _, _ = scan_records(file)
-    return "maps" if holds_maps(payloads_of(file, records, 1)) else "raw"
+    if holds_maps(payloads_of(file, records, 1)):
+        return "maps"
+    return "raw"
 
 
 CONTAINER = _RecordIO()

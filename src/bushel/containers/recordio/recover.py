@@ -39,7 +39,9 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     gaps: tuple[tuple[int, str], ...] = ()
     if lines is not None:
         named = _keys(lines, records.offset, files[0], fault)
-        lost = len(np.setdiff1d(listed, records.offset)) if listed is not None else 0
+        lost = 0
+        if listed is not None:
+            lost = len(np.setdiff1d(listed, records.offset))
         gaps = _gaps(lines, records.offset)
         if named != [str(number) for number in range(len(named))]:
             keys = Keys.of(named)

@@ -23,7 +23,9 @@ def is_compressed_archive(name: str) -> bool:
 def only_compressed(names: Iterable[str]) -> list[str]:
     """Return the compressed archives of a folder, sorted; none if the folder has other files, too."""
     visible = sorted(name for name in names if not name.startswith("."))
-    return visible if visible and all(map(is_compressed_archive, visible)) else []
+    if visible and all(map(is_compressed_archive, visible)):
+        return visible
+    return []
 
 
 def archive_in(file: File, name: str) -> tuple[File, tuple[Blocks, ...]]:

@@ -53,7 +53,9 @@ class Description(Struct, frozen=True):
 
     def _own(self, given: Field) -> Field:
         described = self.spec.get(given.name, given)
-        return described if described.sequence == given.sequence else given
+        if described.sequence == given.sequence:
+            return described
+        return given
 
 
 class _Saved(msgspec.Struct, omit_defaults=True):

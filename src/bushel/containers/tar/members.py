@@ -118,7 +118,9 @@ def _header_name(header: bytes) -> bytes:
     name = header[:100].split(b"\0", 1)[0]
     prefix = header[345:500].split(b"\0", 1)[0]
     # GNU's own format ("ustar  ") stores other values in place of the prefix
-    return prefix + b"/" + name if prefix and header[257:263] == b"ustar\0" else name
+    if prefix and header[257:263] == b"ustar\0":
+        return prefix + b"/" + name
+    return name
 
 
 def _size(stated: int | None, kind: bytes, record: bytes | None) -> int | None:

@@ -109,7 +109,9 @@ def _incomplete(table: Table, gaps: list[int]) -> list[int]:
 
 
 def _has(column: FieldExtents) -> Bools:
-    return column.length != MISSING if column.starts is None else np.diff(column.starts) > 0
+    if column.starts is None:
+        return column.length != MISSING
+    return np.diff(column.starts) > 0
 
 
 def _first_offset(table: Table) -> I64:

@@ -97,7 +97,9 @@ class _Scan:
         self._take(size)
         self._end()
         arrays = self.arrays.finish()
-        return Lines(arrays["data"], arrays["at"], arrays["first"], str(self._file.path)) if scanner.features else None
+        if scanner.features:
+            return Lines(arrays["data"], arrays["at"], arrays["first"], str(self._file.path))
+        return None
 
     def _take(self, at: int) -> None:
         """Store the block of the samples that end at a byte."""

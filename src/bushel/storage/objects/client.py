@@ -270,7 +270,9 @@ def _profile(environment: Mapping[str, str]) -> dict[str, str]:
 def _unreadable(path: object, error: Exception) -> str:
     """Describe the error in a credentials file, without quoting it."""
     lines = [number for number, _ in getattr(error, "errors", ())] or [getattr(error, "lineno", None)]
-    line = "" if lines[0] is None else f" (line {', '.join(map(str, lines))})"
+    line = ""
+    if lines[0] is not None:
+        line = f" (line {', '.join(map(str, lines))})"
     return f"{path} cannot be read{line}: expected [sections] of lines `name = value`; correct or remove the file"
 
 

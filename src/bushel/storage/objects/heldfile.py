@@ -74,12 +74,16 @@ class HeldFile(RemoteFile):
         if offset < 0 or length < 0 or offset + length > self.size:
             raise extent_error(0, "beyond", offset + length, self.size, self.path)
         content = self._kept(offset, offset + length)
-        return super().read(offset, length) if content is None else bytes(content)
+        if content is None:
+            return super().read(offset, length)
+        return bytes(content)
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`, from one request unless they are kept: see `RemoteFile.fetch`."""
         content = self._kept(start, stop)
-        return super().fetch(start, stop, give_up) if content is None else content
+        if content is None:
+            return super().fetch(start, stop, give_up)
+        return content
 
     def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
         """Copy the values of a range: see `RemoteFile.receive`."""

@@ -115,7 +115,9 @@ class ObjectPath(StorePath):
     @property
     def stem(self) -> str:
         """The name without its suffix."""
-        return self.name.removesuffix(self.suffix) if self.suffix else self.name
+        if self.suffix:
+            return self.name.removesuffix(self.suffix)
+        return self.name
 
     def with_name(self, name: str) -> Self:
         """Return the path of another name in the same folder."""

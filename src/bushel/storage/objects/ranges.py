@@ -120,7 +120,9 @@ def _longest_gap(file: I32, offset: I64, length: I64) -> int:
     gaps = (start[1:] - (start + size)[:-1])[number[1:] == number[:-1]]
     gaps = np.sort(gaps[(gaps > _SHORT_GAP) & (gaps <= _GAP)])
     many = np.flatnonzero(np.cumsum(gaps) > max(_FREE, int(size.sum()) // _SHARE))
-    return _GAP if not len(many) else max(_SHORT_GAP, int(gaps[many[0]]) - 1)
+    if not len(many):
+        return _GAP
+    return max(_SHORT_GAP, int(gaps[many[0]]) - 1)
 
 
 def plan_blocks(offset: I64, length: I64) -> dict[int, list[int]]:

@@ -170,7 +170,9 @@ class RemoteFile(StoredObject):
         """
         if offset < 0 or length < 0 or offset + length > self.size:
             raise extent_error(0, "beyond", offset + length, self.size, self.path)
-        return bytes(read_span(self, offset, offset + length)) if length else b""
+        if length:
+            return bytes(read_span(self, offset, offset + length))
+        return b""
 
     def fetch(self, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
         """Return the bytes from `start` to `stop`, from one request, which is retried if it fails.
@@ -275,7 +277,9 @@ def _end_of(location: Location, length: int) -> tuple[ObjectStat, bytes] | None:
         if isinstance(error, library().exceptions.NotSupportedError) or "status code: 416" in str(error):
             return None  # Azure has no such requests, and an empty object has no range
         raise
-    return (stat, data) if len(data) == min(length, stat.st_size) else None
+    if len(data) == min(length, stat.st_size):
+        return (stat, data)
+    return None
 
 
 class _Handle(Seekable):

@@ -106,7 +106,9 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
 def _server(url: object) -> str:
     """Return the scheme and the host or bucket of a URL."""
     root = getattr(url, "root", None)  # of an `ObjectPath`, whose text takes longer
-    return root if isinstance(root, str) else "/".join(str(url).split("/", 3)[:3])
+    if isinstance(root, str):
+        return root
+    return "/".join(str(url).split("/", 3)[:3])
 
 
 def _warn(url: object, error: Exception, left: float) -> None:
@@ -151,7 +153,9 @@ def translated(path: object) -> Iterator[None]:
         status = "" if match is None else match[1]
         if kind in ("PermissionDeniedError", "UnauthenticatedError") or status in ("401", "403"):
             scheme = url.partition("://")[0]
-            keys = f"; credentials come from {_KEYS[scheme]}" if scheme in _KEYS else ""
+            keys = ""
+            if scheme in _KEYS:
+                keys = f"; credentials come from {_KEYS[scheme]}"
             raise PermissionError(errno.EACCES, f"the server refuses access{keys}", url) from error
         if kind == "AlreadyExistsError":
             raise FileExistsError(errno.EEXIST, "an object of this name exists already", url) from error
