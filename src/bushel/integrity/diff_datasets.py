@@ -382,9 +382,7 @@ def _same_field(
     classes = [
         _class_of(sample[name], names_of_side) for sample, names_of_side in zip((one, other), names, strict=True)
     ]
-    if names[0] != names[1]:
-        return classes[0] == classes[1]
-    return same_value(one[name], other[name])
+    return classes[0] == classes[1] if names[0] != names[1] else same_value(one[name], other[name])
 
 
 def same_value(one: Any, other: Any) -> bool:

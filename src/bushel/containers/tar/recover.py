@@ -109,9 +109,7 @@ def _incomplete(table: Table, gaps: list[int]) -> list[int]:
 
 
 def _has(column: FieldExtents) -> Bools:
-    if column.starts is None:
-        return column.length != MISSING
-    return np.diff(column.starts) > 0
+    return column.length != MISSING if column.starts is None else np.diff(column.starts) > 0
 
 
 def _first_offset(table: Table) -> I64:
