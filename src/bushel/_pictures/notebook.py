@@ -277,7 +277,7 @@ def _plain(text: str) -> str:
 
 
 def _line(value: Any, most: int = _LINE) -> str:
-    text = value if isinstance(value, str) else describe(value) if isinstance(value, bytes) else str(value)
+    text = describe(value) if isinstance(value, bytes) else str(value)
     text = _plain(" ".join(text[: 2 * most].split()))
     return text if len(text) <= most else text[: most - 1] + "…"
 

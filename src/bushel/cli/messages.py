@@ -81,11 +81,14 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
                 traceback.print_exc()
             text, is_problem = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
+            exit_code = FOUND if is_problem else WRONG_USE
             if options.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
-                say_json(type(error).__name__, text, FOUND if is_problem else WRONG_USE)
-                raise click.exceptions.Exit(FOUND if is_problem else WRONG_USE) from None
-            _say(text if expected else "this is a bug in Bushel: please report it")
-            raise click.exceptions.Exit(FOUND if is_problem else WRONG_USE if expected else _FAULT) from None
+                say_json(type(error).__name__, text, exit_code)
+                raise click.exceptions.Exit(exit_code) from None
+            if not expected:
+                text, exit_code = "this is a bug in Bushel: please report it", _FAULT
+            _say(text)
+            raise click.exceptions.Exit(exit_code) from None
 
     return run
 

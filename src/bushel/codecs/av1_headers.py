@@ -188,7 +188,9 @@ def _read_sequence(bits: _Bits, data: bytes) -> _Sequence | None:
     if order_hints:
         bits(2)
     tools = _SELECT if bits() else bits()
-    integer = (_SELECT if bits() else bits()) if tools else _SELECT
+    integer = _SELECT
+    if tools and not bits():
+        integer = bits()
     return _Sequence(data, tools, integer, bits(3) + 1 if order_hints else 0)
 
 

@@ -289,7 +289,11 @@ def _block_size(code: int, data: bytes, at: int) -> tuple[int, int]:
         return data[at] + 1, at + 1
     if code == 7:
         return int.from_bytes(data[at : at + 2]) + 1, at + 2
-    return 192 if code == 1 else 576 << (code - 2) if code < 6 else 256 << (code - 8), at
+    if code == 1:
+        return 192, at
+    if code < 6:
+        return 576 << (code - 2), at
+    return 256 << (code - 8), at
 
 
 @cache

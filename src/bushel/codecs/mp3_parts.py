@@ -48,7 +48,7 @@ class _Form(NamedTuple):
     @classmethod
     def of(cls, header: bytes) -> _Form:
         mpeg1, channels = header[1] >> 3 & 3 == _MPEG1, 1 if header[3] >> 6 == _MONO else 2
-        side = (32 if channels == 2 else 17) if mpeg1 else (17 if channels == 2 else 9)
+        side = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}[mpeg1, channels]
         return cls(header, 1152 if mpeg1 else 576, channels, side, 511 if mpeg1 else 255, 4 if mpeg1 else 8)
 
     def frame(self, bit_rate: int, content: bytes = b"") -> bytes:

@@ -175,7 +175,9 @@ class ArrowSource:
     ) -> None:
         self._data = data
         names = list(data.schema.names)
-        self._key = key if key is not None else KEY if KEY in names else None
+        if key is None and KEY in names:
+            key = KEY
+        self._key = key
         missing = [name for name in [*(spec or ()), *([key] if key else ())] if name not in names]
         if missing:
             raise SpecError(f"unknown column {missing[0]!r}; the columns are {', '.join(names)}")

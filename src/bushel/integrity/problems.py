@@ -82,7 +82,9 @@ class Problem:
         return self.kind in get_args(Warning)
 
     def __str__(self) -> str:
-        where = "" if self.file is None else f"{self.file}: " if self.offset is None else f"{self.file}@{self.offset}: "
+        where = ""
+        if self.file is not None:
+            where = f"{self.file}: " if self.offset is None else f"{self.file}@{self.offset}: "
         names = (("sample", self.key), ("field", self.field))
         what = ", ".join(f"{word} {name!r}" for word, name in names if name is not None)
         return f"{self.kind}: {where}{what}{': ' if what else ''}{self.message}"

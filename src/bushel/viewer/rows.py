@@ -57,7 +57,9 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
     dataset = shown.dataset
     if not positions:
         return []
-    chosen = [shown.field(name) for name in fields] if fields else [shown.main] if shown.main else []
+    chosen = [shown.field(name) for name in fields or ()]
+    if not fields and shown.main:
+        chosen = [shown.main]
     lengths = {field.name: dataset.lengths(positions, field.name).tolist() for field in shown.fields}
     rows: list[dict[str, Any]] = [
         {

@@ -124,21 +124,22 @@ def check_key(key: str) -> None:
     Raises:
         SpecError: The key is unsuitable; the message names the reason, and what to use.
     """
-    folder, _, base = key.rpartition("/")
-    reason = (
-        "it is empty"
-        if not key
-        else "a name cannot contain a zero byte or a line break"
-        if "\0" in key or "\n" in key
-        else "a name cannot begin or end with a slash"
-        if key[0] == "/" or key[-1] == "/"
-        else "readers end the key at the first dot after the last slash: use another character, such as `_`"
-        if "." in base
-        else "`..` would leave the folder into which the archive is unpacked"
-        if ".." in folder.split("/")
-        else "readers skip names whose first part is `__like_this__`"
-        if is_meta(key.encode("utf-8", "replace"))
-        else None
-    )
-    if reason is not None:
+    if (reason := _why_unsuitable(key)) is not None:
         raise SpecError(f"a tar cannot hold the key {key!r}: {reason}")
+
+
+def _why_unsuitable(key: str) -> str | None:
+    folder, _, base = key.rpartition("/")
+    if not key:
+        return "it is empty"
+    if "\0" in key or "\n" in key:
+        return "a name cannot contain a zero byte or a line break"
+    if key[0] == "/" or key[-1] == "/":
+        return "a name cannot begin or end with a slash"
+    if "." in base:
+        return "readers end the key at the first dot after the last slash: use another character, such as `_`"
+    if ".." in folder.split("/"):
+        return "`..` would leave the folder into which the archive is unpacked"
+    if is_meta(key.encode("utf-8", "replace")):
+        return "readers skip names whose first part is `__like_this__`"
+    return None
