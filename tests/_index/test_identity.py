@@ -109,3 +109,27 @@ def test_tables_in_memory_know_other_files_by_their_stamps(kind: str, tmp_path: 
     bushel.index(tmp_path / "c", checksums=False)
     stored = bushel.open(tmp_path / "c")
     assert (stored.fingerprint, stored.info.checksums) == (known[0], False)
+
+
+@pytest.mark.parametrize("container", ["bag", "tar", "ffrecord", "recordio", "gulp"])
+@pytest.mark.parametrize("damage", ["nothing", "no such type", "other container"])
+def test_a_manifest_tells_the_types_of_shards_without_a_table(container: str, damage: str, tmp_path: Path) -> None:
+    """`bushel index` gives the digest of the writer's table, also for files that do not tell types themselves."""
+    spec = {"image": "jpg", "label": "int"}
+    path = tmp_path / "data"
+    with bushel.Writer(path, spec, container=container, labels={"label": ["cat", "dog"]}) as writer:
+        for number in range(4):
+            writer.append({"image": np.full((8, 8, 3), 60 * number, np.uint8), "label": number % 2}, key=f"k{number}")
+    [shard] = bushel.open(path).shards
+    Path(str(shard.shard.sidecar)).unlink()
+    manifest = next(path.rglob("manifest.json"))
+    if damage != "nothing":
+        text = manifest.read_text()
+        old, new = {"no such type": ("int", "imt"), "other container": (container, "arrow")}[damage]
+        manifest.write_text(text.replace(f'"{old}"', f'"{new}"'))
+    opened = bushel.open(path)
+    assert len(opened) == 4
+    if damage == "nothing":
+        assert (opened.spec, opened.labels) == (spec, {"label": ("cat", "dog")})
+        [again] = bushel.index(path).shards  # with checksums
+        assert (again.digest, bushel.verify(path).ok) == (shard.digest, True)

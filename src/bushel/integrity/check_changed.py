@@ -13,7 +13,7 @@ from bushel._index.table import MISSING, FileStamp, ShardIndex
 from bushel.containers.base import Shard
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
-from bushel.integrity.compare import class_differences
+from bushel.integrity.compare import name_differences
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import File
 
@@ -99,14 +99,8 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
 
 def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
     """Report fields and classes of changed files whose names differ from those on record."""
-    new, gone = ([name for name in a.fields if name not in b.fields] for a, b in ((built, before), (before, built)))
-    if new and gone:
-        message = f"the files have {', '.join(map(repr, new))} where the index has {', '.join(map(repr, gone))}"
-        found.add_file(shard.path(0), "index", f"the names of fields differ: {message}")
-    for field, names in built.labels.items():
-        known = before.labels.get(field, ())
-        for difference in class_differences(field, known, names[: len(known)]):
-            found.add(Problem(str(shard.path(0)), None, None, field, "index", difference.what))
+    for difference in name_differences(before, built, changed=True):
+        found.add(Problem(str(shard.path(0)), None, None, difference.field, "index", difference.what))
 
 
 def within_files(known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> ShardIndex | None:

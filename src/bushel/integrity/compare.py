@@ -42,7 +42,7 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
         yield Difference(f"the files have {built.samples} samples, but the index has {kept.samples}")
         return
     yield from _key_differences(kept, built)
-    yield from _name_differences(kept, built)
+    yield from name_differences(kept, built)
     for name, column in kept.fields.items():
         if _alike(column, other := built.fields.get(name)) and other is not None:
             yield from _column_differences(column, other)
@@ -107,35 +107,35 @@ def _take(keys: Keys | None, rows: I64) -> list[str]:
     return [str(row) for row in rows.tolist()] if keys is None else keys.take(rows)
 
 
-def _name_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
+def name_differences(kept: ShardIndex, built: ShardIndex, *, changed: bool = False) -> Iterator[Difference]:
     """Yield fields that only one table has, types that differ, and classes with other names.
 
-    The index may have more classes, as samples that were appended bring new ones along.
+    The index may have more classes, as samples that were appended bring new ones along. Files that have `changed` since
+    may have other types, more classes, and more fields or fewer.
     """
     new, gone = ([name for name in a.fields if name not in b.fields] for a, b in ((built, kept), (kept, built)))
-    if (new or gone) and kept.samples:  # files without samples may not tell their fields
+    differ = new and gone if changed else new or gone
+    if differ and kept.samples:  # files without samples may not tell their fields
         have = f"{', '.join(map(repr, new)) or 'nothing'} where the index has {', '.join(map(repr, gone)) or 'nothing'}"
         yield Difference(f"the names of fields differ: the files have {have}", field=(gone or new)[0])
-    for name in kept.fields.keys() & built.fields.keys():
+    for name in () if changed else kept.fields.keys() & built.fields.keys():
         known, found = kept.fields[name], built.fields[name]
         if (known.field, known.codec) != (found.field, found.codec):
             was, is_now = (f"{each.field.type} (stored as {each.codec})" for each in (known, found))
             yield Difference(f"the files have it as {is_now}, but the index as {was}", field=name)
     for field, names in built.labels.items():
-        yield from class_differences(field, kept.labels.get(field, ()), names)
+        classes = kept.labels.get(field, ())
+        yield from _class_differences(field, classes, names[: len(classes)] if changed else names)
 
 
-def class_differences(
-    field: str, known: tuple[str, ...], names: tuple[str, ...], where: str = "files"
-) -> Iterator[Difference]:
+def _class_differences(field: str, known: tuple[str, ...], names: tuple[str, ...]) -> Iterator[Difference]:
     """Yield the first class that has another name in the index, or that the index lacks."""
-    for number, name in enumerate(names):
-        was = known[number] if number < len(known) else ""
+    padded = (*known, *[""] * len(names))
+    for number, (was, name) in enumerate(zip(padded, names, strict=False)):
         if was != name:
-            what = f"class {number} is {was!r} in the index, but {name!r} in the {where}"
-            yield Difference(
-                f"{what}: `bushel repair` writes the samples again, with the names of the index", None, field
-            )
+            what = f"class {number} is {was!r} in the index, but {name!r} in the files"
+            hint = "`bushel repair` writes the samples again, with the names of the index"
+            yield Difference(f"{what}: {hint}", None, field)
             return
 
 

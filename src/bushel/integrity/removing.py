@@ -19,11 +19,11 @@ from bushel._dataset.open.index_place import index_place
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.open import open_shards
-from bushel._dataset.open.removal_lists import PlacedList, list_to_write, lists_beside
+from bushel._dataset.open.removal_lists import PlacedList, list_to_write
 from bushel._dataset.read.find_keys import positions_of_keys
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.remaining import matches_in, names_of, recorded_digests, remaining_in
-from bushel._dataset.read.shards import Listing
+from bushel._dataset.read.remaining import lists_of, matches_in, names_of, recorded_digests, remaining_in
+from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions
 from bushel._index.removal_list import (
@@ -175,7 +175,7 @@ def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
         reader, found = reader_of(dataset), dict[str, tuple[RemovalCall, int, int]]()
         for placed in _lists(reader):
             for call in placed.removed.calls:
-                rows, missing = _of_call(reader, placed, call)
+                rows, missing = matches_in(reader.shards, placed, placed.removed.names_of(call.id))
                 _, samples, others = found.get(call.id, (call, 0, 0))
                 found[call.id] = call, samples + rows, others + missing
     calls = sorted(found.values(), key=lambda one: one[0].time)
@@ -211,7 +211,7 @@ def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
             log_warning("%s: no call %r is in force; `removals` lists those that are", source, call)
             return Removal(call, "", 0.0, 0)
         [known, *_] = [one for one in lists[0].removed.calls if one.id == call]
-        missing = sum(_of_call(reader, placed, known)[1] for placed in lists)
+        missing = sum(matches_in(reader.shards, placed, placed.removed.names_of(call))[1] for placed in lists)
         before = len(dataset)
         for placed in lists:
             _update(placed.path, lambda removed: removed.without_call(call))
@@ -255,16 +255,15 @@ def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
 
 def _lists(reader: Reader) -> list[PlacedList]:
     """Return the lists that may name samples of a dataset."""
-    shards = [reader.shards[0].shard] if isinstance(reader.shards, Listing) else [one.shard for one in reader.shards]
-    return [placed for placed in lists_beside(shards) if any(placed.names(one.shard) for one in reader.shards)]
+    return [placed for placed in lists_of(reader.shards) if any(placed.names(one.shard) for one in reader.shards)]
 
 
 def _named(dataset: Dataset, positions: I64, source: Any) -> list[tuple[AnyPath, Names]]:
     """Return the names of samples at positions in the whole dataset, with the list that gets them."""
     reader = reader_of(dataset)
-    if any(shard.section is not None for shard in ([] if isinstance(reader.shards, Listing) else reader.shards)):
+    if any(shard.section is not None for shard in kinds(reader.shards)):
         raise UnsupportedError("a remote dataset needs an index before samples are removed: run `bushel index` on it")
-    shards = [reader.shards[0].shard] if isinstance(reader.shards, Listing) else [one.shard for one in reader.shards]
+    shards = [one.shard for one in kinds(reader.shards)]
     names = dict[str, tuple[AnyPath, list[Names]]]()
     for group in reader.groups(positions):
         opened = reader.shards[group.number]
@@ -306,9 +305,3 @@ def _clean_digests(reader: Reader, removed: I64) -> Digests:
     clean[np.searchsorted(reader.starts, removed, side="right") - 1] = False
     digests = recorded_digests(reader.shards)
     return np.compress(clean & (digests != b""), digests)
-
-
-def _of_call(reader: Reader, placed: PlacedList, call: RemovalCall) -> tuple[int, int]:
-    """Return how many stored samples a call names, and how many of its names no stored sample has."""
-    samples, matched = matches_in(reader.shards, placed, placed.removed.names_of(call.id))
-    return samples, int((~matched).sum())

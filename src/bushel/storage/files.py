@@ -149,7 +149,7 @@ def open_file(path: AnyPath) -> File:
 
 @contextmanager
 def mapped_once() -> Iterator[None]:
-    """Let this thread map each large file once, while it goes through a shard several times.
+    """Let this thread map each file once, while it goes through a shard several times.
 
     The system maps pages one by one, which takes as long as reading them. A few files stay open until the end.
     """
@@ -161,13 +161,13 @@ def mapped_once() -> Iterator[None]:
 
 
 class _Mapped(threading.local):
-    """The large files that this thread has mapped, by path; None outside of `mapped_once`."""
+    """The files that this thread has mapped, by path; None outside of `mapped_once`."""
 
     files: dict[str, MappedFile] | None = None
 
 
 _MAPPED = _Mapped()
-_LARGE, _FEW = 1 << 20, 64
+_FEW = 64
 
 
 def _mapped(path: str) -> MappedFile:
@@ -176,7 +176,7 @@ def _mapped(path: str) -> MappedFile:
         return MappedFile(path)
     if (file := files.get(path)) is None:
         file = MappedFile(path)
-        if file.size >= _LARGE and len(files) < _FEW:
+        if len(files) < _FEW:
             files[path] = file
     return file
 

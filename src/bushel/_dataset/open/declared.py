@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import replace
+from functools import lru_cache
+from pathlib import Path
 
 import numpy as np
 
+from bushel._dataset.open.completeness import manifest_path
+from bushel._index.file_spec import spec_from_file
+from bushel._index.sidecar import Manifest, find_manifest
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.log import log_info
 from bushel.containers import get_container, writable_containers
@@ -68,6 +74,28 @@ def read_structure(
             if index.fields.keys() >= others.keys():
                 return index
     return get_container(container).index(shard, options)
+
+
+def listed_table(container: str, shard: Shard) -> ShardIndex | None:
+    """Return a table of no samples with the fields and classes in the manifest of local files; None without one."""
+    path = manifest_path([shard])
+    if not isinstance(path, Path):
+        return None
+    with suppress(OSError, SpecError):
+        manifest = _manifest(path, path.stat().st_mtime_ns)
+        if manifest is not None and manifest.container == container:
+            nothing = np.zeros(0, np.int64)
+            spec = spec_from_file(manifest.spec)
+            fields = {name: FieldExtents(field, field.codec, 0, nothing, nothing) for name, field in spec.items()}
+            labels = {name: tuple(names) for name, names in manifest.labels.items()}
+            return ShardIndex(0, (), fields, container, labels=labels)
+    return None
+
+
+@lru_cache(maxsize=4)
+def _manifest(path: Path, mtime_ns: int) -> Manifest | None:
+    """Return a manifest, which is read once for all of its shards."""
+    return find_manifest(path)
 
 
 def _by_itself(container: str, shard: Shard, options: ReadOptions, *, changed: bool) -> ShardIndex | None:

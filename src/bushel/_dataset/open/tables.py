@@ -217,16 +217,16 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
 def build_table(container: str, shard: Shard, options: ReadOptions, table: StoredTable | None) -> ShardIndex:
     """Make the table of a shard from its data.
 
-    A stale table may hold what the data do not: the names and types that were given to the writer, and the names of
-    classes. They are used again if they fit the data.
+    A stale table, or the manifest, may hold what the data do not: the names and types that were given to the writer,
+    and the names of classes. They are used again if they fit the data.
 
     Raises:
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
-    from bushel._dataset.open.declared import read_structure
+    from bushel._dataset.open.declared import listed_table, read_structure
 
-    known, changed = (None, False) if table is None else (table.index, not table.fits)
+    known, changed = (listed_table(container, shard), False) if table is None else (table.index, not table.fits)
     structure = read_structure(container, shard, options, known, changed=changed)
     index = CallerFields(options.spec or {}, options.pickle).table(structure)
     if lacks_checksums(index, options):

@@ -15,7 +15,7 @@ from bushel._dataset.read.shards import Listing, OpenShard, kinds, samples_of
 from bushel._index.identity import sample_digests
 from bushel._index.removal_list import Digests, NameLookup, Names, stored_sizes
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, U64, Bools, offsets_of
+from bushel._runtime.arrays import I64, U64, offsets_of
 from bushel.kernels import crc32
 
 
@@ -29,7 +29,7 @@ def remaining_in(shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None
         OSError: A list, or a value without a recorded checksum, cannot be read.
     """
     if lists is None:
-        lists = _lists_of(shards)
+        lists = lists_of(shards)
     ordered = sorted(
         ((call.time, call, placed) for placed in lists for call in placed.removed.calls), key=lambda own: own[0]
     )
@@ -64,26 +64,18 @@ def shards_to_search(shards: Sequence[OpenShard], placed: PlacedList, digests: D
     return [number for number in numbers if placed.file is None or placed.names(shards[number].shard)]
 
 
-def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) -> tuple[int, Bools]:
-    """Return how many stored samples have some of the names of a list, and which of these names any sample has."""
+def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) -> tuple[int, int]:
+    """Return how many stored samples have some of the names of a list, and how many of these names no sample has."""
     lookup, samples, matched = NameLookup(names), 0, np.zeros(len(names), np.bool_)
     for number in shards_to_search(shards, placed, recorded_digests(shards)):
         rows, entries = named_rows(shards[number], lookup)
         samples += len(np.unique(rows))
         matched[entries] = True
-    return samples, matched
+    return samples, int((~matched).sum())
 
 
-def names_without_sample(shards: Sequence[OpenShard]) -> int:
-    """Return how many samples the lists of removed samples name that are not stored any more."""
-    count = 0
-    for placed in _lists_of(shards):
-        _, matched = matches_in(shards, placed, names := placed.removed.names)
-        count += len(names.take(np.flatnonzero(~matched)).distinct())
-    return count
-
-
-def _lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
+def lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
+    """Return the lists of removed samples that may name samples of these shards."""
     return lists_beside([shard.shard for shard in kinds(shards)])
 
 

@@ -160,12 +160,12 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
 def _removed_missing(reader: Reader) -> int:
     """Return how many samples the lists of removed samples name that are not stored; a store is not asked for lists."""
     shards = [shard.shard for shard in kinds(reader.shards)]
-    local = all(isinstance(shard.beside, Path) for shard in shards)
-    if reader.remaining is None and not (local and may_lack_samples(shards)):
+    if reader.remaining is None and not (may_lack_samples(shards) and isinstance(shards[0].beside, Path)):
         return 0
-    from bushel._dataset.read.remaining import names_without_sample
+    from bushel._dataset.read.remaining import lists_of, matches_in
 
-    return names_without_sample(reader.shards)
+    lists = lists_of(reader.shards)
+    return sum(matches_in(reader.shards, placed, placed.removed.names.distinct())[1] for placed in lists)
 
 
 def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
