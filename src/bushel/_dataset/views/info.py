@@ -15,7 +15,7 @@ from bushel._index.table import may_lack_samples
 from bushel._runtime.amounts import size
 from bushel._runtime.public import public
 from bushel.containers import get_container
-from bushel.storage import as_path
+from bushel.storage import as_path, is_local
 
 if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader
@@ -160,7 +160,7 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
 def _removed_missing(reader: Reader) -> int:
     """Return how many samples the lists of removed samples name that are not stored; a store is not asked for lists."""
     shards = [shard.shard for shard in kinds(reader.shards)]
-    if reader.remaining is None and not (may_lack_samples(shards) and isinstance(shards[0].beside, Path)):
+    if reader.remaining is None and not (may_lack_samples(shards) and all(map(is_local, shards[0].roots))):
         return 0
     from bushel._dataset.read.remaining import lists_of, matches_in
 
