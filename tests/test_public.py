@@ -52,6 +52,7 @@ NAMES = [
     "remove",
     "repair",
     "restore",
+    "show",
     "split",
     "to_hf",
     "transforms",

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from importlib import import_module
 from typing import Any
 
@@ -48,10 +49,13 @@ _SETTINGS = frozenset(
     f"BUSHEL_{name}"
     for name in (
         *("BLOCK_CACHE", "CACHE_DIR", "CACHE_SIZE", "NETWORK_CA", "NETWORK_PATIENCE", "NETWORK_TIMEOUT"),
-        *("TABLES_DIR", "TABLES_SIZE"),
+        *("INDEX", "TABLES_DIR", "TABLES_SIZE"),
     )
 )
 """Environment variables whose values are checked where they are used."""
 
 if any(name.startswith("BUSHEL_") and name not in _SETTINGS for name in os.environ):
     import_module("bushel._runtime.environment").warn_of_mistakes(_SETTINGS)
+
+if hasattr(sys, "ps1") or sys.flags.interactive or "IPython" in sys.modules:
+    import_module("bushel._pictures.terminal").install()

@@ -28,6 +28,7 @@ from bushel._pack import convert as convert
 from bushel._pack import merge as merge
 from bushel._pack import pack as pack
 from bushel._pack import split as split
+from bushel._pictures.terminal import show as show
 from bushel._writer.writer import Writer as Writer
 from bushel.cards.describing import card as card
 from bushel.codecs import register_codec as register_codec

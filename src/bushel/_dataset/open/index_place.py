@@ -45,3 +45,15 @@ def indexed_in(shards: Sequence[Shard], place: AnyPath) -> list[Shard]:
             hint="name a folder for each of their folders, and join the datasets with bushel.concat",
         )
     return [replace(shard, index=place) for shard in shards]
+
+
+def index_is_in_cache() -> bool:
+    """Return whether the user keeps indexes of local data in the cache, too: `BUSHEL_INDEX=cache`.
+
+    Raises:
+        ValueError: The variable has another value.
+    """
+    choice = os.environ.get("BUSHEL_INDEX") or "beside"
+    if choice not in ("beside", "cache"):
+        raise ValueError(f"the environment variable BUSHEL_INDEX is {choice!r}: expected 'cache' or 'beside'")
+    return choice == "cache"

@@ -25,6 +25,7 @@ from bushel._dataset.open.caller_fields import (
 from bushel._dataset.open.completeness import warn_incomplete, with_advice
 from bushel._dataset.open.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._dataset.open.folders import pinned
+from bushel._dataset.open.index_place import index_is_in_cache, index_place, indexed_in
 from bushel._dataset.open.local_splits import ALL, files_of_split, refuse_splits, splits_at
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
@@ -145,8 +146,6 @@ def open(
         raise forward_only(source, spec, lacks_index(source))
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
-        from bushel._dataset.open.index_place import index_place
-
         index, place = "auto", index_place(index)
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
@@ -172,7 +171,7 @@ def open(
                 break
     dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
     if found.incomplete is None:
-        if state is not None and index == "auto":
+        if state is not None and index == "auto" and not index_is_in_cache():
             from bushel._dataset.read.listed import keep_list
 
             keep_list(paths[0], shards, state)
@@ -197,8 +196,6 @@ def _opened(
     """Find the shards of a dataset, read their tables, and note which samples are not removed."""
     found = discover(paths, container, allow_incomplete=allow_incomplete)
     if place is not None:
-        from bushel._dataset.open.index_place import indexed_in
-
         found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
     lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
     shards = tables(found)

@@ -9,6 +9,7 @@ checksums, or with other ones, unless the user asks for it.
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -21,6 +22,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields, IndexPolicy
 from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.open.index_place import index_is_in_cache
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
@@ -137,7 +139,7 @@ def table_to_read(
             file=str(shard.path(0)),
             hint="run `bushel index` on the dataset",
         )
-    if is_object(shard.root) and (known_index := _kept(container, shard, options, look=keep and table is None)):
+    if _is_kept_in_cache(shard) and (known_index := _kept(container, shard, options, look=keep and table is None)):
         return TableToRead(known_index)
     try:
         index = build_table(container, shard, options, table)
@@ -272,7 +274,7 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
         index = kept_table(container, shard, stamps)
         if index is not None and not lacks_checksums(index, options):
             return index
-    if not _has_own_index(container, shard):
+    if is_object(shard.root) and not _has_own_index(container, shard):
         own = get_container(container)
         read = own.index_reads(shard) if isinstance(own, IndexesPart) else range(len(stamps))
         size = sum(stamps[number].size for number in read)
@@ -287,8 +289,9 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
     of a remote shard is kept in the user's cache of tables: writing beside it may cost money, so only `bushel.index`
     does.
     """
-    if not is_local(shard.sidecar):
-        if is_object(shard.root) and not again:
+    in_cache = _is_kept_in_cache(shard)
+    if in_cache or not is_local(shard.sidecar):
+        if in_cache and not again:
             from bushel._index.table_cache import keep_table
 
             keep_table(index, shard)
@@ -298,12 +301,19 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
     try:
         if not again and shard.sidecar.exists():
             return None
+        if sys.stderr.isatty() and not shard.sidecar.parent.exists():
+            log_warning("the index is stored in %s; BUSHEL_INDEX=cache stores it in your cache", shard.sidecar.parent)
         index = replace(index, files=stamped(index.files, shard))
         save_index(index, shard.sidecar)
     except (OSError, UnsupportedError) as error:
         log_info("%s: the index is not stored: %s", shard.sidecar, error)
         return None
     return index
+
+
+def _is_kept_in_cache(shard: Shard) -> bool:
+    """Return whether an index that opening makes is kept in the user's cache of tables, not beside the data."""
+    return is_object(shard.root) or index_is_in_cache()
 
 
 _BLOCK = 4096  # size of a block of a stamp in bytes

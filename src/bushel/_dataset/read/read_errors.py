@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 
 from bushel._runtime.public import did_you_mean
 from bushel.errors import CodecError, CorruptError, FormatError
@@ -59,17 +59,32 @@ def unreadable(error: ExtentError, key: str, field: str, file: str, offset: int)
 
 
 _SHOWN = 3
+_COMPARED = 10_000  # largest number of keys that are compared with one that no sample has
 
 
-def unknown_key(key: str, samples: int, fields: Collection[str]) -> str:
+def near_keys(key: str, keys: Sequence[str], find: Callable[[str], int | None]) -> list[str]:
+    """Return keys that may be meant by one that no sample has: the names of its file, or similar keys."""
+    from difflib import get_close_matches  # for mistakes only
+
+    name = key.removeprefix("./")
+    folder, _, last = name.rpartition("/")
+    stem = last.partition(".")[0]
+    forms = (name, f"{folder}/{stem}".lstrip("/"), last, stem, name.lower())
+    named = [form for form in dict.fromkeys(forms) if form and find(form) is not None]
+    return named or get_close_matches(key, keys[:_COMPARED], n=_SHOWN)
+
+
+def unknown_key(key: str, near: Sequence[str], samples: int, fields: Collection[str]) -> str:
     """Return the message about a key that no sample has.
 
     Args:
         key: The key.
+        near: Keys that may be meant.
         samples: Number of samples of the dataset.
         fields: Names of its fields: a user may have meant one of them, not a key.
     """
-    message = f"no sample has the key {key!r}; the dataset has {samples} samples"
+    meant = f": did you mean {' or '.join(map(repr, near))}? The" if near else "; the"
+    message = f"no sample has the key {key!r}{meant} dataset has {samples} samples"
     if key not in fields:
         return message
     return (

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, Never, Self
 
 import numpy as np
 
@@ -21,6 +21,17 @@ if TYPE_CHECKING:
     from bushel._runtime.shuffle import Shuffle
 
 __all__ = ["Dataset", "Sample"]
+
+_ELSEWHERE = {
+    "batch": "bushel.Loader(ds, batch_size=n)",
+    "head": "ds[:5], or bushel.show(ds)",
+    "select": "ds[[5, 1, 1]] for positions, ds.select_keys(keys), ds.where(condition) or ds.filter(function)",
+    "shuffle": "bushel.Loader(ds, shuffle=True), or ds[numpy.random.default_rng(0).permutation(len(ds))]",
+    "skip": "ds[n:]",
+    "take": "ds[:n]",
+    "to_pandas": "ds.to_arrow().to_pandas()",
+}
+"""Methods that datasets of other libraries have, and what to write instead."""
 
 
 @public()
@@ -159,6 +170,13 @@ class Dataset(ColumnValues):
         return fingerprint_of(self._reader, self.spec, self._selection.positions)
 
     # Views
+
+    def __add__(self, other: object) -> Never:
+        raise TypeError("datasets are not added: bushel.concat([a, b]) has the samples of both")
+
+    def __getattr__(self, name: str) -> Never:
+        hint = f": write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
+        raise AttributeError(f"a dataset has no attribute {name!r}{hint}", name=name, obj=self)
 
     def select_fields(self, names: Iterable[str]) -> Dataset:
         """Return a view with only these fields.

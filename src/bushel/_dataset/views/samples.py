@@ -43,6 +43,11 @@ class ShownSample(dict[str, Any]):
     def __reduce__(self) -> tuple[Any, ...]:
         return ShownSample, (dict(self),)
 
+    def __repr__(self) -> str:
+        from bushel._pictures.terminal import is_brief, lines_of
+
+        return dict.__repr__(self) if is_brief(self) else lines_of(self)
+
     def _repr_html_(self) -> str:
         from bushel._dataset.views.in_notebook import sample_in_notebook
 
@@ -137,9 +142,10 @@ class Samples(Chosen):
             raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
         position = self._find(key)
         if position is None:
-            from bushel._dataset.read.read_errors import unknown_key
+            from bushel._dataset.read.read_errors import near_keys, unknown_key
 
-            raise KeyError(unknown_key(key, len(self), self._selection.fields))
+            near = near_keys(key, self.keys, self._find)
+            raise KeyError(unknown_key(key, near, len(self), self._selection.fields))
         return position
 
     def _find(self, key: str) -> int | None:
