@@ -91,8 +91,8 @@ def imports_of(path: Path) -> Iterator[tuple[int, str]]:
 def at_run_time(call: ast.Call, attribute: str | None, path: Path) -> Iterator[str]:
     """Yield the modules that a call may import, if it is one of those that import modules."""
     function = call.func.attr if isinstance(call.func, ast.Attribute) else getattr(call.func, "id", None)
-    if function == "lazy_names" and isinstance(call.args[1], ast.Dict):
-        yield from (f"bushel.{each}" for each in ast.literal_eval(call.args[1]).values())
+    if function == "names_of_stub":
+        yield from re.findall(r"^from (\S+) import", path.with_suffix(".pyi").read_text("utf-8"), re.MULTILINE)
     elif function in ("import_module", "__import__") and call.args:
         name = call.args[0]
         if isinstance(name, ast.Constant):
@@ -127,7 +127,8 @@ def name_of(path: Path) -> str:
 @cache
 def defines(path: Path, name: str) -> bool:
     """Return whether a module binds a name at its top."""
-    for node in ast.parse(path.read_text("utf-8")).body:
+    stub = path.with_suffix(".pyi")
+    for node in ast.parse((stub if stub.exists() else path).read_text("utf-8")).body:
         targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
         if any(isinstance(each, ast.Name) and each.id == name for each in targets) or getattr(node, "name", "") == name:
             return True
@@ -138,8 +139,7 @@ def defines(path: Path, name: str) -> bool:
 
 LAZY = frozenset({"bushel", "bushel._runtime.public", "bushel.compat.webdataset"})
 """Modules whose imports at run time are not looked at. Names of the two packages are imported when they are first used,
-and nothing within a package imports the package itself; `lazy_names` imports what the tables of its callers name, which
-are looked at there."""
+and nothing within a package imports the package itself; `names_of_stub` imports what its caller's stub names."""
 
 
 def test_nothing_imports_a_lazy_package_from_within() -> None:
@@ -156,11 +156,12 @@ def test_imports_at_run_time_are_seen(tmp_path: Path) -> None:
     seen = {
         'import_module("bushel.codecs.image")': {"bushel.codecs.image"},
         '__import__("bushel.spec")': {"bushel.spec"},
-        'lazy_names(__name__, {"x": "codecs.image"})': {"bushel.codecs.image"},
+        "names_of_stub(__name__, __file__)": {"bushel.codecs.image"},
         'import_module(f"bushel.containers.{name}").CONTAINER': {"bushel.containers.tar", "bushel.containers.bag"},
     }
     for source, expected in seen.items():
         (tmp_path / "module.py").write_text(source)
+        (tmp_path / "module.pyi").write_text("from bushel.codecs.image import x as x\n")
         found = {name for _, name in imports_of(tmp_path / "module.py")}
         assert expected <= found
         assert all(name in modules() for name in found)

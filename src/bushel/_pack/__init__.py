@@ -12,36 +12,6 @@ A run can work in parts: `run_plan` lists the items of each part, `run_folder` k
 `reshape` splits, merges and reshards datasets by converting them.
 """
 
-from typing import TYPE_CHECKING
+from bushel._runtime.public import names_of_stub
 
-from bushel._runtime.public import lazy_names
-
-if TYPE_CHECKING:
-    from bushel._pack.packing import convert, pack
-    from bushel._pack.reshape import merge, reshard, split
-    from bushel._pack.run_folder import part_path
-    from bushel._pack.side_files import error_log_path, labels_path, load_labels
-    from bushel._pack.write_dataset import PackResult
-
-__all__ = [
-    "PackResult",
-    "convert",
-    "error_log_path",
-    "labels_path",
-    "load_labels",
-    "merge",
-    "pack",
-    "part_path",
-    "reshard",
-    "split",
-]
-
-_MODULES = {
-    "_pack.packing": ("convert", "pack"),
-    "_pack.reshape": ("merge", "reshard", "split"),
-    "_pack.run_folder": ("part_path",),
-    "_pack.side_files": ("error_log_path", "labels_path", "load_labels"),
-    "_pack.write_dataset": ("PackResult",),
-}
-
-__getattr__ = lazy_names(__name__, {name: module for module, names in _MODULES.items() for name in names})
+__getattr__, __dir__, __all__ = names_of_stub(__name__, __file__)

@@ -72,11 +72,14 @@ def show(value: Any) -> None:
         label    int64[12]
     """
     notebook = sys.modules.get("IPython.display")
-    shown = value.show() if callable(getattr(value, "show", None)) else value
+    if callable(getattr(value, "show", None)):
+        value = value.show()
     if notebook is not None and _is_notebook():
-        notebook.display(shown)
+        notebook.display(value)
+    elif isinstance(value, Mapping):
+        print(lines_of(value))
     else:
-        print(lines_of(shown) if isinstance(shown, Mapping) else shown)
+        print(value)
 
 
 def _is_notebook() -> bool:
@@ -121,7 +124,9 @@ def _install_in_ipython(formatters: Any) -> None:
 
         if not _is_shown(value):
             return None
-        return batch_html(value) if isinstance(value[_KEY], list) else sample_html(value)
+        if isinstance(value[_KEY], list):
+            return batch_html(value)
+        return sample_html(value)
 
     printers[dict] = pretty
     formatters["text/html"].for_type(dict, html)

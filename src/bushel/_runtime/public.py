@@ -7,7 +7,7 @@ existing pickles can be read after its file has moved.
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import wraps
 from importlib import import_module
 from types import FunctionType
@@ -45,17 +45,26 @@ def public(module: str = "bushel") -> Callable[[T], T]:
     return name
 
 
-def lazy_names(package: str, modules: Mapping[str, str]) -> Callable[[str], Any]:
-    """Return the `__getattr__` of a package whose names are imported when they are first used."""
+def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return the `__getattr__`, `__dir__` and `__all__` of a package whose names are imported when they are first used.
+
+    Args:
+        package: Its dotted name.
+        file: Its `__init__.py`. The stub beside it has a line `from MODULE import NAME as NAME` for each name.
+    """
+    with open(file.rpartition(".")[0] + ".pyi", encoding="utf-8") as stub:
+        words = [line.split() for line in stub if line.startswith("from ")]
+    modules = {name: module for _, module, _, name, *_ in words}
 
     def get(name: str) -> Any:
         if name not in modules:
             raise AttributeError(f"module {package!r} has no attribute {name!r}")
-        value = getattr(import_module(f"bushel.{modules[name]}"), name)
+        value = getattr(import_module(modules[name]), name)
         setattr(sys.modules[package], name, value)
         return value
 
-    return get
+    names = sorted(modules)
+    return get, lambda: names, names
 
 
 def check_names(called: str, given: Collection[str], known: Iterable[str]) -> None:

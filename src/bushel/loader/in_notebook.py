@@ -20,7 +20,9 @@ class ShownBatch(dict[str, Any]):
     def __repr__(self) -> str:
         from bushel._pictures.terminal import is_brief, lines_of
 
-        return dict.__repr__(self) if is_brief(self) else lines_of(self)
+        if is_brief(self):
+            return dict.__repr__(self)
+        return lines_of(self)
 
     def _repr_html_(self) -> str:
         from bushel._pictures.notebook import batch_html

@@ -83,8 +83,9 @@ def unknown_key(key: str, near: Sequence[str], samples: int, fields: Collection[
         samples: Number of samples of the dataset.
         fields: Names of its fields: a user may have meant one of them, not a key.
     """
-    meant = f": did you mean {' or '.join(map(repr, near))}? The" if near else "; the"
-    message = f"no sample has the key {key!r}{meant} dataset has {samples} samples"
+    message = f"no sample has the key {key!r}; the dataset has {samples} samples"
+    if near:
+        message = f"{message}: did you mean {' or '.join(map(repr, near))}?"
     if key not in fields:
         return message
     return (

@@ -175,8 +175,10 @@ class Dataset(ColumnValues):
         raise TypeError("datasets are not added: bushel.concat([a, b]) has the samples of both")
 
     def __getattr__(self, name: str) -> Never:
-        hint = f": write {_ELSEWHERE[name]}" if name in _ELSEWHERE else ""
-        raise AttributeError(f"a dataset has no attribute {name!r}{hint}", name=name, obj=self)
+        message = f"a dataset has no attribute {name!r}"
+        if name in _ELSEWHERE:
+            message += f": write {_ELSEWHERE[name]}"
+        raise AttributeError(message, name=name, obj=self)
 
     def select_fields(self, names: Iterable[str]) -> Dataset:
         """Return a view with only these fields.

@@ -1,0 +1,53 @@
+"""The names of `bushel.storage` and their modules, which the package reads, too."""
+
+from bushel.storage.base import AnyPath as AnyPath
+from bushel.storage.base import ExtentError as ExtentError
+from bushel.storage.base import Extents as Extents
+from bushel.storage.base import File as File
+from bushel.storage.block_file import BlockFile as BlockFile
+from bushel.storage.blocks import IN_TABLE as IN_TABLE
+from bushel.storage.blocks import Blocks as Blocks
+from bushel.storage.blocks import Side as Side
+from bushel.storage.blocks import plan_blocks as plan_blocks
+from bushel.storage.files import FilePool as FilePool
+from bushel.storage.files import as_path as as_path
+from bushel.storage.files import is_local as is_local
+from bushel.storage.files import is_object as is_object
+from bushel.storage.files import open_file as open_file
+from bushel.storage.files import open_known as open_known
+from bushel.storage.files import path_of_stream as path_of_stream
+from bushel.storage.files import prefetch as prefetch
+from bushel.storage.forward import end_process as end_process
+from bushel.storage.forward import is_compressed as is_compressed
+from bushel.storage.names import below as below
+from bushel.storage.names import inside as inside
+from bushel.storage.names import leads_out as leads_out
+from bushel.storage.names import remove_tree as remove_tree
+from bushel.storage.notation import expand_braces as expand_braces
+from bushel.storage.notation import parse_bytes as parse_bytes
+from bushel.storage.reading import checksums_of as checksums_of
+from bushel.storage.reading import gather as gather
+from bushel.storage.reading import read_many as read_many
+from bushel.storage.seekable import Seekable as Seekable
+from bushel.storage.sink import Sink as Sink
+from bushel.storage.staging import Staging as Staging
+from bushel.storage.whole import copy_to_append as copy_to_append
+from bushel.storage.whole import create_whole as create_whole
+from bushel.storage.whole import list_names as list_names
+from bushel.storage.whole import make_folder as make_folder
+from bushel.storage.whole import move_object as move_object
+from bushel.storage.whole import place_file as place_file
+from bushel.storage.whole import read_all as read_all
+from bushel.storage.whole import read_text as read_text
+from bushel.storage.whole import read_whole as read_whole
+from bushel.storage.whole import remove as remove
+from bushel.storage.whole import replacing as replacing
+from bushel.storage.whole import sync_folder as sync_folder
+from bushel.storage.whole import sync_whole as sync_whole
+from bushel.storage.whole import walk_names as walk_names
+from bushel.storage.whole import write_whole as write_whole
+from bushel.storage.workplaces import leave_workplace as leave_workplace
+from bushel.storage.workplaces import make_workplace as make_workplace
+from bushel.storage.workplaces import workplace as workplace
+
+__all__: list[str]
