@@ -1,15 +1,12 @@
 """The table of one shard: read from its sidecar and bound to the files, or made from the files and stored.
 
 A table is bound to files by their sizes and stamps. A stamp is the CRC-32 of a few blocks of a file; the times of files
-save computing it. A table whose files were copied, touched or unpacked is therefore still used.
-
-A table whose files have changed is not used to read. If it has checksums, it is not replaced by a table without
-checksums, or with other ones, unless the user asks for it.
+save computing it. A table whose files were copied or touched is still used; one whose files have changed is not. If it
+has checksums, it is not replaced by a table without them, or with other ones, unless the user asks for it.
 """
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import lru_cache
@@ -22,7 +19,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields, IndexPolicy
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._dataset.open.index_place import index_is_in_cache
+from bushel._dataset.open.index_place import announce_folder, is_kept_in_cache
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
@@ -139,7 +136,7 @@ def table_to_read(
             file=str(shard.path(0)),
             hint="run `bushel index` on the dataset",
         )
-    if _is_kept_in_cache(shard) and (known_index := _kept(container, shard, options, look=keep and table is None)):
+    if is_kept_in_cache(shard) and (known_index := _kept(container, shard, options, look=keep and table is None)):
         return TableToRead(known_index)
     try:
         index = build_table(container, shard, options, table)
@@ -285,11 +282,10 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
 def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex | None:
     """Store a table beside the data if possible, and return it as it is stored. Many folders are read-only.
 
-    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. The sidecar
-    of a remote shard is kept in the user's cache of tables: writing beside it may cost money, so only `bushel.index`
-    does.
+    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. That of a
+    remote shard is kept in the user's cache: writing beside it may cost money, so only `bushel.index` does.
     """
-    in_cache = _is_kept_in_cache(shard)
+    in_cache = is_kept_in_cache(shard)
     if in_cache or not is_local(shard.sidecar):
         if in_cache and not again:
             from bushel._index.table_cache import keep_table
@@ -301,19 +297,13 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
     try:
         if not again and shard.sidecar.exists():
             return None
-        if sys.stderr.isatty() and not shard.sidecar.parent.exists():
-            log_warning("the index is stored in %s; BUSHEL_INDEX=cache stores it in your cache", shard.sidecar.parent)
+        announce_folder(shard)
         index = replace(index, files=stamped(index.files, shard))
         save_index(index, shard.sidecar)
     except (OSError, UnsupportedError) as error:
         log_info("%s: the index is not stored: %s", shard.sidecar, error)
         return None
     return index
-
-
-def _is_kept_in_cache(shard: Shard) -> bool:
-    """Return whether an index that opening makes is kept in the user's cache of tables, not beside the data."""
-    return is_object(shard.root) or index_is_in_cache()
 
 
 _BLOCK = 4096  # size of a block of a stamp in bytes
