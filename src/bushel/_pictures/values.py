@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._kinds import IMAGES, WEAK, kind_of
-from bushel._pictures.pixels import array_pixels
+from bushel._pictures.pixels import array_pixels, displayable
 from bushel._pictures.thumbnail import Picture, encoded, image_thumbnail, shrunk, thumbnail_pixels
 from bushel.codecs import get_codec, holds_image, holds_sound
 from bushel.codecs.base import Buffer, describe
@@ -38,12 +38,15 @@ def value_pixels(codec: str, data: Buffer, side: int) -> npt.NDArray[np.uint8]:
         if (drawn := array_pixels(sound.mean(axis=1), side)) is None:
             raise CodecError("an empty sound")
         return shrunk(drawn[0], side)
-    if codec == "frames" and (ranged := get_codec(codec).ranged) is not None:  # not all of them
-        return shrunk(np.asarray(ranged.decode(data, slice(0, 1)))[0], side)
+    base = codec.partition("(")[0]
+    if base == "frames" and (ranged := get_codec(codec).ranged) is not None:  # not all of them
+        return shrunk(displayable(np.asarray(ranged.decode(data, slice(0, 1)))[0]), side)
+    if base == "frame":
+        return shrunk(displayable(np.asarray(get_codec(codec).decode(data))), side)
     kind = kind_of(data)
     if kind in IMAGES and kind not in WEAK:
         return thumbnail_pixels(data, side)
-    if codec.partition("(")[0] not in ("bytes", "pickle", "utf8", "json"):
+    if base not in ("bytes", "pickle", "utf8", "json"):
         for array in arrays_in(get_codec(codec).decode(data)).values():
             if (drawn := array_pixels(array, side)) is not None:
                 return shrunk(drawn[0], side)

@@ -12,6 +12,7 @@ from typing import Any, Self
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, U8
@@ -92,24 +93,23 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
         """Return the part with the bytes of its packets."""
         return replace(self, data=tuple(data))
 
-    def decode(self, codec: str) -> U8 | None:
+    def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the frames.
 
         Returns:
-            uint8 of shape TxHxWx3, the frames of the whole clip; None if the packets do not give them, so that the clip
-            has to be read whole.
+            The frames; None if the packets do not give them, so that the clip has to be read whole.
 
         Raises:
             SpecError: PyAV is not installed.
             CodecError: There are more decoded bytes than allowed.
         """
-        from bushel.codecs.video import decode_runs, pyav
+        from bushel.codecs.video import decode_runs, new_frames, pyav
 
         av, config = pyav(codec), clip_config(self.config)
         if config is None or config.codec not in DECODERS:
             return None
         if not len(self.numbers):
-            return np.empty((0, config.height, config.width, 3), np.uint8)
+            return new_frames(codec, 0, config.height, config.width)
         try:
             context = new_decoder(av, config)
             return decode_runs(codec, context, self._packets(av), self.table, self.numbers)

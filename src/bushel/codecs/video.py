@@ -7,15 +7,18 @@ import math
 import re
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64
 from bushel._runtime.large_memory import room_for
+from bushel._runtime.log import log_warning
 from bushel.codecs.av1_headers import needed_parts
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.depth import FORMAT, metres_of_codes
 from bushel.codecs.frames import FrameTable, choose
 from bushel.errors import CodecError, SpecError, needed_by
 from bushel.kernels import yuv420_to_rgb
@@ -23,7 +26,8 @@ from bushel.kernels import yuv420_to_rgb
 MAX_DECODED = 4 << 30
 """Limit in bytes of the decoded frames of one clip. A larger clip is rejected as a decompression bomb."""
 
-Pixels = U8
+Pixels = npt.NDArray[Any]
+"""uint8 of shape HxWx3; of a depth camera float32 of shape HxWx1, in metres. Frames have a first axis more."""
 
 _KEPT = 32 << 20  # the C library returns larger memory to the system, and does not use it for the next clip
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
@@ -113,7 +117,7 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
             numbers = choose(elements, len(table))
             stream = source.streams.video[0]
             if not len(numbers):
-                return np.empty((0, stream.height, stream.width, 3), np.uint8)
+                return new_frames(codec, 0, stream.height, stream.width)
             runs = [(run, packets[run.start : run.stop]) for run in table.runs(numbers)]
             with explained(codec, container, data):
                 frames = decode_runs(codec, stream.codec_context, runs, table, numbers)
@@ -254,40 +258,72 @@ class _Pixels:
     """Converts the frames of a clip to arrays, with one set of conversion tables for all of them."""
 
     def __init__(self, codec: str) -> None:
-        self._codec, self._total = codec, 0
+        self._codec, self._total, self._metres = codec, 0, metres_of_codes(codec)
         av = pyav(codec)
         self._reformatter = av.video.reformatter.VideoReformatter()
         # since version 17, PyAV starts threads for each clip and wakes them for each frame, unless this option says no
         self._options = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
 
     def __call__(self, frame: Any) -> Pixels:
-        """Return a frame as HxWx3, uint8."""
+        """Return a frame as an array."""
         pixels: Pixels = self.array(1, frame)[0]
         self.into(frame, pixels)
         return pixels
 
     def array(self, count: int, frame: Any) -> Pixels:
         """Return an array for a number of frames like this one."""
-        if count * frame.height * frame.width * 3 > MAX_DECODED:
-            raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
-        shape = (count, frame.height, frame.width, 3)
-        if math.prod(shape) > _KEPT:
-            return room_for(math.prod(shape)).reshape(shape)
-        return np.empty(shape, np.uint8)
+        return new_frames(self._codec, count, frame.height, frame.width)
 
     def into(self, frame: Any, out: Pixels) -> None:
-        """Write a frame to an array HxWx3."""
+        """Write a frame to an array of `new_frames`."""
         self._total += out.nbytes
         if self._total > MAX_DECODED:
             raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of frames", "more")
+        if self._metres is not None:
+            codes = self._plane(frame, FORMAT, np.dtype("<u2"))[:, : frame.width]
+            np.take(self._metres, codes, out=out[..., 0], mode="clip")
+            return
         if (matrix := _matrix(frame)) is not None:
             luma, cb, cr = frame.planes
             if cb.line_size == cr.line_size:
                 yuv420_to_rgb(luma, cb, cr, luma.line_size, cb.line_size, matrix, out)
                 return
-        plane = self._reformatter.reformat(frame, format="rgb24", **self._options).planes[0]
-        rows = np.frombuffer(plane, np.uint8).reshape(frame.height, plane.line_size)
+        say_narrowed(frame)
+        rows = self._plane(frame, "rgb24", np.dtype(np.uint8))
         out[...] = rows[:, : frame.width * 3].reshape(out.shape)
+
+    def _plane(self, frame: Any, pixel_format: str, dtype: np.dtype[Any]) -> Pixels:
+        """Return the rows of a frame in a pixel format of one plane, with what stands behind each row."""
+        plane = self._reformatter.reformat(frame, format=pixel_format, **self._options).planes[0]
+        return np.frombuffer(plane, dtype).reshape(frame.height, plane.line_size // dtype.itemsize)
+
+
+def new_frames(codec: str, count: int, height: int, width: int) -> Pixels:
+    """Return an array for frames of this size, with any contents.
+
+    Raises:
+        CodecError: It is larger than `MAX_DECODED`.
+    """
+    is_depth = metres_of_codes(codec) is not None
+    dtype: np.dtype[Any] = np.dtype(np.float32 if is_depth else np.uint8)
+    shape = (count, height, width, 1 if is_depth else 3)
+    size = math.prod(shape) * dtype.itemsize
+    if size > MAX_DECODED:
+        raise codec_error(codec, f"at most {MAX_DECODED} bytes of frames", "more")
+    if size > _KEPT:
+        return room_for(size).view(dtype).reshape(shape)
+    return np.empty(shape, dtype)
+
+
+def say_narrowed(frame: Any) -> None:
+    """Say, once for each pixel format, that RGB of 8 bits lacks something of a frame, such as bits or transparency."""
+    if tuple(component.bits for component in frame.format.components) != (8, 8, 8):
+        _say_format_narrowed(frame.format.name)
+
+
+@lru_cache(maxsize=64)
+def _say_format_narrowed(pixel_format: str) -> None:
+    log_warning("videos of pixel format %s are decoded to RGB of 8 bits: other bits of them are lost", pixel_format)
 
 
 def _matrix(frame: Any) -> int | None:

@@ -6,6 +6,7 @@ A value is what a decoder needs for some frames, cut out of a video without deco
 
 `frame` is the frame of the last packet that is there. The table may list packets after it, so that values which begin
 with the same keyframe share the bytes before their end. `frames` is the frames of all packets with the flag `SHOWN`.
+With the parameters of a depth camera (`depth`), pixels are metres.
 """
 
 from __future__ import annotations
@@ -16,16 +17,15 @@ from typing import Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.clip_parts import DECODERS, SHOWN, ClipPackets, clip_config, new_decoder
-from bushel.codecs.video import decode_last, pyav, reason
+from bushel.codecs.depth import metres_of_codes
+from bushel.codecs.video import Pixels, decode_last, pyav, reason
 from bushel.errors import CodecError, SpecError
 
 PACKET = np.dtype([("length", "<u4"), ("flags", "<u4"), ("time", "<i8")])
 """The entry of a packet in the table."""
-
-Pixels = U8
 
 
 def _packets(codec: str, data: Buffer) -> ClipPackets:
@@ -93,8 +93,8 @@ def _encode(codec: str, value: Any) -> Buffer:
 
 def _frames(name: str, arguments: str) -> Codec:
     base = name.partition("(")[0]
-    if arguments:
-        raise SpecError(f"codec {name!r} takes no parameters: write {base!r}")
+    if arguments and metres_of_codes(name) is None:
+        raise SpecError(f"codec {name!r} takes no parameters but those of a depth camera: write {base!r}")
     if base == "frame":
         return Codec(name, partial(_encode, name), partial(_decode_frame, name))
     ranged = Ranged(partial(_count, name), partial(_decode_some, name))

@@ -15,6 +15,7 @@ import numpy as np
 
 from bushel.errors import FormatError
 
+_JSON_TYPE = "extension<arrow.json"
 _LARGEST = 256 << 20  # limit in bytes of the values of one column that a table keeps
 
 
@@ -22,6 +23,7 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     """Return the values of arrays of pyarrow as JSON; None for a null.
 
     Bytes become text in base64, times text of ISO 8601, and decimals text. NaN and the infinities stay, as in `json`.
+    Texts whose logical type is JSON become what they stand for.
 
     Raises:
         FormatError: The values take more than 256 MiB, or pyarrow has no Python value for them.
@@ -29,7 +31,13 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     values: list[bytes | None] = []
     size = 0
     for column in columns:
-        for value in _python_values(column, name, path):
+        rows = _python_values(column, name, path)
+        if _JSON_TYPE in str(column.type):
+            try:
+                rows = [_parsed(value, column.type) for value in rows]
+            except ValueError as error:
+                raise FormatError(f"column {name!r} has a text that is not JSON: {error}", file=path) from error
+        for value in rows:
             encoded = None if value is None else msgspec.json.encode(_plain(value))
             values.append(encoded)
             size += len(encoded or b"")
@@ -52,6 +60,19 @@ def _python_values(column: Any, name: str, path: str) -> list[Any]:
             hint="leave the column out when the file is written",
         ) from error
     return found
+
+
+def _parsed(value: Any, kind: Any) -> Any:
+    """Return a value of a type of pyarrow in which the texts that are JSON are parsed."""
+    if value is None or _JSON_TYPE not in str(kind):
+        return value
+    if getattr(kind, "extension_name", "") == "arrow.json":
+        return msgspec.json.decode(value)
+    if isinstance(value, dict):
+        return {name: _parsed(each, kind.field(name).type) for name, each in value.items()}
+    if hasattr(kind, "item_type"):  # a map, whose keys are no JSON
+        return [[key, _parsed(each, kind.item_type)] for key, each in value]
+    return [_parsed(each, kind.value_type) for each in value]
 
 
 def _of_scalar(scalar: Any) -> Any:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel.codecs.video import reason
+from bushel.codecs.video import reason, say_narrowed
 from bushel.errors import FormatError, needed_by
 
 Pick = Callable[[Iterator[Any], Any], Iterator[tuple[Any, int]]]
@@ -64,6 +64,7 @@ def decode_video(
             stream.codec_context.thread_count = 1  # decoding many videos at once uses processors better
             scaler = av.video.reformatter.VideoReformatter()  # its tables serve all frames
             for frame, times in pick(video.decode(stream), stream):
+                say_narrowed(frame)
                 width, height = (frame.width, frame.height) if size is None else size(frame.width, frame.height)
                 picture = scaler.reformat(frame, width, height, "rgb24", interpolation="BILINEAR").to_ndarray()
                 yield np.ascontiguousarray(np.rot90(picture, round(frame.rotation / 90))), times

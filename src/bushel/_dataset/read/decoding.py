@@ -162,8 +162,10 @@ def _decoded_parts(
     decoded: list[Any] = []
     for place, (value, position) in enumerate(zip(values, positions.tolist(), strict=True)):
         try:
-            own = at_place(field.elements, place)
-            decoded.append(some_of(reader, value, field.name, position, own) if isinstance(value, Part) else value)
+            if isinstance(value, Part):
+                codec = field.codecs if isinstance(field.codecs, str) else field.codecs[place]
+                value = some_of(reader, value, codec, field.name, position, at_place(field.elements, place))
+            decoded.append(value)
         except CodecError as error:
             raise _undecodable(reader, error, keys[place], field.name, position) from error
     return decoded
@@ -180,9 +182,9 @@ def decoder_of(name: str, elements: slice | I64 | None) -> Callable[[Any], Any]:
     return lambda data: ranged.decode(data, elements)
 
 
-def some_of(reader: Source, part: Part, name: str, position: int, elements: Elements) -> Any:
-    """Decode the elements of a part, or of the whole value if its bytes do not give them."""
-    if (found := part.decode(name)) is not None:
+def some_of(reader: Source, part: Part, codec: str, name: str, position: int, elements: Elements) -> Any:
+    """Decode the elements of a part of a field, or of the whole value if its bytes do not give them."""
+    if (found := part.decode(codec)) is not None:
         return found
     own = part.part if isinstance(part, SharedPart) else part
     if isinstance(own, HeadedRowsPart):
@@ -322,15 +324,16 @@ def decode_samples(
                 decode = own.get(name)
                 if decode is None or type(value) in KNOWN_TYPES:
                     values[name] = with_table(value, tables[name][place]) if name in tables else value
-                elif isinstance(value, Part):
-                    own_elements = at_place(wanted[name], place)
-                    values[name] = some_of(reader, value, name, int(positions[place]), own_elements)
                 elif isinstance(value, list):
                     values[name] = [decode(each) for each in value]
-                elif isinstance(wanted.get(name), Ranges):
-                    number, _ = reader.row_of(int(positions[place]), name)
+                elif isinstance(value, Part) or isinstance(wanted.get(name), Ranges):
+                    position, elements = int(positions[place]), at_place(wanted[name], place)
+                    number, _ = reader.row_of(position, name)
                     codec = reader.shards[number].index.fields[name].codec
-                    values[name] = decoder_of(codec, at_place(wanted[name], place))(value)
+                    if isinstance(value, Part):
+                        values[name] = some_of(reader, value, codec, name, position, elements)
+                    else:
+                        values[name] = decoder_of(codec, elements)(value)
                 else:
                     values[name] = decode(value)
         except CodecError as error:

@@ -100,7 +100,8 @@ def _table(rows: Rows) -> ShardIndex:
         offset, length = np.zeros(table.samples, np.int64), np.full(table.samples, -1, np.int64)
         offset[there], length[there] = begin[region], regions.lengths()
         number = len(table.files) + len(blocks)
-        fields[camera] = FieldExtents(Field(camera, "frame"), "frame", number, offset, length)
+        codec = f"frame{rows.meta.cameras[camera]}"
+        fields[camera] = FieldExtents(Field(camera, codec), codec, number, offset, length)
         blocks.append(own)
     made = replace(table, container=CONTAINER.name, fields=fields, blocks=tuple(blocks))
     return made.check(str(rows.shard.path(0)))

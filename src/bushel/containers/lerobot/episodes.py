@@ -13,6 +13,7 @@ import numpy as np
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.log import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
 from bushel.containers.lerobot.camera import Regions
@@ -64,7 +65,7 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
         raise FormatError(f"row {row} belongs to an episode before the one of row {row - 1}", file=path, hint=HINT)
     own = np.append(0, np.flatnonzero(steps) + 1) if len(rows.episode) else np.zeros(0, np.int64)
     starts = np.append(own, len(rows.episode))
-    fields = {name: _field(each, starts) for name, each in table.fields.items()}
+    fields = {name: _field(each, starts) for name, each in table.fields.items() if _is_whole(each, path)}
     columns = {name: _first(each, own) for name, each in table.columns.items() if name in _ONCE}
     blocks, whole = list(table.blocks), np.ones(len(own), np.bool_)
     for camera, shots in rows.cameras.items():
@@ -75,7 +76,8 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
         offset[there], length[there] = begin, np.diff(np.append(begin, made.size))
         number = len(table.files) + len(blocks)
         frames = regions.frames() if len(there) == len(own) else None
-        fields[camera] = FieldExtents(Field(camera, "frames"), "frames", number, offset, length, frames=frames)
+        codec = f"frames{rows.meta.cameras[camera]}"
+        fields[camera] = FieldExtents(Field(camera, codec), codec, number, offset, length, frames=frames)
         blocks.append(made)
         whole &= ~lost
     index = replace(
@@ -104,6 +106,16 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
     return Regions(shots.videos, first, np.maximum.reduceat(packet, place), episode, packet), there
 
 
+def _is_whole(extents: FieldExtents, path: str) -> bool:
+    """Return whether every row has a value, so that an episode has a list of them; say it where one has none."""
+    missing = np.flatnonzero(extents.length < 0)
+    if len(missing) and extents.field.name not in _ONCE:
+        name = extents.field.name
+        log_warning("%s: row %d has no value in column %r: episodes are read without it", path, missing[0], name)
+        return False
+    return True
+
+
 def _field(extents: FieldExtents, starts: I64) -> FieldExtents:
     """Return the extents of a field by episode: one value, one array, or a sequence of the values of rows."""
     name, first = extents.field.name, starts[:-1]
@@ -111,8 +123,7 @@ def _field(extents: FieldExtents, starts: I64) -> FieldExtents:
         return replace(extents, offset=extents.offset[first], length=extents.length[first], crc32=None)
     item = _item(extents)
     if item is None:
-        length = np.maximum(extents.length, 0)  # elements are never missing
-        return replace(extents, field=replace(extents.field, sequence=True), length=length, starts=starts)
+        return replace(extents, field=replace(extents.field, sequence=True), starts=starts)
     ends = np.append(extents.offset + extents.length, 0)
     offset = extents.offset[first]
     return replace(

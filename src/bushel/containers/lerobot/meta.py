@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
@@ -14,12 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import F64, I64
+from bushel.codecs.depth import depth_type, metres_of_codes
 from bushel.containers.parquet.byte_arrays import places_of
 from bushel.containers.parquet.footer import Footer, read_footer
 from bushel.containers.parquet.numbers import scalars_of
 from bushel.containers.parquet.pages import OtherEncoding
 from bushel.containers.parquet.schema import Node
-from bushel.errors import FormatError
+from bushel.errors import FormatError, SpecError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, BlockFile, Extents, File, as_path, below, gather, open_file
 
@@ -28,9 +29,39 @@ HINT = "the dataset is incomplete or damaged: download or write it again"
 _NUMBERED = re.compile(r"\{(chunk_index|file_index)(?::0?([1-9])d)?\}")
 
 
+class _VideoInfo(msgspec.Struct):
+    """Facts about a camera; a depth camera is marked in one of two ways."""
+
+    is_depth_map: bool | None = None
+    was_depth_map: bool | None = msgspec.field(default=None, name="video.is_depth_map")
+    depth_min: float | None = msgspec.field(default=None, name="video.depth_min")
+    depth_max: float | None = msgspec.field(default=None, name="video.depth_max")
+    shift: float | None = msgspec.field(default=None, name="video.shift")
+    use_log: bool | None = msgspec.field(default=None, name="video.use_log")
+
+    def depth(self) -> str:
+        """Return the parameters of codec `frame` for its depths: those that are not listed are LeRobot's defaults."""
+        usual = _VideoInfo(depth_min=0.01, depth_max=10.0, shift=3.5, use_log=True)
+        listed = (
+            getattr(usual if getattr(self, name) is None else self, name)
+            for name in ("depth_min", "depth_max", "shift", "use_log")
+        )
+        return depth_type(*listed)
+
+
 class _Feature(msgspec.Struct):
     dtype: str
     shape: list[int] = []
+    info: _VideoInfo | None = None
+    video_info: _VideoInfo | None = None
+
+    def frame_type(self) -> str:
+        """Return the parameters of codec `frame` for a camera, with their parentheses; empty for colours."""
+        info = self.info or _VideoInfo()
+        older = self.video_info or _VideoInfo()
+        if info.is_depth_map or info.was_depth_map or older.was_depth_map:
+            return f"({info.depth()})"
+        return ""
 
 
 class _Info(msgspec.Struct):
@@ -41,6 +72,7 @@ class _Info(msgspec.Struct):
     features: dict[str, _Feature]
     data_path: str = "data/chunk-{chunk_index:03d}/file-{file_index:03d}.parquet"
     video_path: str | None = None
+    storage_format: str | None = None
 
 
 _DECODER = msgspec.json.Decoder(_Info)
@@ -68,7 +100,8 @@ class Meta:
     """The facts about a dataset."""
 
     fps: float  # frames per second
-    cameras: tuple[str, ...]  # the features that are stored as videos
+    # the features that are stored as videos, each with the parameters of codec `frame`: empty, or those of depths
+    cameras: Mapping[str, str]
     episodes: Episodes
     tasks: Mapping[int, bytes]  # number of a task to its text
     files: tuple[str, ...]  # the files of `meta` with these facts
@@ -140,7 +173,14 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
             file=files[0].path,
             hint=hint,
         )
-    cameras = tuple(name for name, each in info.features.items() if each.dtype == "video")
+    if info.storage_format not in (None, "parquet"):
+        raise FormatError(
+            f"its rows are stored as {info.storage_format[:40]!r}, and Parquet is read",
+            file=files[0].path,
+            hint="open a copy in LeRobot's own storage, which is Parquet and MP4",
+        )
+    cameras = {name: each.frame_type() for name, each in info.features.items() if each.dtype == "video"}
+    _check_depths(cameras, files[0].path)
     if not info.fps > 0 or (cameras and not info.video_path):
         raise FormatError(f"fps is {info.fps}, video_path is {info.video_path!r}", file=files[0].path, hint=HINT)
     listed = list(files[1:])
@@ -150,6 +190,14 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
     if (np.diff(episodes.index[order]) <= 0).any():
         raise FormatError("an episode is listed twice", file=files[-1].path, hint=HINT)
     return Meta(info.fps, cameras, episodes.take(order), tasks, tuple(names), info.data_path, info.video_path or "")
+
+
+def _check_depths(cameras: Mapping[str, str], path: str) -> None:
+    for camera, arguments in cameras.items():
+        try:
+            metres_of_codes(f"frame{arguments}")
+        except SpecError as error:
+            raise FormatError(f"feature {camera!r}: {error}", file=path, hint=HINT) from error
 
 
 def number_column(file: File, footer: Footer, name: str) -> npt.NDArray[Any]:
@@ -200,7 +248,7 @@ def _tasks(file: File) -> dict[int, bytes]:
     return dict(zip(numbers.tolist(), parts, strict=True))
 
 
-def _episodes(files: Sequence[File], cameras: Sequence[str]) -> Episodes:
+def _episodes(files: Sequence[File], cameras: Iterable[str]) -> Episodes:
     """Return the episodes that some files list."""
     opened = [(file, read_footer(file)) for file in files]
 
