@@ -45,8 +45,10 @@ _PLAIN = _NUMBERS | {"utf8", "json"}  # types whose values JSON can hold
 
 
 def wider(first: Field, second: Field) -> Field:
-    """Return a field whose type holds the values of two; the first, if they are not numbers, texts and JSON."""
+    """Return a field whose type holds the values of two; the first, if they are not numbers, lists, texts and JSON."""
     codecs = {first.codec, second.codec}
+    if "json" in codecs and any(codec.startswith("array") for codec in codecs):
+        return Field(first.name, "json", first.sequence)
     if len(codecs) == 1 or not codecs <= _PLAIN:
         return first
     codec = "json" if codecs - _NUMBERS else "float" if "float" in codecs else "int"

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests.containers.tfrecords import example, float_list, framed, int_list
 
 import bushel
 from bushel.codecs.registry import from_file, get_codec, runs_code
@@ -80,12 +81,25 @@ def _npy(path: Path, values: list[Any]) -> Path:
     return path / "x.npy"
 
 
+def _tfrecord(path: Path, values: list[Any]) -> Path:
+    flat = [value if isinstance(value, list) else [value] for value in values]
+    numbers = np.array(sum(flat, []))
+    if numbers.ndim != 1 or numbers.dtype.kind not in "iuf":
+        pytest.skip("numbers and lists of them only")
+    if values is VALUES["tenth"] or values is VALUES["reals"]:
+        pytest.skip("numbers that float32 holds only")
+    write = float_list if numbers.dtype.kind == "f" else int_list
+    (path / "x.tfrecord").write_bytes(framed([example({"x": write(*each)}) for each in flat]))
+    return path / "x.tfrecord"
+
+
 WRITE: dict[str, Callable[[Path, list[Any]], Path]] = {
     "parquet": _parquet,
     "arrow": _arrow,
     "jsonl": _jsonl,
     "csv": _csv,
     "npy": _npy,
+    "tfrecord": _tfrecord,
     **{
         name: lambda path, values, name=name: _written(name, path, values)  # type: ignore[misc]
         for name in ("tar", "bag", "recordio", "ffrecord")
@@ -111,9 +125,9 @@ def _plain(value: Any) -> Any:
 
 def _same(found: Any, stored: Any) -> bool:
     if isinstance(found, np.ndarray) and found.dtype == np.float32:  # decimals of text are rounded
-        return bool(np.array_equal(found, np.array(_plain(stored), np.float32)))
+        return bool(np.array_equal(found.ravel(), np.ravel(np.array(_plain(stored), np.float32))))
     if isinstance(found, np.ndarray) and np.ndim(stored) < found.ndim:
-        return bool(np.array_equal(found.ravel(), stored))
+        return bool(np.array_equal(found.ravel(), np.ravel(stored)))
     return bool(_plain(found) == _plain(stored))
 
 
@@ -200,3 +214,51 @@ class TestCodec:
         assert from_file("as(json,gzip(pickle))").startswith("stored(")
         with pytest.raises(SpecError, match="'as"):
             get_codec("as(int)")
+
+
+FILES = ("parquet", "arrow", "jsonl", "csv", "tfrecord")
+
+
+def _in_two_files(container: str, path: Path, first: list[Any], second: list[Any]) -> Path:
+    for name, values in (("a", first), ("b", second)):
+        (path / name).mkdir()
+        written = WRITE[container](path / name, values)
+        (path / "data").mkdir(exist_ok=True)
+        written.rename(path / "data" / f"{name}{written.suffix}")
+    return path / "data"
+
+
+@pytest.mark.parametrize("container", FILES)
+@pytest.mark.parametrize("turned", [False, True])
+def test_whole_numbers_beside_others_are_read_as_float(tmp_path: Path, container: str, turned: bool) -> None:
+    first, second = ([0.5, 2.0], [1, 1 << 53]) if turned else ([1, 1 << 53], [0.5, 2.0])
+    for policy in ("memory", "auto", "auto"):
+        dataset = bushel.open(
+            _in_two_files(container, tmp_path, first, second) if policy == "memory" else tmp_path / "data"
+        )
+        assert dataset.spec["x"] == "float"
+        found = [sample["x"] for sample in dataset]
+        assert (found, set(map(type, found))) == ([*first, *second], {float})
+        assert dataset.column("x").dtype == np.float64
+        [batch] = bushel.Loader(dataset, 4, fields=["x"])
+        assert (batch["x"].dtype, batch["x"].tolist()) == (np.float64, found)
+
+
+@pytest.mark.parametrize("container", FILES)
+def test_a_number_that_float_does_not_hold_names_both_files(tmp_path: Path, container: str) -> None:
+    path = _in_two_files(container, tmp_path, [1, (1 << 53) + 1], [0.5, 2.0])
+    names = sorted(each.name for each in path.iterdir())
+    with pytest.raises(SpecError, match="'x'.*value 1 is 9007199254740993") as caught:
+        bushel.open(path, index="memory")
+    assert all(name in str(caught.value) for name in names)
+    dataset = bushel.open(path, spec={"x": "json"}, index="memory")  # as the error says
+    assert [sample["x"] for sample in dataset] == [1, (1 << 53) + 1, 0.5, 2.0]
+
+
+def test_lists_with_nulls_in_one_file_make_lists_of_all(tmp_path: Path) -> None:
+    for number, (first, second) in enumerate([([[1, None]], [[2]]), ([[2]], [[1, None]])]):
+        (tmp_path / str(number)).mkdir()
+        path = _in_two_files("parquet", tmp_path / str(number), first, second)
+        dataset = bushel.open(path, index="memory")
+        assert dataset.spec["x"] == "json"
+        assert [sample["x"] for sample in dataset] == [*first, *second]

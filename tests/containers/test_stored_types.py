@@ -138,6 +138,23 @@ class TestAfterAnArray:
 
 
 @pytest.mark.parametrize("container", ["tar", "bag", "recordio", "ffrecord"])
+@pytest.mark.parametrize("name", [" a", "a ", "b" * 100, "c" * 300, "d\te", "d\ne", "f\x7f", "g/h", ""])
+def test_a_name_is_kept_or_refused_when_writing_begins(tmp_path: Path, container: str, name: str) -> None:
+    fields = {name: "int", "other": "int"}
+    try:
+        with bushel.Writer(tmp_path / "out", fields, container=container) as writer:
+            writer.append({name: 1, "other": 2}, key="0")
+    except SpecError as error:
+        refused = {"bag": ("c" * 300, "d\te", "d\ne", "f\x7f", "g/h", ""), "tar": ("d\ne", "g/h", "")}
+        assert name in refused.get(container, ("",)), error  # noqa: PT017
+        return
+    sample = bushel.open(tmp_path / "out")[0]
+    assert {each: value for each, value in sample.items() if each != "__key__"} == {name: 1, "other": 2}
+    bushel.convert(tmp_path / "out", tmp_path / "again", container="recordio")
+    assert bushel.open(tmp_path / "again")[0] == sample
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "recordio", "ffrecord"])
 def test_names_with_blanks_at_their_ends_are_kept(tmp_path: Path, container: str) -> None:
     path = tmp_path / "rows.csv"
     path.write_text("id, label,note \n1,5,x\n2,6,y\n")

@@ -158,6 +158,11 @@ def _of_array(stored: Stored, declared: Field) -> str:
     target, wanted = declared.codec, _base(declared.codec)
     if wanted == "json":
         return f"as({target},{stored.codec})"
+    if stored.codec == "varints":  # TFRecord's lists of int64
+        if wanted == "array" and not target.endswith(",-1)"):
+            raise _refused(stored, declared, "its lists may have any length")
+        _of_array(stored._replace(codec=stored.field.codec), declared)
+        return f"as({target},varints)"
     _, _, arguments = stored.codec.partition("(")
     dtype = np.dtype(_dtype(stored.codec))
     if wanted in _DTYPES and arguments and "," not in arguments:  # an array of no dimension is a number

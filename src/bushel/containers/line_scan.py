@@ -252,7 +252,7 @@ class LineTable:
         except (UnicodeDecodeError, SpecError) as error:
             shown = name[:100].decode(errors="backslashreplace")
             raise FormatError(
-                f"{shown!r} cannot be the name of a field, which is text other than ''",
+                f"{shown!r} cannot be the name of a field, which is text without a NUL, other than '' and {KEY!r}",
                 file=self.file.real.path,
                 hint="rename it, or name the fields to be read with spec=",
             ) from error

@@ -109,7 +109,8 @@ def test_declared_types(tmp_path: Path) -> None:
     assert is_of_lines(path, {"t": "utf8", "i": "array(int64,-1)", "f": "f32", "many": "array(int64,-1)"})
     assert bushel.open(path, spec={"i": "array(int64,-1)"})[1]["i"].tolist() == [-1]
     assert bushel.open(path, spec={"t": "bytes[]"})[0]["t"] == [b"a" * 130]
-    for wrong in ({"i": "float"}, {"f": "int"}, {"many": "int"}, {"f": "array(int64,-1)"}, {"i": "array(int32,-1)"}):
+    assert [each.get("i") for each in bushel.open(path, spec={"i": "float"})][1] == -1.0
+    for wrong in ({"f": "int"}, {"many": "int"}, {"f": "array(int64,-1)"}, {"i": "array(int32,-1)"}):
         with pytest.raises(SpecError, match="cannot be read"):
             bushel.open(path, spec=wrong)
 

@@ -235,8 +235,7 @@ def _checked_shards(
     """Open the shards, compare their fields and names of classes, and warn of damage, withheld codecs and odd files.
 
     Raises:
-        FormatError: See `open_shards`.
-        SpecError: No shard has a declared field, or two give different names to the same class number.
+        FormatError, SpecError: See `open_shards`, `check_declared`, `with_one_type` and `labels_of`.
     """
     known = found.manifest, found.listed
     shards = open_shards(found.container, found.shards, options, policy, *known, recover=recover)
@@ -248,6 +247,11 @@ def _checked_shards(
         from bushel._dataset.read.shard_fields import described
 
         shards = [described(shard, features) for shard in shards]
+    fields = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
+    if len(fields) > len({field.name for field in fields}):
+        from bushel._dataset.read.shard_fields import with_one_type
+
+        shards = with_one_type(shards)
     if any(map(_LABELS, shards)):
         from bushel._dataset.read.labels import labels_of
 
@@ -256,7 +260,6 @@ def _checked_shards(
         from bushel._dataset.read.sections import warn_unread
 
         warn_unread(str(path), shards)
-    fields = dict.fromkeys(chain.from_iterable(map(_FIELDS, shards)))
     if any(map(is_withheld, map(_CODEC, fields))):
         warn_withheld(fields, str(path))
     if found.unlisted:
@@ -295,8 +298,7 @@ def files_asked(source: Any, split: str | None) -> Any:
     """Return the files of a split that a caller names; the source itself if it has not several.
 
     Raises:
-        SpecError: It has several, and none is named, or not this one.
-        FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
+        SpecError, FileNotFoundError, FormatError, TypeError: See `refuse_splits` and `repository.split_of`.
     """
     if split is None:
         refuse_splits(source)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from bushel._dataset.open.caller_fields import CallerFields, renamed
-from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.class_names import Labels, can_be_named, check_labels, labels_of_fields
+from bushel.errors import SpecError
 from bushel.spec import Field
 
 if TYPE_CHECKING:
@@ -72,3 +73,38 @@ def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
         asked = CallerFields({**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
         shard = with_caller_fields(shard, asked)
     return replace(shard, labels={**shard.labels, **check_labels(named)}) if named else shard
+
+
+def with_one_type(shards: Sequence[OpenShard]) -> list[OpenShard]:
+    """Return shards in which each field has one type: whole numbers beside others are read as float, lists as JSON.
+
+    Raises:
+        SpecError: A number would change. Of shards whose tables are not loaded, it is raised when they are.
+    """
+    union = union_of_fields(shards)
+    return [_with_types(shard, union, shards) for shard in shards]
+
+
+def _is_narrower(field: Field, union: Field) -> bool:
+    if field.codec in ("int", "uint"):
+        return union.codec == "float"
+    return field.codec.startswith("array") and union.codec == "json"
+
+
+def _with_types(shard: OpenShard, union: Mapping[str, Field], shards: Sequence[OpenShard]) -> OpenShard:
+    wider = {
+        field.name: union[field.name]
+        for field in shard.fields
+        if field.name in union and _is_narrower(field, union[field.name])
+    }
+    if not wider:
+        return shard
+    asked = CallerFields({**wider, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
+    try:
+        return with_caller_fields(shard, asked)
+    except SpecError as error:
+        reason, _, _ = str(error).partition(". Leave it out")
+        file = next(str(other.path(0)) for other in shards if set(wider.values()) & set(other.fields))
+        raise SpecError(
+            f"{reason}. {file} has values of that type: spec={{NAME: 'json'}} keeps each number as its file has it"
+        ) from error

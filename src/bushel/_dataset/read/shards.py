@@ -437,7 +437,7 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 raise FormatError(
                     f"field {one.name!r} is a sequence in some shards and plain in others",
                     file=str(having[0].path(0)),
-                    hint="declare its type with spec=",
+                    hint="open the files one by one, or write the field alike in all of them",
                 )
             else:
                 fields[one.name] = wider(before, one)

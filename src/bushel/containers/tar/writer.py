@@ -179,7 +179,8 @@ class TarShardWriter:
         """Samples whose members have plain headers."""
         if not self._slots or any(slot.field.sequence or not slot.suffix.isascii() for slot in self._slots):
             return None
-        return ColumnLimits(longest_key=_PLAIN_NAME - max(len(slot.suffix) for slot in self._slots))
+        longest_key = _PLAIN_NAME - max(len(slot.suffix) for slot in self._slots)
+        return ColumnLimits(longest_key=longest_key) if longest_key > 0 else None
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many samples whose names and sizes fit plain headers."""

@@ -123,19 +123,27 @@ class FeatureTable:
         self._copied: list[str] = []
 
     def add(self, name: str, feature: Feature, declared: Field | None) -> None:
-        """Add a feature. Raise SpecError if it cannot be read as the type that the caller declares."""
+        """Add a feature with the declared type, or with its own one if numbers have to be converted afterwards.
+
+        Raises:
+            SpecError: A record has several values of a feature that is declared to have one.
+        """
+        codec = "" if declared is None else declared.type
         if feature.kind == BYTES:
             self._add_bytes(name, feature, declared)
-        elif feature.most > 1 or (declared is not None and declared.codec not in ("int", "float", "f32")):
-            self._add_lists(name, feature, declared)
+        elif feature.most > 1 or codec.startswith("array"):
+            is_stored = feature.kind == FLOATS and codec.startswith("array(float32")
+            self._add_lists(name, feature, codec if is_stored else LISTS[feature.kind])
         else:
-            self._add_scalars(name, feature, declared)
+            real = "f32" if codec == "f32" else "float"
+            self._add_scalars(name, feature, "int" if feature.kind == INTEGERS else real)
 
     def _add_bytes(self, name: str, feature: Feature, declared: Field | None) -> None:
         many = feature.most > 1 if declared is None else declared.sequence
         if feature.most > 1 and not many:
+            shown = "by default" if declared is None else f"as {declared.type!r}"
             what = f"a record has {feature.most} values of it, so it is a sequence"
-            raise _unsuitable(name, declared, what)
+            raise SpecError(f"feature {name!r} cannot be read {shown}: {what}")
         known = declared or codec_of_first_bytes(self.file, feature.value_offset, feature.value_length)
         codec = known if isinstance(known, str) else known.codec
         place = PlainField(codec, feature.value_offset, feature.value_length, file=self.number)
@@ -165,13 +173,8 @@ class FeatureTable:
             if feature.record is not None:
                 self._append("absent", name, step.spread(np.zeros(1, np.int64), 1).astype(np.bool_))
 
-    def _add_lists(self, name: str, feature: Feature, declared: Field | None) -> None:
-        stored = None if feature.kind == FLOATS else "varints"
-        kind = LISTS[feature.kind] if declared is None else declared.type
-        if not kind.startswith("array(float32") if feature.kind == FLOATS else kind != LISTS[INTEGERS]:
-            wanted = "array(float32,…)" if feature.kind == FLOATS else f"{LISTS[INTEGERS]!r}"
-            what = f"it has up to {feature.most} numbers a record, so it is {wanted}"
-            raise _unsuitable(name, declared, what)
+    def _add_lists(self, name: str, feature: Feature, kind: str) -> None:
+        stored = "varints" if feature.kind == INTEGERS else None
         if feature.record is not None or feature.copied:
             for step in _steps(feature, self.samples):
                 self._append("offset", name, step.spread(self._moved(feature.offset[step.rows]), 0))
@@ -180,10 +183,8 @@ class FeatureTable:
             self._copied.append(name)
         self.fields[name] = PlainField(kind, feature.offset, feature.length, file=self.number, codec=stored)
 
-    def _add_scalars(self, name: str, feature: Feature, declared: Field | None) -> None:
+    def _add_scalars(self, name: str, feature: Feature, kind: str) -> None:
         integers = feature.kind == INTEGERS
-        if declared is not None and (declared.sequence or (declared.codec == "int") != integers):
-            raise _unsuitable(name, declared, f"it is {'an int' if integers else 'a float'}")
         start, some = 8 * self.samples * len(self._integers), False
         for step in _steps(feature, self.samples):
             there = feature.length[step.rows] > 0
@@ -204,7 +205,6 @@ class FeatureTable:
         else:
             if feature.copied:
                 self._copied.append(name)
-            kind = "float" if declared is None else declared.codec
             self.fields[name] = PlainField(kind, _NONE, _NONE, file=self.number, codec="f32")
         self.columns[name] = Column("int" if integers else "float", _NONE, np.ones(1, np.bool_) if some else None)
 
@@ -240,11 +240,6 @@ class FeatureTable:
             missing = None if column.missing is None else arrays[f"missing {name}"]
             self.columns[name] = Column(column.kind, arrays[f"values {name}"], missing)
         return tuple(self.blocks)
-
-
-def _unsuitable(name: str, declared: Field | None, what: str) -> SpecError:
-    shown = "by default" if declared is None else f"as {declared.type!r}"
-    return SpecError(f"feature {name!r} cannot be read {shown}: {what}")
 
 
 def _with_held(file: File, blocks: Blocks | None, held: U8) -> Blocks:
