@@ -69,10 +69,10 @@ def _parsed(value: Any, kind: Any) -> Any:
     if getattr(kind, "extension_name", "") == "arrow.json":
         return msgspec.json.decode(value)
     if isinstance(value, dict):
-        return {name: _parsed(each, kind.field(name).type) for name, each in value.items()}
+        return {name: _parsed(element, kind.field(name).type) for name, element in value.items()}
     if hasattr(kind, "item_type"):  # a map, whose keys are no JSON
-        return [[key, _parsed(each, kind.item_type)] for key, each in value]
-    return [_parsed(each, kind.value_type) for each in value]
+        return [[key, _parsed(element, kind.item_type)] for key, element in value]
+    return [_parsed(element, kind.value_type) for element in value]
 
 
 def _of_scalar(scalar: Any) -> Any:
