@@ -23,7 +23,7 @@ def depth_type(minimum: float, maximum: float, shift: float, logarithmic: bool) 
         >>> depth_type(0.01, 10, 3.5, True)
         'depth,0.01,10.0,3.5,log'
     """
-    scale = "log" if logarithmic else "linear"
+    scale = ("linear", "log")[logarithmic]
     return f"depth,{float(minimum)!r},{float(maximum)!r},{float(shift)!r},{scale}"
 
 

@@ -304,9 +304,10 @@ def new_frames(codec: str, count: int, height: int, width: int) -> Pixels:
     Raises:
         CodecError: It is larger than `MAX_DECODED`.
     """
-    is_depth = metres_of_codes(codec) is not None
-    dtype: np.dtype[Any] = np.dtype(np.float32 if is_depth else np.uint8)
-    shape = (count, height, width, 1 if is_depth else 3)
+    channels, dtype = 3, np.dtype[Any](np.uint8)
+    if metres_of_codes(codec) is not None:
+        channels, dtype = 1, np.dtype[Any](np.float32)
+    shape = (count, height, width, channels)
     size = math.prod(shape) * dtype.itemsize
     if size > MAX_DECODED:
         raise codec_error(codec, f"at most {MAX_DECODED} bytes of frames", "more")

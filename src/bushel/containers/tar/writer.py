@@ -180,7 +180,9 @@ class TarShardWriter:
         if not self._slots or any(slot.field.sequence or not slot.suffix.isascii() for slot in self._slots):
             return None
         longest_key = _PLAIN_NAME - max(len(slot.suffix) for slot in self._slots)
-        return ColumnLimits(longest_key=longest_key) if longest_key > 0 else None
+        if longest_key <= 0:
+            return None
+        return ColumnLimits(longest_key=longest_key)
 
     def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
         """Write many samples whose names and sizes fit plain headers."""
