@@ -231,7 +231,8 @@ def _in_two_files(container: str, path: Path, first: list[Any], second: list[Any
 @pytest.mark.parametrize("container", FILES)
 @pytest.mark.parametrize("turned", [False, True])
 def test_whole_numbers_beside_others_are_read_as_float(tmp_path: Path, container: str, turned: bool) -> None:
-    first, second = ([0.5, 2.0], [1, 1 << 53]) if turned else ([1, 1 << 53], [0.5, 2.0])
+    whole: list[Any] = [1, 1 << 53]
+    first, second = ([0.5, 2.0], whole) if turned else (whole, [0.5, 2.0])
     for policy in ("memory", "auto", "auto"):
         dataset = bushel.open(
             _in_two_files(container, tmp_path, first, second) if policy == "memory" else tmp_path / "data"

@@ -12,7 +12,7 @@ import cramjam
 import pytest
 
 import bushel
-from bushel.errors import FormatError, SpecError
+from bushel.errors import DamagedWarning, FormatError, SpecError
 from bushel.filters import FilterError, expand
 
 DATA = bytes(range(250)) * 40
@@ -161,3 +161,24 @@ def test_names_with_blanks_at_their_ends_are_kept(tmp_path: Path, container: str
     bushel.convert(path, tmp_path / "out", container=container)
     sample = bushel.open(tmp_path / "out")[1]
     assert (sample["id"], sample[" label"], sample["note "]) == (2, 6, "y")
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "damaged"),
+    [
+        ("a.jsonl", '{"x": 1}\n{"x" 2}\n{"x": 3}\n{x}\n[4]\n{"x": 5}\n', {"1": "line 2", "3": "line 4", "4": "line 5"}),
+        ("a.csv", "x,y\n1,2\n1,2,3\n4,5\n6,7,8\n", {"1": "line 3", "3": "line 5"}),
+        ("a.json", '[{"x": 1},\n{"x": 2, },\n{"x": 3},\n{"x"},\n{"x": 4}]', {"1": "object 2", "3": "object 4"}),
+    ],
+)
+def test_every_damaged_line_is_named(tmp_path: Path, name: str, text: str, damaged: dict[str, str]) -> None:
+    path = tmp_path / name
+    path.write_text(text)
+    problems = bushel.verify(path).problems
+    assert [problem.message.partition(":")[0] for problem in problems] == list(damaged.values())
+    assert len({problem.offset for problem in problems}) == len(damaged)
+    with pytest.warns(DamagedWarning):
+        dataset = bushel.open(path, index="memory")
+    for key, line in damaged.items():
+        with pytest.raises(FormatError, match=rf"sample '{key}' .*: {line}: "):
+            dataset[key]

@@ -124,6 +124,7 @@ class LineTable:
     _samples: int = 0
     _bytes: int = 0
     _gaps: list[tuple[int, str]] = field(default_factory=list)
+    _errors: list[FormatError] = field(default_factory=list)
 
     def scan(self, scanner: LineScanner, start: int, lines_before: int = 0) -> None:
         """Scan the file to its end.
@@ -212,6 +213,8 @@ class LineTable:
                 hint="is it another format?",
             )
         self._gaps.append((self._samples, str(self._samples + len(self._gaps))))
+        if len(self._errors) < _MOST_FAULTS:
+            self._errors.append(error)
 
     def _error(self, scanner: LineScanner, line: int) -> FormatError:
         where = " of the expanded file" if self.file.blocks else ""
@@ -294,7 +297,8 @@ class LineTable:
     def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
         """Return the table of the lines that are not damaged, with a gap for each that is."""
         table = replace(self.index(container, shard, options), columns={})
-        return Recovered(table, np.ones(table.samples, np.bool_), len(self._gaps), tuple(self._gaps))
+        whole = np.ones(table.samples, np.bool_)
+        return Recovered(table, whole, len(self._gaps), tuple(self._gaps), tuple(self._errors))
 
 
 @dataclass(frozen=True, slots=True)

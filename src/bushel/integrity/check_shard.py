@@ -20,9 +20,10 @@ from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
-from bushel.containers.abilities import ChecksStored, KeepsReferences, ReportsFaults
+from bushel.containers.abilities import ChecksStored, KeepsReferences, ReportsFaults, StoresText
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
+from bushel.containers.recover_shard import recover_shard
 from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
 from bushel.integrity.check_changed import check_changed, check_names, within_files
 from bushel.integrity.compare import Difference, content_differences, differences
@@ -149,7 +150,13 @@ def _table_from_files(
         else:
             built = declared if built is None else _declared(shard, recorded, declared, built, found)
     if built is None and error is not None:
-        found.add_error(error if isinstance(error, FormatError) else FormatError(str(error), file=str(shard.path(0))))
+        faults: list[FormatError] = []
+        if isinstance(error, FormatError) and isinstance(container, StoresText):  # every damaged line is named
+            recover_shard(container.name, shard, None, faults.append)
+        elif isinstance(error, SpecError):
+            error = FormatError(str(error), file=str(shard.path(0)))
+        for fault in faults or [error]:
+            found.add_error(fault)
     if built is not None and isinstance(container, ReportsFaults):
         for fault in container.faults(shard):
             found.add_error(fault)

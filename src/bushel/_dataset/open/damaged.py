@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from traceback import clear_frames
 
@@ -32,6 +32,7 @@ class Damage:
     # bool[samples], whether a sample can be read; the rows of the others have the extents of another sample
     whole: npt.NDArray[np.bool_]
     lost: int  # number of samples that are known to have existed and have no row
+    errors: Mapping[str, FormatError]  # by key, the errors of samples that are known to have one of their own
 
     @property
     def unreadable(self) -> int:
@@ -40,10 +41,11 @@ class Damage:
 
     def error_of(self, key: str) -> FormatError:
         """Return the error of a sample that cannot be read."""
+        error = self.errors.get(key, self.error)
         return FormatError(
-            f"sample {key!r} cannot be read, because the structure of its shard is damaged: {self.error.message}",
-            file=self.error.file,
-            offset=self.error.offset,
+            f"sample {key!r} cannot be read, because the structure of its shard is damaged: {error.message}",
+            file=error.file,
+            offset=error.offset,
             hint=HOW_TO_REPAIR,
         )
 
@@ -81,9 +83,10 @@ def recovered_table(
     found = recover_shard(container, shard, known if options.spec is None else options.spec, lambda _: None)
     if found is None or not found.whole.any() or not set(options.spec or ()) <= found.index.fields.keys():
         raise error
+    errors = {key: fault for (_, key), fault in zip(found.gaps, found.errors, strict=False)}
     found = with_gaps(found)
     kept = FormatError(error.message, file=error.file, offset=error.offset)  # without its traceback
-    return replace(found.index, container=container), Damage(kept, found.whole, max(found.lost, 0))
+    return replace(found.index, container=container), Damage(kept, found.whole, max(found.lost, 0), errors)
 
 
 def _size(shard: Shard) -> int:
