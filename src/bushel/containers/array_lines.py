@@ -76,14 +76,14 @@ class ArrayLines:
 
     def __init__(self, read: Callable[[int, int], bytes | memoryview], start: int) -> None:
         self._read, self._start = read, start
-        self.ended = False
+        self.ended, self._after = False, 0  # where what follows the array begins
         self.trailing: int | None = None
 
     def read(self, at: int, length: int) -> memoryview:
         """Return bytes as lines. They begin at the start of a line, or after the end of the array."""
         text = np.frombuffer(self._read(at, length), np.uint8)
         text = text if text.flags.writeable else text.copy()
-        if self.ended:
+        if self.ended and at >= self._after:  # bytes before are read again after a damaged object
             self._blank(text, 0, at)
             return text.data
         outside = ~_in_quotes(text)
@@ -98,7 +98,7 @@ class ArrayLines:
             last = _last_before(text, ends)[0]
             if last == _BRACE_END or (last == _SPACE and at == self._start):
                 text[ends[0]] = _LINE_END
-                self.ended = True
+                self.ended, self._after = True, at + int(ends[0]) + 1
                 self._blank(text, int(ends[0]) + 1, at)
         text[between] = _LINE_END
         return text.data
