@@ -232,7 +232,8 @@ def _in_two_files(container: str, path: Path, first: list[Any], second: list[Any
 @pytest.mark.parametrize("turned", [False, True])
 def test_whole_numbers_beside_others_are_read_as_float(tmp_path: Path, container: str, turned: bool) -> None:
     whole: list[Any] = [1, 1 << 53]
-    first, second = ([0.5, 2.0], whole) if turned else (whole, [0.5, 2.0])
+    others: list[Any] = [0.5, 2.0]
+    first, second = (others, whole) if turned else (whole, others)
     for policy in ("memory", "auto", "auto"):
         dataset = bushel.open(
             _in_two_files(container, tmp_path, first, second) if policy == "memory" else tmp_path / "data"
@@ -257,7 +258,8 @@ def test_a_number_that_float_does_not_hold_names_both_files(tmp_path: Path, cont
 
 
 def test_lists_with_nulls_in_one_file_make_lists_of_all(tmp_path: Path) -> None:
-    for number, (first, second) in enumerate([([[1, None]], [[2]]), ([[2]], [[1, None]])]):
+    cases: list[tuple[list[Any], list[Any]]] = [([[1, None]], [[2]]), ([[2]], [[1, None]])]
+    for number, (first, second) in enumerate(cases):
         (tmp_path / str(number)).mkdir()
         path = _in_two_files("parquet", tmp_path / str(number), first, second)
         dataset = bushel.open(path, index="memory")

@@ -304,10 +304,10 @@ def new_frames(codec: str, count: int, height: int, width: int) -> Pixels:
     Raises:
         CodecError: It is larger than `MAX_DECODED`.
     """
-    channels, dtype = 3, np.dtype[Any](np.uint8)
+    channels, kind = 3, "u1"
     if metres_of_codes(codec) is not None:
-        channels, dtype = 1, np.dtype[Any](np.float32)
-    shape = (count, height, width, channels)
+        channels, kind = 1, "f4"
+    shape, dtype = (count, height, width, channels), np.dtype(kind)
     size = math.prod(shape) * dtype.itemsize
     if size > MAX_DECODED:
         raise codec_error(codec, f"at most {MAX_DECODED} bytes of frames", "more")
