@@ -67,7 +67,7 @@ def table_digest(index: ShardIndex) -> str:
 
 
 def facts_of_files(stamps: Sequence[FileStamp]) -> list[tuple[int, int | None]]:
-    """Return size and stamp of each file, or the tag of an object, by which its store tells that it was replaced."""
+    """Return size and stamp of each file, or the tag of an object, which changes when it is replaced."""
     facts: list[tuple[int, int | None]] = []
     for entry in stamps:
         tag = entry.mtime_ns if entry.mtime_ns >= FROM_TAG else None

@@ -60,9 +60,7 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
     tables: list[U8] = []
     packed: list[PackedBlock] = []
     columns: list[tuple[I32, I64, I64, I64, I64]] = []
-    if (unknown := ((numbers < 0) | (numbers >= len(files))) & (extents.length != -1)).any():
-        row = int(unknown.argmax())
-        raise ValueError(f"file[{row}] is {numbers[row]}, but there are {len(files)} files")
+    _check_numbers(numbers, extents, len(files))
 
     def place(file: File) -> int:
         if (known := place_of.get(id(file))) is None:
@@ -105,8 +103,7 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
                 tables.append(file.held)
         columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
     if not columns:
-        none = np.empty(0, np.int64)
-        return Pieces(real, tables, packed, none.astype(np.int32), none, none, none, none)
+        columns.append((np.empty(0, np.int32), *[np.empty(0, np.int64)] * 4))
     source, *others = map(np.concatenate, zip(*columns, strict=True))
     source[source >= _PACKED] += np.int32(len(real) + len(tables) - _PACKED)
     source[source >= _TABLES] += np.int32(len(real) - _TABLES)
@@ -122,6 +119,14 @@ def _packed(file: BlockFile, expand: I64, row: I64, place: Callable[[File], int]
 
 
 _TABLES, _PACKED = 1 << 29, 1 << 30  # numbers above the numbers of all files, until the count of files is known
+
+
+def _check_numbers(numbers: I32, extents: Extents, files: int) -> None:
+    """Check that each extent that is not missing is in one of the files."""
+    unknown = ((numbers < 0) | (numbers >= files)) & (extents.length != -1)
+    if unknown.any():
+        row = int(unknown.argmax())
+        raise ValueError(f"file[{row}] is {numbers[row]}, but there are {files} files")
 
 
 def check_inside(file: File, extents: Extents, rows: I64) -> None:

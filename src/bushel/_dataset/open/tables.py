@@ -282,8 +282,8 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
 def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex | None:
     """Store a table beside the data if possible, and return it as it is stored. Many folders are read-only.
 
-    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. That of a
-    remote shard is kept in the user's cache: writing beside it may cost money, so only `bushel.index` does.
+    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. The table
+    of a remote shard is kept in the user's cache: writing beside it may cost money, so only `bushel.index` does.
     """
     in_cache = is_kept_in_cache(shard)
     if in_cache or not is_local(shard.sidecar):

@@ -72,7 +72,7 @@ class NDArray(np.ndarray[Any, np.dtype[Any]]):
         return self.item()
 
     def as_in_context(self, context: Any) -> NDArray:
-        """Return the array itself: there is no other device."""
+        """Return the array itself: the CPU is the only device."""
         return self
 
     def wait_to_read(self) -> None:

@@ -63,6 +63,12 @@ def _options() -> argparse.ArgumentParser:
     )
     parser.add_argument("prefix", help="prefix of the lists and record files: PREFIX.lst, PREFIX_0_train.lst …")
     parser.add_argument("root", help="folder of the images")
+    _add_options_of_lists(parser)
+    _add_options_of_records(parser)
+    return parser
+
+
+def _add_options_of_lists(parser: argparse.ArgumentParser) -> None:
     lists = parser.add_argument_group("lists")
     lists.add_argument("--list", action="store_true", help="make lists, not record files")
     lists.add_argument("--exts", nargs="+", default=list(IM2REC_SUFFIXES), help="suffixes of images")
@@ -71,6 +77,9 @@ def _options() -> argparse.ArgumentParser:
     lists.add_argument("--test-ratio", type=float, default=0.0, help="share for testing; the rest is for validation")
     lists.add_argument("--recursive", action="store_true", help="descend into folders; each with images is a label")
     lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names")
+
+
+def _add_options_of_records(parser: argparse.ArgumentParser) -> None:
     records = parser.add_argument_group("record files")
     records.add_argument("--pass-through", action="store_true", help="keep the bytes of the files")
     records.add_argument("--resize", type=int, default=0, help="pixels of the shorter edge; 0 to keep the size")
@@ -82,7 +91,6 @@ def _options() -> argparse.ArgumentParser:
     records.add_argument("--color", type=int, default=1, choices=[-1, 0, 1], help="1 colour, 0 grey, -1 as in the file")
     records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored")
     records.add_argument("--pack-label", action="store_true", help="keep all labels of a line, not only the first")
-    return parser
 
 
 _PARAMS = ("pass_through", "resize", "center_crop", "quality", "num_workers", "color", "encoding", "pack_label", "root")

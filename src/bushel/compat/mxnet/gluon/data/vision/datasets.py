@@ -36,8 +36,8 @@ class ImageFolderDataset(Dataset):
 
     Attributes:
         synsets: Names of the classes in the order of their numbers.
-        items: Path and class of each image. What is no folder in `root`, and no JPEG or PNG in the
-            folder of a class, is left out with a warning.
+        items: Path and class of each image. Files in `root`, and files in the folder of a class
+            that are neither JPEG nor PNG, are left out with a warning.
     """
 
     def __init__(self, root: str | os.PathLike[str], flag: int = COLOUR, transform: Transform = None) -> None:
