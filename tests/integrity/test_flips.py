@@ -123,3 +123,15 @@ def test_every_byte(source: Path, tmp_path: Path) -> None:
         size = file.stat().st_size
         for at in range(size) if size <= LARGE else sorted(rng.sample(range(size), LARGE // 8)):
             flip(path, file, at, 1 << rng.randrange(8))
+
+
+def test_every_byte_of_a_list_of_removed_samples(tmp_path: Path) -> None:
+    path = tmp_path / "data"
+    with bushel.Writer(path, {"label": "int"}, container="tar", sync=False) as writer:
+        for number in range(3):
+            writer.append({"label": number}, key=f"k{number}")
+    bushel.remove(path, keys=["k1"], reason="opt-out")
+    assert bushel.verify(path).problems == ()
+    file = path / ".bushel" / "removed.safetensors"
+    for at in range(file.stat().st_size):
+        flip(path, file, at, 1 << at % 8)
