@@ -167,7 +167,6 @@ class _Mapped(threading.local):
 
 
 _MAPPED = _Mapped()
-_FEW = 64
 
 
 def _mapped(path: str) -> MappedFile:
@@ -176,7 +175,7 @@ def _mapped(path: str) -> MappedFile:
         return MappedFile(path)
     if (file := files.get(path)) is None:
         file = MappedFile(path)
-        if len(files) < _FEW:
+        if len(files) < 64:  # each has a descriptor
             files[path] = file
     return file
 

@@ -61,7 +61,7 @@ def shards_to_search(shards: Sequence[OpenShard], placed: PlacedList, digests: D
     digest have the same samples.
     """
     numbers = np.flatnonzero(~placed.removed.are_clean(digests)).tolist()
-    return [number for number in numbers if placed.file is None or placed.names(shards[number].shard)]
+    return [number for number in numbers if placed.names(shards[number].shard)]
 
 
 def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) -> tuple[int, int]:
