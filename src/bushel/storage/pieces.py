@@ -103,7 +103,8 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
                 tables.append(file.held)
         columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
     if not columns:
-        columns.append((np.empty(0, np.int32), *[np.empty(0, np.int64)] * 4))
+        nothing = np.empty(0, np.int64)
+        columns.append((np.empty(0, np.int32), nothing, nothing, nothing, nothing))
     source, *others = map(np.concatenate, zip(*columns, strict=True))
     source[source >= _PACKED] += np.int32(len(real) + len(tables) - _PACKED)
     source[source >= _TABLES] += np.int32(len(real) - _TABLES)
