@@ -268,7 +268,7 @@ def forged_manifests() -> dict[str, Callable[[dict[str, Any]], object]]:
 @pytest.mark.parametrize("container", ["bag", "tar"])
 @pytest.mark.parametrize("name", list(forged_manifests()))
 def test_forged_manifests(container: str, name: str, folders: dict[str, Path], monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bushel._dataset.open.open._STAT_ALL", 0)
+    monkeypatch.setattr("bushel._dataset.open.shards._STAT_ALL", 0)
     folder = folders[container]
     [path] = folder.rglob("manifest.json")
     with as_it_was(folder):

@@ -181,7 +181,7 @@ class TestDataset:
         bushel.pack(Numbered(9), tmp_path / "out", container="bag", parts=3, shard_samples=2)
         expected = contents(tmp_path / "out")
         monkeypatch.setattr("bushel._dataset.open.discovery._MANY", 2)
-        monkeypatch.setattr("bushel._dataset.open.open._STAT_ALL", 2)
+        monkeypatch.setattr("bushel._dataset.open.shards._STAT_ALL", 2)
         dataset = bushel.open(tmp_path / "out")
         assert not any(shard.loaded for shard in dataset.shards)
         assert contents(tmp_path / "out") == expected

@@ -68,7 +68,7 @@ def test_the_second_opening_gives_the_same(photos: Path) -> None:
 
 
 def test_the_files_of_a_kept_folder_are_not_looked_at(photos: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bushel._dataset.open.open._STAT_ALL", 1)
+    monkeypatch.setattr("bushel._dataset.open.shards._STAT_ALL", 1)
     bushel.open(photos)
     assert is_kept(photos)
     looked_at: list[str] = []

@@ -264,5 +264,6 @@ def convert(
         (12, {'image': 'jpg', 'label': 'int'})
     """
     options = PackOptions.of(locals(), strict=max_errors == 0)
-    opened = source if isinstance(source, Dataset | StreamDataset) else DatasetAt(files_asked(source, split))
+    files = files_asked(source, split)
+    opened = files if isinstance(files, Dataset | StreamDataset) else DatasetAt(files)
     return write_dataset(opened, as_path(target), options, callback_of(progress))

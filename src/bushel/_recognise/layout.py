@@ -16,6 +16,9 @@ from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sou
 from bushel.errors import FormatError
 
 T = TypeVar("T")
+OUTSIDE = "outside class folders"
+"""How a report calls files that have no class."""
+
 LABEL = "label"
 """The field of the numbers of classes."""
 
@@ -97,7 +100,7 @@ def layout_of(
     """
     tops = {name[: name.find("/")] for name in names if "/" in name}
     splits = _folders_of_splits(names, tops)
-    roles = _roles({name.split("/", 2)[1] for name in names if name.count("/") > 1} if splits else tops)
+    roles = roles_of({name.split("/", 2)[1] for name in names if name.count("/") > 1} if splits else tops)
     if roles:
         return _by_roles(names, splits, roles, place)
     stems, extensions = _cut_all(names)
@@ -166,10 +169,18 @@ def _folders_of_splits(names: Sequence[str], tops: Collection[str]) -> tuple[str
     """Return the folders at the top (`tops`) that have media, if these are all splits; empty if not."""
     if sum(split_in(top, folder=True) is not None for top in tops) < 2:
         return ()
-    media = [name for name in names if media_of(suffix_of(name)) is not None]
-    folders = {name.partition("/")[0] for name in media}
-    loose = any("/" not in name for name in media)
-    return () if loose or not splits_in(folders, ()) else tuple(sorted(folders))
+    return folders_of_splits([name for name in names if media_of(suffix_of(name)) is not None])
+
+
+def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:
+    """Return the folders at the top of media files, if these are all splits; empty if not."""
+    folders = set[str]()
+    for name in media:
+        folder, slash, _ = name.partition("/")
+        if not slash:
+            return ()
+        folders.add(folder)
+    return tuple(sorted(folders)) if splits_in(folders, ()) else ()
 
 
 def _companions(
@@ -281,11 +292,10 @@ def _one_kind(
             for name, extension in zip(names, extensions, strict=True)
             if extension not in media
         ]
-    folders = [_class_folder(name, inside=bool(splits)) for name in _taken(names, files)]
-    nested = len(folders) - folders.count("")
-    if nested < len(folders) and 2 * nested >= len(folders):
+    folders = class_folders(_taken(names, files), inside=bool(splits))
+    if any(folders) and "" in folders:
         loose = [number for number, folder in zip(files, folders, strict=True) if not folder]
-        left_out += [(names[number], f"{_kind_left_out(extensions[number])} outside class folders") for number in loose]
+        left_out += [(names[number], f"{_kind_left_out(extensions[number])} {OUTSIDE}") for number in loose]
         files = [number for number, folder in zip(files, folders, strict=True) if folder]
         folders = [folder for folder in folders if folder]
     keys, twins = unique_keys(_taken(stems, files), _taken(names, files))
@@ -293,7 +303,7 @@ def _one_kind(
     if not ordered and in_order != keys:
         order = sorted(range(len(keys)), key=keys.__getitem__)
         keys, files, folders = in_order, _taken(files, order), _taken(folders, order)
-    labelled = bool(nested) and nested == len(folders)
+    labelled = any(folders)
     classes = tuple(sorted({*folders, *known})) if labelled else ()
     number_of = {name: number for number, name in enumerate(classes)}
     return FolderLayout(
@@ -305,6 +315,56 @@ def _one_kind(
         twins=twins,
         splits=splits,
     )
+
+
+def class_folders(names: Sequence[str], *, inside: bool) -> list[str]:
+    """Return the folder of each file that is its class; empty for a file outside of them.
+
+    All are empty if most files lie outside of folders.
+
+    Args:
+        names: The paths of the files.
+        inside: Whether the first folder is a split, and the second one the class.
+    """
+    folders = [_class_folder(name, inside=inside) for name in names]
+    nested = len(folders) - folders.count("")
+    if 2 * nested < len(folders):
+        return [""] * len(folders)
+    return folders
+
+
+def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
+    """Return the extensions of an archive's files that folders of classes label; empty if it has other samples.
+
+    Args:
+        counts: The number of files with each extension.
+        samples: The number of samples: files that share a path up to the first dot.
+    """
+    kinds = Counter[str]()
+    for extension, count in counts.items():
+        if (kind := media_of_members(extension)) is not None:
+            kinds[kind] += count
+    main = [kind for kind, count in kinds.items() if count * _MIXED >= kinds.total()]
+    if len(main) != 1:
+        return set()
+    media = {extension for extension in counts if media_of_members(extension) == main[0]}
+    beside = [count for extension, count in counts.items() if extension not in media]
+    several = sum(counts[extension] for extension in media) - samples
+    if max([several, *beside]) * _MANY >= samples or codec_of_files(main[0], media) is None:
+        return set()
+    return media
+
+
+def media_of_members(field: str) -> str | None:
+    """Return the kind of media of a field of an archive that is named like the suffix of its members: `jpg`.
+
+    Returns:
+        None of another field, of a suffix with a dot, since the name may have the dot, and of `image` and `audio`,
+        which writers use as names of fields.
+    """
+    if "." in field or field in _SEVERAL:
+        return None
+    return media_of(field)
 
 
 def _class_folder(name: str, *, inside: bool) -> str:
@@ -332,7 +392,7 @@ def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]
 # Folders of fields
 
 
-def _roles(folders: Collection[str]) -> dict[str, str]:
+def roles_of(folders: Collection[str]) -> dict[str, str]:
     """Return the folders that hold a field each, with its name; empty if there are others, or no images."""
     if len(folders) < 2 or len(folders) > 2 * len(_ROLES):
         return {}

@@ -10,7 +10,7 @@ from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import manifest_of
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import is_part, run_folder
-from bushel._dataset.open.open import open_shards
+from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import with_caller_fields
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.sidecar import FOLDER

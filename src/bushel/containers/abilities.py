@@ -29,6 +29,16 @@ class HasFileNames(Protocol):
 
 
 @runtime_checkable
+class HoldsFiles(Protocol):
+    """An archive of files: the name of one is the key of its sample, a dot, and the name of the field."""
+
+    @property
+    def holds_files(self) -> bool:
+        """True."""
+        ...
+
+
+@runtime_checkable
 class HasFirstBytes(Protocol):
     """A container whose files are recognised with certainty by their first bytes, with any name."""
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,13 +19,11 @@ from bushel._index.columns import Column, numbers
 from bushel._index.file_stamps import FileStamps
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
 from bushel._recognise.junk import counted
-from bushel._recognise.layout import LABEL, FolderLayout, codec_of_files, layout_of, media_of, suffix_of, unique_keys
+from bushel._recognise.layout import LABEL, FolderLayout, codec_of_files, layout_of, media_of, suffix_of
 from bushel._recognise.splits import split_in
-from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.log import log_info, log_warning
-from bushel.codecs import get_codec
 from bushel.containers.base import ReadOptions
-from bushel.containers.folder_metadata import METADATA, metadata_rows, values_of
+from bushel.containers.folder_metadata import is_metadata, keys_of_rows, metadata_rows, numbered_classes, values_of
 from bushel.containers.kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -75,11 +73,6 @@ class _Folder:
 CONTAINER = _Folder()
 
 
-def is_metadata(name: str) -> bool:
-    """Return whether a file has the name of a table of metadata."""
-    return name.endswith(METADATA) and name.rpartition("/")[2] in METADATA
-
-
 def classes_beside(root: AnyPath) -> frozenset[str]:
     """Return the classes of the other splits beside a local folder that is named like one.
 
@@ -102,29 +95,52 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
 
 def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> None:
     """Log how the files of a folder were understood, and which are left out."""
-    kinds = junk + Counter(kind for _, kind in layout.left_out)
-    named = "sample" if len(layout.fields) != 1 else _WORDS.get(next(iter(layout.fields)), "sample")
-    counts = [
-        (len(layout.splits), "split", "splits"),
-        (len(layout.classes), "class", "classes"),
-        (len(layout.keys), named, f"{named}s"),
-    ]
-    parts = [f"{count:,} {singular if count == 1 else several}" for count, singular, several in counts if count]
-    if len(layout.fields) != 1:
-        parts.append(f"fields {', '.join(layout.fields)}")
-    words = ", ".join(parts)
+    named, notes = "sample", []
+    if len(layout.fields) == 1:
+        named = NAME_OF_MEDIA.get(next(iter(layout.fields)), named)
+    else:
+        notes.append(f"fields {', '.join(layout.fields)}")
+    counts = {"split": len(layout.splits), "class": len(layout.classes), named: len(layout.keys)}
     if layout.twins:
-        words += f"; {layout.twins:,} have their whole names as keys, since others have the same without suffix"
-    if not kinds and not layout.twins:
-        log_info("%s: %s", root, words)
+        notes.append(f"{layout.twins:,} have their whole names as keys, since others have the same without suffix")
+    left_out = junk + Counter(kind for _, kind in layout.left_out)
+    report(root, counts, left_out, notes, unusual=bool(layout.twins))
+
+
+def report(
+    place: object,
+    counts: Mapping[str, int],
+    left_out: Counter[str],
+    notes: Iterable[str] = (),
+    *,
+    unusual: bool = False,
+) -> None:
+    """Log what a folder or an archive holds: `2 splits, 50 classes, 5,000 images; left out: 3 files (3 .txt)`.
+
+    Args:
+        place: The folder or archive.
+        counts: How many there are of each, by name: a `class`.
+        left_out: How many files are left out, by kind in words.
+        notes: What else there is to know.
+        unusual: Whether it is a warning, too, if nothing is left out.
+    """
+    several = {name: _PLURALS.get(name, f"{name}s") for name, count in counts.items() if count > 1}
+    words = [f"{count:,} {several.get(name, name)}" for name, count in counts.items() if count]
+    text = "; ".join([", ".join(words), *notes])
+    if not left_out and not unusual:
+        log_info("%s: %s", place, text)
         return
-    suffixes = {kind[1:] for _, kind in layout.left_out if kind[0] == "." and " " not in kind}
-    advice = f"; spec={{{next(iter(sorted(suffixes)))!r}: TYPE}} reads such files as a field" if suffixes else ""
-    left_out = f"; left out: {counted(kinds.items())}{advice}" if kinds else ""
-    log_warning("%s: %s%s", root, words, left_out)
+    if not left_out:
+        log_warning("%s: %s", place, text)
+        return
+    suffixes = sorted(kind[1:] for kind in left_out if kind[0] == "." and " " not in kind)
+    advice = [f"; spec={{{suffix!r}: TYPE}} reads such files as a field" for suffix in suffixes[:1]]
+    log_warning("%s: %s; left out: %s%s", place, text, counted(left_out.items()), "".join(advice))
 
 
-_WORDS = {"image": "image", "clip": "clip", "audio": "sound"}
+_PLURALS = {"class": "classes"}
+NAME_OF_MEDIA = {"image": "image", "clip": "clip", "audio": "sound"}
+"""How a report calls a file of a kind of media."""
 
 
 def _table_of(layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions) -> ShardIndex:
@@ -136,7 +152,7 @@ def _table_of(layout: FolderLayout, shard: Shard, stamps: FileStamps, options: R
     }
     if layout.classes:
         classes = np.array(layout.class_of, np.int64)
-        places, values = _numbered(classes, layout.classes)
+        places, values = numbered_classes(classes, layout.classes)
         columns[LABEL] = FieldExtents(Field(LABEL, "int"), "int", len(stamps) + 1, *places)
         number_columns[LABEL] = numbers("int", classes)
         blocks.append(Blocks.in_table(values))
@@ -177,25 +193,9 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
         columns[name] = FieldExtents(Field(name, stored.codec), stored.codec, number, stored.offset, stored.length)
         if stored.column is not None:
             values[name] = stored.column
-    keys = Keys.of(_keys_of_rows([row.file for row in rows], shard.root))
+    keys = Keys.of(keys_of_rows([row.file for row in rows], shard.root))
     table = ShardIndex(len(rows), stamps, columns, CONTAINER.name, keys, columns=values, blocks=tuple(blocks))
     return table.check(str(shard.root))
-
-
-def _keys_of_rows(files: Sequence[str], root: AnyPath) -> list[str]:
-    """Return the keys of rows: the names of their files without suffix, numbered where a file has several rows."""
-    counts = Counter(files)
-    names = list(counts)
-    key_of = dict(zip(names, unique_keys([os.path.splitext(name)[0] for name in names], names)[0], strict=True))
-    if len(names) == len(files):
-        return [key_of[name] for name in files]
-    repeated = sum(count > 1 for count in counts.values())
-    log_warning("%s: %d files have several rows: the keys of these samples end in #0, #1, …", root, repeated)
-    numbers, keys = Counter[str](), list[str]()
-    for name in files:
-        keys.append(key_of[name] if counts[name] == 1 else f"{key_of[name]}#{numbers[name]}")
-        numbers[name] += 1
-    return keys
 
 
 def _stamps(shard: Shard) -> FileStamps:
@@ -220,11 +220,3 @@ def _extents(field: Field, rows: Sequence[int], blocks: Blocks, number: int) -> 
     offset = np.where(present, blocks.start[np.maximum(files, 0)], 0)
     length = np.where(present, blocks.length[np.maximum(files, 0)], MISSING)
     return FieldExtents(field, field.codec, number, offset, length)
-
-
-def _numbered(classes: I64, labels: Sequence[str]) -> tuple[tuple[I64, I64], U8]:
-    """Return where the stored number of each sample's class lies in the bytes of all numbers, and these bytes."""
-    encode = get_codec("int").encode
-    stored = [bytes(encode(number)) for number in range(len(labels))]
-    data, ends = joined(stored)
-    return (ends[classes], np.diff(ends)[classes]), data

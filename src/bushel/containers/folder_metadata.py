@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import csv
 import io
+import os
 import posixpath
 import re
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +22,9 @@ import numpy as np
 from bushel._index.columns import Column
 from bushel._index.object_columns import of_objects
 from bushel._index.table import MISSING
+from bushel._recognise.layout import unique_keys
 from bushel._runtime.arrays import I64, U8, joined
+from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
@@ -55,13 +59,16 @@ class Values(Struct, frozen=True):
     column: Column | None  # the values as a column of the index; None if they are not scalars
 
 
-def metadata_rows(root: AnyPath, names: Sequence[str], files: Container[str]) -> list[Row]:
+def metadata_rows(
+    root: AnyPath, names: Sequence[str], files: Container[str], read: Callable[[str], bytes] | None = None
+) -> list[Row]:
     """Return the rows of files of metadata, in the order of `names`.
 
     Args:
-        root: The dataset's folder.
+        root: The dataset's folder, or an archive.
         names: Names of these files, relative to it.
         files: Names of all files in it.
+        read: Returns the bytes of such a file of an archive; by default they are read from the folder.
 
     Raises:
         FormatError: A file is malformed, or names a file outside its folder, or one that does not exist.
@@ -74,9 +81,9 @@ def metadata_rows(root: AnyPath, names: Sequence[str], files: Container[str]) ->
             hint = "keep one of them: two would make two samples of each file"
             raise FormatError(f"a folder has {other} and {name}", file=str(root), hint=hint)
         path, (folder, slash, base_name) = below(root, name, any_text=True), name.rpartition("/")
-        if isinstance(path, Path):
+        if isinstance(path, Path) and read is None:
             _check_file(path)
-        data = bytes(read_whole(path))
+        data = bytes(read_whole(path)) if read is None else read(name)
         if len(data) > _LARGEST:
             raise _too_large(len(data), path)
         for number, content in enumerate(_READERS[base_name](data, path)):
@@ -209,3 +216,32 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
     length = np.where([value is None for value in cells], MISSING, np.diff(ends))
     column = None if codec == "json" and kinds != {bool} else of_objects(cells)
     return Values(codec, ends[:-1], length, data, column)
+
+
+def keys_of_rows(files: Sequence[str], root: AnyPath) -> list[str]:
+    """Return the keys of rows: the names of their files without suffix, numbered where a file has several rows."""
+    counts = Counter(files)
+    names = list(counts)
+    key_of = dict(zip(names, unique_keys([os.path.splitext(name)[0] for name in names], names)[0], strict=True))
+    if len(names) == len(files):
+        return [key_of[name] for name in files]
+    repeated = sum(count > 1 for count in counts.values())
+    log_warning("%s: %d files have several rows: the keys of these samples end in #0, #1, …", root, repeated)
+    numbers, keys = Counter[str](), list[str]()
+    for name in files:
+        keys.append(key_of[name] if counts[name] == 1 else f"{key_of[name]}#{numbers[name]}")
+        numbers[name] += 1
+    return keys
+
+
+def is_metadata(name: str) -> bool:
+    """Return whether a file has the name of a table of metadata."""
+    return name.endswith(METADATA) and name.rpartition("/")[2] in METADATA
+
+
+def numbered_classes(classes: I64, labels: Sequence[str]) -> tuple[tuple[I64, I64], U8]:
+    """Return where the stored number of each sample's class lies in the bytes of all numbers, and these bytes."""
+    encode = get_codec("int").encode
+    stored = [bytes(encode(number)) for number in range(len(labels))]
+    data, ends = joined(stored)
+    return (ends[classes], np.diff(ends)[classes]), data

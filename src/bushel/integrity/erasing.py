@@ -15,8 +15,8 @@ from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.open.discovery import expand_paths, find
 from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.locking import locked_sources
-from bushel._dataset.open.open import open_shards
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
+from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.remaining import remaining_in
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.removal_list import EMPTY

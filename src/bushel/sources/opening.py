@@ -16,7 +16,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._recognise.layout import layout_of
 from bushel.containers import candidates, installed_candidates
-from bushel.containers.folder import is_metadata
+from bushel.containers.folder_metadata import is_metadata
 from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
@@ -92,7 +92,7 @@ def open_source(
             return _stored(open_any(source, verify=True))
         folder, names = folder_of(source)
         return open_source(folder, kind, listing=names if listing is None else listing, **options)
-    if options or kind is not None:
+    if options or kind not in (None, "dataset"):
         raise TypeError("kind= and options of a source need a path")
     if isinstance(source, Dataset | StreamDataset):
         return _stored(source)
@@ -130,7 +130,7 @@ def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
     return Stored(dataset) if isinstance(dataset, Dataset) else StoredStream(dataset)
 
 
-def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] = ()) -> str:
+def kind_of(source: Any, options: Collection[str] = ()) -> str:
     """Detect the kind of source at a path.
 
     A file of rows is a `table` if its rows name media files, or if an option of a table is given. Rows that are whole
@@ -143,6 +143,8 @@ def kind_of(source: str | os.PathLike[str] | AnyPath, options: Collection[str] =
     Raises:
         FormatError: The kind cannot be detected.
     """
+    if isinstance(source, Dataset):
+        return "dataset"
     if isinstance(source, list | tuple):
         return media_kind(source) or "dataset"
     path = as_path(source)

@@ -238,7 +238,7 @@ def test_the_index_of_another_shard_under_a_manifest(tmp_path: Path, monkeypatch
     write(tmp_path / "ds", "tar", samples, shard_samples=5)
     one, two = sorted((tmp_path / "ds" / ".bushel").glob("*.safetensors"))
     one.write_bytes(two.read_bytes())
-    monkeypatch.setattr("bushel._dataset.open.open._STAT_ALL", 0)
+    monkeypatch.setattr("bushel._dataset.open.shards._STAT_ALL", 0)
     dataset = bushel.open(tmp_path / "ds")
     with pytest.raises(FormatError, match="does not belong to"):
         dataset.read(range(5), decode=False)

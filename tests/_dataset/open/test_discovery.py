@@ -164,7 +164,7 @@ def test_index_adds_checksums_and_a_manifest(tmp_path: Path) -> None:
 
 def test_a_large_dataset_opens_by_its_manifest_alone(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path / "ds", 9, shard_samples=1)
-    monkeypatch.setattr("bushel._dataset.open.open._STAT_ALL", 3)
+    monkeypatch.setattr("bushel._dataset.open.shards._STAT_ALL", 3)
     for sidecar in (tmp_path / "ds" / ".bushel").glob("*.safetensors"):
         sidecar.rename(sidecar.with_suffix(".hidden"))
     dataset = bushel.open(tmp_path / "ds")

@@ -93,3 +93,40 @@ def test_commands_go_through_all_or_ask(photos: Path, tmp_path: Path) -> None:
     assert "Name one: --split train, or join them: --split all" in fails("pack", photos, tmp_path / "x.tar")
     run("pack", photos, tmp_path / "x.tar", "--split", "all")
     assert len(bushel.open(tmp_path / "x.tar")) == 5
+
+
+@pytest.fixture
+def yolo(tmp_path: Path) -> Path:
+    root = tmp_path / "yolo"
+    for name in ("train/a", "train/b", "val/a"):
+        for path, contents in ((f"images/{name}.jpg", PHOTO), (f"labels/{name}.txt", name.encode())):
+            (root / path).parent.mkdir(parents=True, exist_ok=True)
+            (root / path).write_bytes(contents)
+    return root
+
+
+def test_splits_below_fields(yolo: Path, tmp_path: Path) -> None:
+    for call in (bushel.open, lambda path: bushel.pack(path, tmp_path / "x"), lambda path: bushel.convert(path, "x")):
+        with pytest.raises(SpecError, match=r"several splits: train, val\. Name one: split='train'"):
+            call(yolo)
+    with pytest.raises(SpecError, match="has no split 'test'"):
+        bushel.open(yolo, split="test")
+    for split, keys in (("train", ["train/a", "train/b"]), ("validation", ["val/a"]), ("all", None)):
+        opened = bushel.open(yolo, split=split)
+        keys = keys or ["train/a", "train/b", "val/a"]
+        assert (list(opened.keys), dict(opened.spec)) == (keys, {"image": "jpg", "label": "utf8"})
+        assert [sample["label"] for sample in opened] == keys
+        bushel.pack(yolo, tmp_path / split, container="bag", split=split)
+        bushel.convert(yolo, tmp_path / f"{split}.ffr", split=split)
+        for name in (split, f"{split}.ffr"):
+            packed = bushel.open(tmp_path / name)
+            assert [(sample["__key__"], sample["label"]) for sample in packed] == [(key, key) for key in keys]
+    assert len(bushel.index(yolo)) == 3
+    assert bushel.verify(yolo).ok
+
+
+def test_splits_below_fields_at_the_command_line(yolo: Path, tmp_path: Path) -> None:
+    assert "3" in run("info", yolo)
+    assert "--split train" in fails("pack", yolo, tmp_path / "out", "-c", "bag")
+    run("pack", yolo, tmp_path / "out", "-c", "bag", "--split", "val")
+    assert list(bushel.open(tmp_path / "out").keys) == ["val/a"]

@@ -239,7 +239,7 @@ def test_columns_of_a_changed_file_are_not_used(tmp_path: Path) -> None:
 
 def test_only_the_shards_of_a_view_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     root = small(tmp_path / "data")
-    monkeypatch.setattr("bushel._dataset.open.open._STAT_ALL", 1)
+    monkeypatch.setattr("bushel._dataset.open.shards._STAT_ALL", 1)
     dataset = bushel.open(root)
     assert dataset[5:7].column("label").tolist() == [2, 0]
     assert [shard.loaded for shard in dataset.shards] == [False, True, False]

@@ -129,23 +129,6 @@ def test_folders_of_classes_and_metadata_are_read_as_in_a_tar(tmp_path: Path) ->
     assert found.read(every, decode=False) == expected.read(every, decode=False)
 
 
-def test_a_join_gives_the_labels_of_the_extracted_folder(tmp_path: Path) -> None:
-    members = {f"{name}/{number}.jpg": jpeg(number) for number in range(3) for name in ("dog", "cat", "ant")}
-    path = written(tmp_path / "x.zip", members)
-    with zipfile.ZipFile(path) as archive:
-        archive.extractall(tmp_path / "folder")
-    folder, photos = bushel.open(tmp_path / "folder", index="memory"), bushel.open(path, index="memory")
-    names = sorted({key.partition("/")[0] for key in photos.keys})
-    lines = [f"{key},{names.index(key.partition('/')[0])}\n" for key in photos.keys]
-    (tmp_path / "classes.csv").write_text("id,label\n" + "".join(lines))
-    labelled = bushel.join(photos, bushel.open(tmp_path / "classes.csv"), on=("__key__", "id"))
-    assert (tuple(names), len(labelled)) == (folder.labels["label"], len(folder))
-    own, expected = ({sample["__key__"]: sample for sample in each} for each in (labelled, folder))
-    for key in folder.keys:
-        assert own[key]["label"] == expected[key]["label"]
-        assert (own[key]["jpg"] == expected[key]["image"]).all()
-
-
 def test_several_archives_of_one_dataset(tmp_path: Path) -> None:
     for number in range(3):
         written(tmp_path / f"photos-{number:03}.zip", {f"cat/{number}.jpg": jpeg(number), f"dog/{number}.txt": b"one"})

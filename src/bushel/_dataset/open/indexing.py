@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from bushel._dataset.open.archives import as_folders
 from bushel._dataset.open.caller_fields import checked_spec
 from bushel._dataset.open.completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
 from bushel._dataset.open.discovery import Found, expand_paths, find
@@ -33,7 +34,7 @@ from bushel._runtime.log import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel.containers import get_container
-from bushel.containers.abilities import PromisesChecksums
+from bushel.containers.abilities import HoldsFiles, PromisesChecksums
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
@@ -181,6 +182,8 @@ def _index(
         write_manifest(shards, others=None if whole else manifest)
     if keys or (whole and has_old_key_file(shards)):
         write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
+    if container is None and isinstance(get_container(found.container), HoldsFiles):
+        shards = as_folders(shards, wanted.options.spec or ())
     dataset = Dataset((), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards)))
     _check_names(request, union_of_fields(shards))
     return dataset

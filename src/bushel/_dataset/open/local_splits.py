@@ -49,6 +49,30 @@ def splits_at(source: object) -> dict[str, list[str]]:
     return {split: [os.path.join(root, name) for name in names] for split, names in found.items()}
 
 
+def splits_below_fields(source: object) -> dict[str, list[str]]:
+    """Return the splits of a local folder of YOLO's kind, `images/train/`, `labels/train/`, `images/val/`.
+
+    Returns:
+        The beginning of the keys of each split; empty if the folder has another layout.
+    """
+    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+        return {}
+    from bushel._recognise.layout import roles_of
+
+    root = os.fspath(source)
+    with os.scandir(root) as entries:
+        folders = [entry.name for entry in entries if not _is_junk(entry.name) and entry.name[0] != "."]
+    fields = roles_of([name for name in folders if os.path.isdir(os.path.join(root, name))])
+    images = next((folder for folder, field in fields.items() if field == "image"), None)
+    if images is None:
+        return {}
+    with os.scandir(os.path.join(root, images)) as entries:
+        inner = {entry.name: entry.is_dir() for entry in entries if not _is_junk(entry.name) and entry.name[0] != "."}
+    if not all(inner.values()):
+        return {}
+    return {split: [f"{name}/" for name in names] for split, names in splits_in(inner, ()).items()}
+
+
 def _has_configurations(root: str) -> bool:
     """Return whether README.md says which files belong to which split, as on the Hugging Face Hub."""
     from bushel._dataset.open.data_files import front_matter
@@ -98,14 +122,23 @@ def files_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> 
         paths = [path for own in splits.values() for path in own]
         datasets = all(os.path.isfile(path) or candidates(os.listdir(path)) for path in paths)
         return [Path(path) for path in paths] if datasets else [Path(source)]
+    paths = splits[chosen_split(source, splits, split)]
+    return Path(paths[0]) if len(paths) == 1 else [Path(path) for path in paths]
+
+
+def chosen_split(source: Any, splits: Mapping[str, list[str]], split: str) -> str:
+    """Return the split that a caller names, as the folder spells it.
+
+    Raises:
+        SpecError: The folder has no split of this name.
+    """
     chosen = split_named(splits, split)
     if chosen is None:
         meant = did_you_mean(split, list(splits))
         raise SpecError(
             f"{source} has no split {split!r} (split=): it has {', '.join(splits)}{'; ' + meant if meant else ''}"
         )
-    paths = splits[chosen]
-    return Path(paths[0]) if len(paths) == 1 else [Path(path) for path in paths]
+    return chosen
 
 
 def refuse_splits(source: object) -> None:
@@ -114,7 +147,7 @@ def refuse_splits(source: object) -> None:
     Raises:
         SpecError: It is. The message names the splits, and what to write.
     """
-    if splits := splits_at(source):
+    if splits := splits_at(source) or splits_below_fields(source):
         first = next(iter(splits))
         raise SpecError(
             f"{source} has several splits: {', '.join(splits)}. Name one: split={first!r}, or join them: split={ALL!r}"

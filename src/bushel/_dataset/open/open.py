@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import os
-import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial as bind
 from itertools import chain
 from operator import attrgetter
@@ -15,9 +13,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import (
-    NO_CALLER_FIELDS,
     POLICIES,
-    CallerFields,
     IndexPolicy,
     checked_spec,
     warn_withheld,
@@ -26,38 +22,34 @@ from bushel._dataset.open.completeness import warn_incomplete, with_advice
 from bushel._dataset.open.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._dataset.open.folders import pinned
 from bushel._dataset.open.index_place import index_is_in_cache, index_place, indexed_in
-from bushel._dataset.open.local_splits import ALL, files_of_split, refuse_splits, splits_at
+from bushel._dataset.open.local_splits import (
+    ALL,
+    chosen_split,
+    files_of_split,
+    refuse_splits,
+    splits_at,
+    splits_below_fields,
+)
+from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.class_names import labels_of_fields
-from bushel._index.sidecar import Manifest
 from bushel._index.table import may_lack_samples
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
-from bushel.containers import get_container, needs_index, with_episodes
-from bushel.containers.abilities import KeepsNames
-from bushel.containers.base import ReadOptions, Shard
-from bushel.errors import FormatError
-from bushel.spec import format_spec
-from bushel.storage import AnyPath, is_local, is_object
+from bushel.containers import get_container, with_episodes
+from bushel.containers.abilities import HoldsFiles
+from bushel.containers.base import ReadOptions
+from bushel.errors import FormatError, SpecError
+from bushel.storage import AnyPath
 
 if TYPE_CHECKING:
     from bushel._dataset.open.discovery import Found
-    from bushel._dataset.open.remote_discovery import ListedFiles
     from bushel._dataset.read.requested_lists import RequestedLists
     from bushel._dataset.read.selection import Remaining
     from bushel._dataset.views.stream import StreamDataset
     from bushel._index.shard_list import FolderState
     from bushel.containers.features import Feature
-
-_STAT_ALL, _ASK_ALL = 1000, 32
-"""Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
-are compared shard by shard, when a shard is first read. The files of a shard are not looked at if it has more."""
-
-_HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
-"""For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
-without a sidecar may have."""
 
 _FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(attrgetter, ("fields", "codec", "damage", "labels", "section"))
 
@@ -92,7 +84,8 @@ def open(
             `pathlib.Path`, any path-like object with `open()`, or a URL: `s3://bucket/train/`, `gs://…`,
             `az://container/…`, `https://host/…` (docs/cloud.md); or a dataset of the Hugging Face Hub,
             `hf://datasets/org/name` (docs/hub.md).
-        container: Name of the container, for a folder that holds files of several containers.
+        container: Name of the container, for a folder that holds files of several containers. An archive is then read
+            by its members alone: folders are no classes (docs/folders.md).
         config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if it has only one, or
             a default one.
         split: Name of the split of such a dataset, or of a folder of splits, such as `train/` and `val/`
@@ -140,6 +133,11 @@ def open(
         check_flags(pickle=pickle, allow_incomplete=allow_incomplete, episodes=episodes, allow_stale=allow_stale)
     if config is None and split is None:
         refuse_splits(source)
+    beginning = ""
+    if config is None and split is not None and (beginnings := splits_below_fields(source)):
+        if split != ALL:
+            [beginning] = beginnings[chosen_split(source, beginnings, split)]
+        split = None
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
@@ -153,6 +151,8 @@ def open(
     plain = fields is None and place is None and delta_timestamps is None and not pickle
     read, recover = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True), on_damage == "warn"
     tables = bind(_checked_shards, options=read, policy=index, features=features, path=paths[0], recover=recover)
+    if container is None:
+        tables = bind(_understood_shards, tables=tables, declared=spec or ())
     while True:
         with pinned(paths) as is_same:
             state = folder_state(paths) if plain else None  # a list is kept for opening without these arguments
@@ -178,6 +178,8 @@ def open(
     elif not allow_incomplete:
         warn_incomplete(found.incomplete, len(dataset))
     dataset = _saved(dataset, view, allow_stale=allow_stale)
+    if beginning:
+        dataset = dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(beginning)]]
     if delta_timestamps is None:
         return dataset
     from bushel._dataset.views.time_windows import time_windows
@@ -273,6 +275,22 @@ def _checked_shards(
     return shards
 
 
+def _understood_shards(
+    found: Found, tables: Callable[[Found], list[OpenShard]], declared: Collection[str]
+) -> list[OpenShard]:
+    """Open the shards; archives are understood as the folders that they were made from."""
+    shards = tables(found)
+    if isinstance(shards, Listing) or not isinstance(get_container(found.container), HoldsFiles):
+        return shards  # a list has more than a thousand shards, whose tables are not looked at
+    from bushel._recognise.layout import media_of_members
+
+    if not any(media_of_members(field.name) for shard in shards for field in shard.fields):
+        return shards
+    from bushel._dataset.open.archives import as_folders
+
+    return as_folders(shards, declared)
+
+
 def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:
     if name is None:
         return dataset
@@ -291,6 +309,10 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
     """
     if config is None and split is None and (splits := splits_at(source)):
         return files_of_split(source, splits, ALL)
+    if config is None and splits_below_fields(source):
+        if split not in (None, ALL):
+            raise SpecError(f"{source} has its splits below its fields: leave out split= here, or open one of them")
+        return [Path(source)]
     return _named(source, config, split)[0]
 
 
@@ -303,6 +325,8 @@ def files_asked(source: Any, split: str | None) -> Any:
     if split is None:
         refuse_splits(source)
         return source
+    if splits_below_fields(source):
+        return open(source, split=split)
     return files_named(source, None, split)
 
 
@@ -352,96 +376,3 @@ def open_any(
 
         return open_stream(source, allow_commands=allow_commands)
     return open(source, container=container, verify=verify, pickle=pickle, on_damage=on_damage, view=view)
-
-
-def open_shards(
-    container: str,
-    shards: Sequence[Shard],
-    options: ReadOptions,
-    policy: IndexPolicy = "auto",
-    manifest: Manifest | None = None,
-    listed: ListedFiles | None = None,
-    *,
-    recover: bool = False,
-) -> list[OpenShard]:
-    """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
-
-    Args:
-        container: Name of the container.
-        shards: The shards of the dataset.
-        options: The user's declarations about them.
-        policy: What to do about a missing or stale index.
-        manifest: The manifest that lists all of these shards, if there is one.
-        listed: Their files in a listing of the store.
-        recover: Whether to read what can be read of a shard with a damaged structure.
-
-    Raises:
-        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
-            index and `policy` is `require`.
-    """
-    many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
-    if many and options.spec is None and manifest is not None:
-        from bushel._dataset.read.listed import as_listed
-
-        return as_listed(container, shards, manifest, CallerFields(pickle=options.pickle))
-
-    def work(shard: Shard) -> list[OpenShard]:
-        return _open_one(container, shard, options, policy, listed, recover)
-
-    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
-    opened: list[OpenShard] = []
-    here, until = 0, time.monotonic() + _HERE_SECONDS
-    for shard in shards:  # in this thread, as long as that is quicker than to start threads
-        if not isinstance(shard.root, Path) or time.monotonic() > until:
-            break
-        one = None if options.spec or options.checksums else OpenShard.unchanged(container, shard, asked)
-        if one is None and not _is_quick(shard):
-            break
-        opened += work(shard) if one is None else [one]
-        here += 1
-    if here < len(shards):
-        from bushel._dataset.read.each_shard import each_shard
-
-        opened += chain.from_iterable(each_shard(shards[here:], work))
-    keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
-    if keeps and not any(map(_LABELS, opened)):
-        from bushel._dataset.read.labels import labels_beside
-
-        labels = labels_beside(container, shards, manifest)
-        for one in opened:
-            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
-    return opened
-
-
-def _is_quick(shard: Shard) -> bool:
-    """Return whether a local shard has a table, or is so small that it is scanned sooner than threads start."""
-    if shard.sidecar.exists():
-        return True
-    if len(shard.files) > _STAT_ALL:  # a folder of plain files, which may be a million small ones
-        return False
-    size = 0
-    with suppress(OSError):  # a missing file is reported when the shard is opened
-        for number in range(len(shard.files)):
-            size += int(shard.path(number).stat().st_size)
-            if size > _HERE_BYTES:
-                return False
-    return True
-
-
-def _open_one(
-    container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, listed: ListedFiles | None, recover: bool
-) -> list[OpenShard]:
-    """Open a shard, or each of its sections if that saves reading a remote shard."""
-    if policy != "require" and is_object(shard.root):
-        from bushel._dataset.read.sections import has_sections, open_sections
-
-        if has_sections(container, options):
-            return open_sections(container, shard, options)
-    if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
-        raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
-    from bushel._dataset.open.tables import table_to_read
-
-    table = table_to_read(container, shard, options, listed, policy, recover)
-    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
-    own, stored, damage = table.index, table.stored, table.damage
-    return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]

@@ -35,6 +35,7 @@ class _Tar(Struct, frozen=True):
     file_names: tuple[str, ...] = (*LISTS, META)
     suffix: str = ".tar"
     needs_keys: bool = True
+    holds_files: bool = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.

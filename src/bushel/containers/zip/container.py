@@ -19,6 +19,7 @@ from bushel.storage import AnyPath, open_file
 class _Zip:
     name: str = "zip"
     suffixes: tuple[str, ...] = (".zip",)
+    holds_files: bool = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a `.zip` file, or a shard for each `.zip` file of a folder, sorted by name."""

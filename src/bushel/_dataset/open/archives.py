@@ -1,0 +1,282 @@
+"""Labels and metadata of archives, as a folder of the same files has them: decided once, after all shards are open.
+
+Fields keep the names of extensions, as everywhere in a tar. `_recognise.layout` has the rules.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from contextlib import closing
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+
+from bushel._dataset.open.discovery import find
+from bushel._dataset.open.local_splits import splits_at
+from bushel._dataset.open.tables import table_to_read
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.shards import OpenShard
+from bushel._index.columns import Column, numbers
+from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
+from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits, labelled_media, media_of_members
+from bushel._recognise.splits import split_in
+from bushel._runtime.arrays import I64, U8, U32
+from bushel.containers.base import ReadOptions
+from bushel.containers.folder import NAME_OF_MEDIA, report
+from bushel.containers.folder_metadata import (
+    METADATA,
+    Row,
+    Values,
+    is_metadata,
+    keys_of_rows,
+    metadata_rows,
+    numbered_classes,
+    values_of,
+)
+from bushel.errors import FormatError
+from bushel.kernels import crc32
+from bushel.spec import Field
+from bushel.storage import Blocks
+
+_TABLES = {name.partition(".")[2] for name in METADATA}
+
+
+def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenShard]:
+    """Return shards of archives with the labels or the metadata that a folder of the same files has.
+
+    Args:
+        shards: The shards of a dataset.
+        declared: Fields that the caller declares, which are read in any case.
+
+    Raises:
+        FormatError: Metadata are malformed, or name a file that does not exist.
+    """
+    indexes = [shard.index for shard in shards]
+    if not all(_is_plain(index) for index in indexes):
+        return shards
+    tables_of = [_tables_in(index) for index in indexes]
+    if any(tables_of):
+        pairs = zip(shards, tables_of, strict=True)
+        return [_with_metadata(shard, tables) for shard, tables in pairs]
+    media = _media_of(indexes)
+    if not media or not set(declared) <= media:
+        return shards
+    rows_of = [_rows_with(media, index) for index in indexes]
+    folders = _folders_of([key for index, rows in zip(indexes, rows_of, strict=True) for key in _keys(index, rows)])
+    if not any(folders):
+        return shards
+    classes = sorted({*folders, *_classes_beside(shards[0])} - {""})
+    labelled, first = list[OpenShard](), 0
+    for shard, rows in zip(shards, rows_of, strict=True):
+        labelled.append(_with_labels(shard, rows, folders[first : first + len(rows)], classes, media))
+        first += len(rows)
+    outside = folders.count("")
+    others_left_out = sum(shard.samples for shard in shards) - len(folders)
+    kind = media_of_members(next(iter(media))) or "file"
+    counts = {"class": len(classes), NAME_OF_MEDIA.get(kind, kind): len(folders) - outside}
+    report(shards[0].shard.path(0), counts, +Counter({OUTSIDE: outside, "of another kind": others_left_out}))
+    return labelled
+
+
+def _keys(index: ShardIndex, rows: I64) -> list[str]:
+    assert index.keys is not None  # `_is_plain` has looked
+    return index.keys.take(rows)
+
+
+def _rows_with(media: Collection[str], index: ShardIndex) -> I64:
+    """Return the rows of the samples that have a file of some fields."""
+    present = np.zeros(index.samples, np.bool_)
+    for name in media & index.fields.keys():
+        present |= index.fields[name].length != MISSING
+    return np.flatnonzero(present)
+
+
+def _is_plain(index: ShardIndex) -> bool:
+    """Return whether a table has keys and files, and no labels of its own."""
+    plain = all(extents.starts is None for extents in index.fields.values())
+    return plain and index.keys is not None and not index.labels and LABEL not in index.fields
+
+
+def _media_of(indexes: Sequence[ShardIndex]) -> set[str]:
+    """Return the fields of media files that folders of classes may label; empty if samples have several files."""
+    counts = Counter[str]()
+    if not any(media_of_members(name) for index in indexes for name in index.fields):
+        return set()
+    for index in indexes:
+        for name, extents in index.fields.items():
+            counts[name] += int(np.count_nonzero(extents.length != MISSING))
+    return labelled_media(counts, sum(index.samples for index in indexes))
+
+
+def _folders_of(keys: Sequence[str]) -> list[str]:
+    inside = bool(keys) and "/" in keys[0] and bool(folders_of_splits(keys))
+    return class_folders(keys, inside=inside)
+
+
+def _classes_beside(shard: OpenShard) -> set[str]:
+    """Return the classes of archives of other splits beside an archive, or its folder, that is named like one."""
+    root, path = shard.shard.root, shard.shard.path(0)
+    if not isinstance(root, Path) or not isinstance(path, Path):
+        return set()
+    place, split = path, split_in(path.name, folder=False)
+    if split is None:
+        place, split = root, split_in(root.name, folder=True)
+    if split is None:
+        return set()
+    splits = splits_at(place.absolute().parent)
+    beside = [Path(name) for other, names in splits.items() if other != split for name in names]
+    if not beside:
+        return set()
+    discovered = find(beside)
+    if discovered.container != shard.container:
+        return set()
+    indexes = [
+        table_to_read(shard.container, other, ReadOptions(), None, "auto", False).index for other in discovered.shards
+    ]
+    if not all(map(_is_plain, indexes)):
+        return set()
+    media = _media_of(indexes)
+    return set(_folders_of([key for index in indexes for key in _keys(index, _rows_with(media, index))]))
+
+
+def _with_labels(
+    shard: OpenShard, rows: I64, folders: Sequence[str], classes: Sequence[str], media: Collection[str]
+) -> OpenShard:
+    """Return a shard with a label for each sample in a folder of a class, and without the other samples."""
+    number_of = {name: number for number, name in enumerate(classes)}
+    inside = np.array([bool(folder) for folder in folders], np.bool_)
+    label = np.array([number_of[folder] for folder in folders if folder], np.int64)
+    index = _taken(shard.index, rows[inside], media)
+    (offset, length), data = numbered_classes(label, classes)
+    index = _with_field(index, Field(LABEL, "int"), offset, length, data, numbers("int", label))
+    return _changed(shard, replace(index, labels={LABEL: tuple(classes)}))
+
+
+# Metadata
+
+
+def _tables_in(index: ShardIndex) -> list[tuple[int, str]]:
+    """Return the tables of metadata in an archive of media: the sample of each, and its name."""
+    tables = list[tuple[int, str]]()
+    if not any(media_of_members(name) for name in index.fields):
+        return tables
+    for extension in _TABLES & index.fields.keys():
+        rows = np.flatnonzero(index.fields[extension].length != MISSING)
+        names = [f"{key}.{extension}" for key in _keys(index, rows)]
+        tables += [(row, name) for row, name in zip(rows.tolist(), names, strict=True) if is_metadata(name)]
+    return sorted(tables, key=lambda table: table[1])
+
+
+class _Names(dict[str, tuple[int, str]]):
+    """The sample and the field of each file of an archive, by its name, whose suffix has any case."""
+
+    def __contains__(self, name: object) -> bool:
+        return isinstance(name, str) and super().__contains__(_lowered(name))
+
+
+def _lowered(name: str) -> str:
+    stem, dot, suffix = name.rpartition(".")
+    return f"{stem}{dot}{suffix.lower()}"
+
+
+def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenShard:
+    """Return a shard with a sample for each row of its tables of metadata; as it is without tables."""
+    if not tables:
+        return shard
+    index, place = shard.index, str(shard.shard.path(0))
+    row_of = {name: row for row, name in tables}
+    with closing(Reader([shard])) as reader:
+
+        def read(name: str) -> bytes:
+            suffix = name.rpartition(".")[2]
+            [sample] = reader.read(np.array([row_of[name]], np.int64), {suffix: None}, decode=False)
+            return bytes(sample[suffix])
+
+        files = _Names(_files_in(index))
+        rows = metadata_rows(shard.shard.path(0), list(row_of), files, read)
+    named = [files[_lowered(row.file)] for row in rows]
+    media = {field for _, field in named}
+    if len({media_of_members(field) for field in media}) > 1:
+        raise FormatError(f"the metadata name files of several kinds: {', '.join(sorted(media))}", file=place)
+    taken = _taken(index, np.array([sample for sample, _ in named], np.int64), media)
+    for field in media:
+        is_named = np.array([name == field for _, name in named], np.bool_)
+        extents = taken.fields[field]
+        only = replace(extents, length=np.where(is_named, extents.length, MISSING))
+        taken = replace(taken, fields={**taken.fields, field: only})
+    taken = replace(taken, keys=Keys.of(keys_of_rows([row.file for row in rows], shard.shard.path(0))))
+    for name, values in _columns_of(rows, media, place):
+        taken = _with_field(taken, Field(name, values.codec), values.offset, values.length, values.data, values.column)
+    unnamed = index.samples - len(tables) - len({row for row, _ in named})
+    report(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))
+    return _changed(shard, taken)
+
+
+def _files_in(index: ShardIndex) -> Iterator[tuple[str, tuple[int, str]]]:
+    """Yield the name of each media file of an archive, with its sample and its field."""
+    for field, extents in index.fields.items():
+        if media_of_members(field) is None:
+            continue
+        rows = np.flatnonzero(extents.length != MISSING)
+        for row, key in zip(rows.tolist(), _keys(index, rows), strict=True):
+            yield f"{key}.{field}", (row, field)
+
+
+def _columns_of(rows: Sequence[Row], media: Collection[str], place: str) -> Iterator[tuple[str, Values]]:
+    """Yield the columns of metadata, with their values.
+
+    Raises:
+        FormatError: A column has the name of a field of files, or a value cannot be stored.
+    """
+    for name in dict.fromkeys(name for row in rows for name in row.values):
+        if name in media:
+            raise FormatError(f"the metadata have a column {name!r}, as the files", file=place)
+        yield name, values_of(name, rows, place)
+
+
+# Tables
+
+
+def _changed(shard: OpenShard, index: ShardIndex) -> OpenShard:
+    """Return a shard with another table, which no sidecar has."""
+    fields = tuple(extents.field for extents in index.fields.values())
+    return replace(
+        shard, samples=index.samples, fields=fields, labels=index.labels, stored=False, recorded="", _index=index
+    )
+
+
+def _with_field(
+    index: ShardIndex, field: Field, offset: I64, length: I64, data: U8, column: Column | None
+) -> ShardIndex:
+    """Return a table with one more field, whose values lie in the table itself."""
+    places, row_of = np.unique(np.stack([offset, length]), axis=1, return_inverse=True)
+    sums = [crc32(data[first : first + max(size, 0)]) for first, size in places.T.tolist()]
+    checksums: U32 = np.array(sums, np.uint32)[row_of.reshape(-1)]
+    number = len(index.files) + len(index.blocks)
+    extents = FieldExtents(field, field.codec, number, offset, length, checksums)
+    columns = dict(index.columns)
+    if column is not None:
+        columns[field.name] = column
+    return replace(
+        index,
+        fields={**index.fields, field.name: extents},
+        columns=columns,
+        blocks=(*index.blocks, Blocks.in_table(data)),
+    )
+
+
+def _taken(index: ShardIndex, rows: I64, names: Collection[str]) -> ShardIndex:
+    """Return a table with some rows, and the fields of these names."""
+    if len(rows) == index.samples and bool((rows == np.arange(len(rows))).all()):
+        return replace(index.select([name for name in index.fields if name in names]), digest="")
+    fields = {}
+    for name in [name for name in index.fields if name in names]:
+        extents = index.fields[name]
+        taken = replace(extents, offset=extents.offset[rows], length=extents.length[rows])
+        taken = replace(taken, crc32=None, segments=None, frames=None, seek=None)
+        if extents.crc32 is not None:
+            taken = replace(taken, crc32=extents.crc32[rows])
+        fields[name] = taken
+    return ShardIndex(len(rows), index.files, fields, index.container, Keys.of(_keys(index, rows)), blocks=index.blocks)

@@ -1,0 +1,125 @@
+"""The shards of a dataset, each with a table to read it: of its sidecar, or made now."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields, IndexPolicy
+from bushel._dataset.open.discovery import forward_only
+from bushel._dataset.read.shards import OpenShard
+from bushel._index.class_names import labels_of_fields
+from bushel._index.sidecar import Manifest
+from bushel.containers import get_container, needs_index
+from bushel.containers.abilities import KeepsNames
+from bushel.containers.base import ReadOptions, Shard
+from bushel.spec import format_spec
+from bushel.storage import is_local, is_object
+
+if TYPE_CHECKING:
+    from bushel._dataset.open.remote_discovery import ListedFiles
+
+_STAT_ALL, _ASK_ALL = 1000, 32
+"""Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
+are compared shard by shard, when a shard is first read. The files of a shard are not looked at if it has more."""
+
+_HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
+"""For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
+without a sidecar may have."""
+
+
+def open_shards(
+    container: str,
+    shards: Sequence[Shard],
+    options: ReadOptions,
+    policy: IndexPolicy = "auto",
+    manifest: Manifest | None = None,
+    listed: ListedFiles | None = None,
+    *,
+    recover: bool = False,
+) -> list[OpenShard]:
+    """Open every shard: listed in the manifest, with the index of its sidecar, or with an index that is built now.
+
+    Args:
+        container: Name of the container.
+        shards: The shards of the dataset.
+        options: The user's declarations about them.
+        policy: What to do about a missing or stale index.
+        manifest: The manifest that lists all of these shards, if there is one.
+        listed: Their files in a listing of the store.
+        recover: Whether to read what can be read of a shard with a damaged structure.
+
+    Raises:
+        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
+            index and `policy` is `require`.
+    """
+    many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
+    if many and options.spec is None and manifest is not None:
+        from bushel._dataset.read.listed import as_listed
+
+        return as_listed(container, shards, manifest, CallerFields(pickle=options.pickle))
+
+    def work(shard: Shard) -> list[OpenShard]:
+        return _open_one(container, shard, options, policy, listed, recover)
+
+    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
+    opened: list[OpenShard] = []
+    here, until = 0, time.monotonic() + _HERE_SECONDS
+    for shard in shards:  # in this thread, as long as that is quicker than to start threads
+        if not isinstance(shard.root, Path) or time.monotonic() > until:
+            break
+        one = None if options.spec or options.checksums else OpenShard.unchanged(container, shard, asked)
+        if one is None and not _is_quick(shard):
+            break
+        opened += work(shard) if one is None else [one]
+        here += 1
+    if here < len(shards):
+        from bushel._dataset.read.each_shard import each_shard
+
+        opened += chain.from_iterable(each_shard(shards[here:], work))
+    keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
+    if keeps and not any(shard.labels for shard in opened):
+        from bushel._dataset.read.labels import labels_beside
+
+        labels = labels_beside(container, shards, manifest)
+        for one in opened:
+            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
+    return opened
+
+
+def _is_quick(shard: Shard) -> bool:
+    """Return whether a local shard has a table, or is so small that it is scanned sooner than threads start."""
+    if shard.sidecar.exists():
+        return True
+    if len(shard.files) > _STAT_ALL:  # a folder of plain files, which may be a million small ones
+        return False
+    size = 0
+    with suppress(OSError):  # a missing file is reported when the shard is opened
+        for number in range(len(shard.files)):
+            size += int(shard.path(number).stat().st_size)
+            if size > _HERE_BYTES:
+                return False
+    return True
+
+
+def _open_one(
+    container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, listed: ListedFiles | None, recover: bool
+) -> list[OpenShard]:
+    """Open a shard, or each of its sections if that saves reading a remote shard."""
+    if policy != "require" and is_object(shard.root):
+        from bushel._dataset.read.sections import has_sections, open_sections
+
+        if has_sections(container, options):
+            return open_sections(container, shard, options)
+    if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
+        raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
+    from bushel._dataset.open.tables import table_to_read
+
+    table = table_to_read(container, shard, options, listed, policy, recover)
+    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
+    own, stored, damage = table.index, table.stored, table.damage
+    return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]

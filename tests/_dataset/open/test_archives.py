@@ -1,0 +1,171 @@
+"""Archives of class folders or with metadata have the labels and columns that a folder of the same files has."""
+
+from __future__ import annotations
+
+import io
+import pickle
+import tarfile
+import zipfile
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bushel
+from bushel.codecs import get_codec
+
+Files = Mapping[str, bytes]
+META = b"file_name,text\n"
+
+
+def photo(level: int) -> bytes:
+    return bytes(get_codec("jpg").encode(np.full((4, 4, 3), level, np.uint8)))
+
+
+def as_folder(path: Path, files: Files) -> Path:
+    for name, contents in files.items():
+        (path / name).parent.mkdir(parents=True, exist_ok=True)
+        (path / name).write_bytes(contents)
+    return path
+
+
+def as_zip(path: Path, files: Files) -> Path:
+    with zipfile.ZipFile(path.with_suffix(".zip"), "w") as archive:
+        for name, contents in sorted(files.items()):
+            archive.writestr(name, contents)
+    return path.with_suffix(".zip")
+
+
+def as_tar(path: Path, files: Files) -> Path:
+    with tarfile.open(path.with_suffix(".tar"), "w") as archive:
+        for name, contents in sorted(files.items()):
+            member = tarfile.TarInfo(name)
+            member.size = len(contents)
+            archive.addfile(member, io.BytesIO(contents))
+    return path.with_suffix(".tar")
+
+
+ARCHIVES = pytest.mark.parametrize("archive", [as_zip, as_tar])
+Archive = Callable[[Path, Files], Path]
+
+CLASSES = {f"{name}/{number}.jpg": photo(number) for name in ("cat", "dog", "elk") for number in range(3)}
+LAYOUTS: dict[str, Files] = {
+    "classes": CLASSES,
+    "one class": {name: each for name, each in CLASSES.items() if name.startswith("cat")},
+    "no classes": {"a.jpg": photo(1), "b.jpg": photo(2)},
+    "upper case": {"cat/A.JPG": photo(1), "dog/B.Jpg": photo(2)},
+    "deeper folders": {"cat/x/1.jpg": photo(1), "dog/y/2.jpg": photo(2)},
+    "a stray text": {**CLASSES, "README.md": b"x", "cat/note.txt": b"x"},
+    "a stray photo": {**CLASSES, "x.jpg": photo(9)},
+    "a stray clip": {**CLASSES, "dog/x.mp4": b"x"},
+    "most outside": {"a.jpg": photo(1), "b.jpg": photo(2), "x/c.jpg": photo(3)},
+    "junk of macOS": {**CLASSES, "__MACOSX/cat/._0.jpg": b"x", "cat/._0.jpg": b"x", ".DS_Store": b"x"},
+    "splits": {"train/cat/1.jpg": photo(1), "train/dog/1.jpg": photo(2), "val/cat/2.jpg": photo(3)},
+    "captions": {"x/a.jpg": photo(1), "x/a.txt": b"1", "y/b.jpg": photo(2), "y/b.txt": b"2"},
+    "metadata": {"a.jpg": photo(1), "b.jpg": photo(2), "metadata.csv": META + b"b.jpg,two\na.jpg,one\n"},
+    "metadata of JSON": {"a.JPG": photo(1), "metadata.jsonl": b'{"file_name": "a.JPG", "text": "one", "n": 1.5}\n'},
+    "metadata in class folders": {**CLASSES, "cat/metadata.csv": META + b"0.jpg,x\n./1.jpg,\n"},
+    "several rows for a file": {"a.jpg": photo(1), "b.jpg": photo(2), "metadata.csv": META + b"a.jpg,x\na.jpg,y\n"},
+}
+
+
+def contents(dataset: bushel.Dataset) -> list[dict[str, Any]]:
+    """Return keys, stored files, and values of other fields; the name of the only field of files does not matter."""
+    found = []
+    for position, stored in enumerate(dataset.read(range(len(dataset)), decode=False)):
+        values: dict[str, Any] = {"key": stored.pop("__key__")}
+        for name, each in stored.items():
+            media = name in ("jpg", "image")
+            values["file" if media else name] = (
+                bytes(each) if media else dataset.decode_sample({name: each}, position)[name]
+            )
+        found.append(values)
+    return found
+
+
+@ARCHIVES
+@pytest.mark.parametrize("title", LAYOUTS)
+def test_the_labels_and_metadata_of_a_folder(title: str, archive: Archive, tmp_path: Path) -> None:
+    files = LAYOUTS[title]
+    folder = bushel.open(as_folder(tmp_path / "folder", files), split="all" if title == "splits" else None)
+    for _ in range(2):  # scanned, and by its index
+        opened = bushel.open(archive(tmp_path / "packed", files))
+        assert contents(opened) == contents(folder)
+        assert dict(opened.labels) == dict(folder.labels)
+        for name in {"label", "text", "n"} & set(opened.spec):
+            assert opened.spec[name] == folder.spec[name]
+            assert opened.column(name).tolist() == folder.column(name).tolist()
+    again = pickle.loads(pickle.dumps(opened))
+    assert contents(again) == contents(folder)
+    bushel.pack(opened, tmp_path / "out", container="bag" if title != "metadata in class folders" else "tar")
+    assert contents(bushel.open(tmp_path / "out")) == contents(folder)
+
+
+@ARCHIVES
+def test_classes_are_those_of_all_archives(archive: Archive, tmp_path: Path) -> None:
+    (tmp_path / "in").mkdir()
+    archive(tmp_path / "in/a", {"cat/1.jpg": photo(1), "elk/1.jpg": photo(2)})
+    archive(tmp_path / "in/b", {"dog/2.jpg": photo(3), "elk/2.jpg": photo(4)})
+    opened = bushel.open(tmp_path / "in")
+    assert opened.labels["label"] == ("cat", "dog", "elk")
+    assert opened.column("label").tolist() == [0, 2, 1, 2]
+    assert [opened[at]["label"] for at in range(4)] == [0, 2, 1, 2]
+    assert [sample["label"] for sample in opened.where("label == 2")] == [2, 2]
+
+
+@ARCHIVES
+def test_classes_are_those_of_all_splits(archive: Archive, tmp_path: Path) -> None:
+    train = archive(tmp_path / "train", {"cat/1.jpg": photo(1), "dog/1.jpg": photo(2), "elk/1.jpg": photo(3)})
+    test = archive(tmp_path / "test", {"cat/2.jpg": photo(4), "elk/2.jpg": photo(5)})
+    for opened in (bushel.open(test), bushel.open(tmp_path, split="test")):
+        assert (opened.labels["label"], opened["elk/2"]["label"]) == (("cat", "dog", "elk"), 2)
+    assert bushel.open(train).column("label").tolist() == [0, 1, 2]
+
+
+@ARCHIVES
+def test_a_removed_sample_stays_out(archive: Archive, tmp_path: Path) -> None:
+    path = archive(tmp_path / "set", CLASSES)
+    before = bushel.open(path)
+    bushel.remove(path, keys=["dog/1"], reason="asked")
+    after = bushel.open(path)
+    assert (len(before), len(after), "dog/1" in after) == (9, 8, False)
+    assert after["elk/2"]["label"] == 2
+
+
+@ARCHIVES
+def test_indexed_and_verified_it_is_the_same(archive: Archive, tmp_path: Path) -> None:
+    path = archive(tmp_path / "set", CLASSES)
+    indexed = bushel.index(path)
+    opened = bushel.open(path)
+    assert contents(opened) == contents(indexed)
+    assert opened.fingerprint == indexed.fingerprint
+    assert bushel.verify(path).ok
+
+
+@ARCHIVES
+def test_a_declared_field_is_read(archive: Archive, tmp_path: Path) -> None:
+    path = archive(tmp_path / "set", {**CLASSES, "cat/0.txt": b"a cat"})
+    assert bushel.open(path, spec={"txt": "utf8"})["cat/0"]["txt"] == "a cat"
+
+
+@ARCHIVES
+def test_it_is_said(archive: Archive, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    bushel.open(archive(tmp_path / "set", LAYOUTS["a stray photo"]))
+    assert "3 classes, 9 images; left out: 1 file (1 outside class folders)" in caplog.text
+
+
+@ARCHIVES
+def test_a_named_container_is_read_by_its_members(archive: Archive, tmp_path: Path) -> None:
+    path = archive(tmp_path / "set", LAYOUTS["metadata"])
+    opened = bushel.open(path, container=path.suffix[1:])
+    assert (list(opened.keys), list(opened.spec)) == (["a", "b", "metadata"], ["jpg", "csv"])
+
+
+@pytest.mark.parametrize("codec", ["jpg", "image"])
+def test_a_field_that_a_writer_names_is_no_suffix(codec: str, tmp_path: Path) -> None:
+    with bushel.Writer(tmp_path / "set.tar", {"image": codec}) as writer:
+        for name, contents_of_file in CLASSES.items():
+            writer.append({"image": contents_of_file}, key=name[:-4])
+    assert list(bushel.open(tmp_path / "set.tar").spec) == ["image"]
