@@ -392,11 +392,16 @@ def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]
 # Folders of fields
 
 
+def role_of(folder: str) -> str:
+    """Return the field that the files of a folder are, by its name; empty if it names none."""
+    return _ROLES.get(folder.lower(), "")
+
+
 def roles_of(folders: Collection[str]) -> dict[str, str]:
     """Return the folders that hold a field each, with its name; empty if there are others, or no images."""
     if len(folders) < 2 or len(folders) > 2 * len(_ROLES):
         return {}
-    fields = {folder: _ROLES.get(folder.lower(), "") for folder in folders}
+    fields = {folder: role_of(folder) for folder in folders}
     different = len(set(fields.values())) == len(fields)
     return fields if different and "" not in fields.values() and "image" in fields.values() else {}
 

@@ -57,16 +57,21 @@ def splits_below_fields(source: object) -> dict[str, list[str]]:
     """
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return {}
-    from bushel._recognise.layout import roles_of
+    from bushel._recognise.layout import role_of, roles_of
 
-    root = os.fspath(source)
-    with os.scandir(root) as entries:
-        folders = [entry.name for entry in entries if not _is_junk(entry.name) and entry.name[0] != "."]
-    fields = roles_of([name for name in folders if os.path.isdir(os.path.join(root, name))])
-    images = next((folder for folder, field in fields.items() if field == "image"), None)
-    if images is None:
+    folders = dict[str, str]()
+    with os.scandir(os.fspath(source)) as entries:
+        for entry in entries:
+            if entry.name[0] == "." or _is_junk(entry.name):
+                continue
+            if entry.is_dir() and role_of(entry.name):
+                folders[entry.name] = entry.path
+            elif entry.is_dir() or _is_data(entry.name):
+                return {}
+    images = [folder for folder, field in roles_of(folders).items() if field == "image"]
+    if not images:
         return {}
-    with os.scandir(os.path.join(root, images)) as entries:
+    with os.scandir(folders[images[0]]) as entries:
         inner = {entry.name: entry.is_dir() for entry in entries if not _is_junk(entry.name) and entry.name[0] != "."}
     if not all(inner.values()):
         return {}
