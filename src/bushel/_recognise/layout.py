@@ -23,7 +23,7 @@ LABEL = "label"
 """The field of the numbers of classes."""
 
 _MEDIA: Mapping[str, Callable[[str], bool]] = {"image": holds_image, "clip": holds_clip, "audio": holds_sound}
-_SEVERAL = {"image": "image", "audio": "audio"}  # the codec that reads all codecs of a kind
+SEVERAL = {"image": "image", "audio": "audio"}  # the codec that reads all codecs of a kind
 _ROLES = {
     **dict.fromkeys(("images", "image", "imgs", "img", "jpegimages"), "image"),
     **dict.fromkeys(("labels", "label", "labels_txt"), "label"),
@@ -34,9 +34,9 @@ _ROLES = {
 }
 """Folders whose files of the same names are fields of one sample, as YOLO lays them out: names in lower case."""
 
-_MANY = 2  # an extension is a field of samples if a sample of this many has it
+MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
-_MIXED = 4  # a second kind of media counts if one file of this many is of it
+MIXED = 4  # a second kind of media counts if one file of this many is of it
 
 
 class FileField(Struct, frozen=True):
@@ -81,7 +81,7 @@ def suffix_of(name: str) -> str:
 def codec_of_files(kind: str, extensions: Iterable[str]) -> str | None:
     """Return the codec that reads all files of one kind of media; None if no codec reads several."""
     codecs = {codec_of_extension(extension) for extension in extensions}
-    return codecs.pop() if len(codecs) == 1 else _SEVERAL.get(kind)
+    return codecs.pop() if len(codecs) == 1 else SEVERAL.get(kind)
 
 
 def layout_of(
@@ -110,7 +110,7 @@ def layout_of(
         kind = media_of(extension)
         if kind is not None:
             kinds[kind] += count
-    main = {kind for kind, count in kinds.items() if count * _MIXED >= kinds.total()}
+    main = {kind for kind, count in kinds.items() if count * MIXED >= kinds.total()}
     media = {extension for extension in counts if media_of(extension) in main}
     companions = set[str]()
     if len(set(stems)) < len(stems) or counts.keys() & declared:
@@ -203,7 +203,7 @@ def _companions(
             first = max(own & set(media), key=lambda extension: (counts[extension], extension))
             same = codec_of_extension(first)
             having.update(each for each in own if each != first and codec_of_extension(each) != same)
-    found = {extension for extension, count in having.items() if count * _MANY >= samples}
+    found = {extension for extension, count in having.items() if count * MANY >= samples}
     if found:
         found |= {extension for extension, count in having.items() if count * _SOME >= samples}
     return found | (counts.keys() & set(declared))
@@ -214,7 +214,7 @@ def _first_dot_fields(names: Sequence[str]) -> set[str]:
     stems, extensions = _cut_all(names, first=True)
     samples = len(set(stems))
     counts = Counter(extensions)
-    many = {each for each, count in counts.items() if each and count > 1 and count * _MANY >= samples}
+    many = {each for each, count in counts.items() if each and count > 1 and count * MANY >= samples}
     return many if len(many) > 1 and any("." in each for each in many) else set()
 
 
@@ -333,40 +333,6 @@ def class_folders(names: Sequence[str], *, inside: bool) -> list[str]:
     return folders
 
 
-def labelled_media(counts: Mapping[str, int], samples: int) -> set[str]:
-    """Return the extensions of an archive's files that folders of classes label; empty if it has other samples.
-
-    Args:
-        counts: The number of files with each extension.
-        samples: The number of samples: files that share a path up to the first dot.
-    """
-    kinds = Counter[str]()
-    for extension, count in counts.items():
-        if (kind := media_of_members(extension)) is not None:
-            kinds[kind] += count
-    main = [kind for kind, count in kinds.items() if count * _MIXED >= kinds.total()]
-    if len(main) != 1:
-        return set()
-    media = {extension for extension in counts if media_of_members(extension) == main[0]}
-    beside = [count for extension, count in counts.items() if extension not in media]
-    several = sum(counts[extension] for extension in media) - samples
-    if max([several, *beside]) * _MANY >= samples or codec_of_files(main[0], media) is None:
-        return set()
-    return media
-
-
-def media_of_members(field: str) -> str | None:
-    """Return the kind of media of a field of an archive that is named like the suffix of its members: `jpg`.
-
-    Returns:
-        None of another field, of a suffix with a dot, since the name may have the dot, and of `image` and `audio`,
-        which writers use as names of fields.
-    """
-    if "." in field or field in _SEVERAL:
-        return None
-    return media_of(field)
-
-
 def _class_folder(name: str, *, inside: bool) -> str:
     """Return the folder of a file that may be its class, the first one or, inside of splits, the second; else empty."""
     if inside:
@@ -433,7 +399,7 @@ def _by_roles(names: Sequence[str], splits: tuple[str, ...], roles: dict[str, st
     keys = sorted(files["image"])
     for folder, field in roles.items():
         matching = len(files[field].keys() & files["image"].keys())
-        if _MANY * matching < min(len(keys), len(files[field])):
+        if MANY * matching < min(len(keys), len(files[field])):
             images = next(folder for folder, field in roles.items() if field == "image")
             raise FormatError(
                 f"the files of {folder}/ would be the field {field!r} of the images in {images}/, but only {matching} "

@@ -20,7 +20,8 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import Column, numbers
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
-from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits, labelled_media, media_of_members
+from bushel._recognise.archive import labelled_media, media_of_members
+from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
 from bushel._recognise.splits import split_in
 from bushel._runtime.arrays import I64, U8, U32
 from bushel.containers.base import ReadOptions

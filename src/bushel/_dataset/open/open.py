@@ -282,7 +282,7 @@ def _understood_shards(
     shards = tables(found)
     if isinstance(shards, Listing) or not isinstance(get_container(found.container), HoldsFiles):
         return shards  # a list has more than a thousand shards, whose tables are not looked at
-    from bushel._recognise.layout import media_of_members
+    from bushel._recognise.archive import media_of_members
 
     if not any(media_of_members(field.name) for shard in shards for field in shard.fields):
         return shards
