@@ -17,7 +17,7 @@ import posixpath
 import re
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -25,43 +25,60 @@ from typing import Any
 ROOT = Path(__file__).resolve().parents[1]
 
 SECTIONS: Mapping[str, Mapping[str, str]] = {
-    "Get started": {"get-started.md": "Ten minutes", "glossary.md": "The words"},
-    "How do I…": {
+    "Get started": {
+        "install.md": "Install",
+        "get-started.md": "Ten minutes",
         "coming-from.md": "Come from another tool",
-        "packing.md": "Pack data",
+        "glossary.md": "The words",
+    },
+    "Guides / Load": {
         "loading.md": "Load batches for training",
-        "frameworks.md": "Use Lightning, Accelerate, DDP, JAX",
-        "hangs.md": "Avoid hangs and slow programs",
+        "loading-orders.md": "Orders, mixtures and windows",
+        "loading-packs.md": "Pack documents into rows",
+        "loading-machines.md": "Ranks and worker processes",
+        "tokens.md": "Load tokens and other numbers",
         "images.md": "Crop and transform images",
         "video.md": "Store and load video",
-        "tokens.md": "Load tokens and other numbers",
+        "frameworks.md": "Use Lightning, Accelerate, DDP, JAX",
+        "hangs.md": "Avoid hangs and slow programs",
+        "integrations.md": "Use it with other packages",
+    },
+    "Guides / Pack": {
+        "packing.md": "Pack data",
+        "packing-images.md": "Pack images and arrays",
+        "growth.md": "Data that grow",
+        "cards.md": "Describe a dataset for others",
+        "publishing.md": "Publish a dataset",
+    },
+    "Guides / Look": {"view.md": "Look at a dataset", "view-safety.md": "Safety and speed of the viewer"},
+    "Guides / Curate": {
         "views.md": "Choose samples",
         "columns.md": "Select by values and balance classes",
         "joins.md": "Join photos, captions and embeddings",
-        "view.md": "Look at a dataset",
         "integrity.md": "Find and repair damage",
+        "damaged-datasets.md": "Open a damaged dataset",
         "removal.md": "Remove samples",
-        "growth.md": "Data that grow",
-        "publishing.md": "Publish a dataset",
-        "cards.md": "Describe a dataset for others",
-        "cloud.md": "Use object stores and the Hub",
-        "scale-out.md": "Use more than one machine",
-        "ten-million-photos.md": "Pack ten million photos",
-        "reading-at-scale.md": "Read on many machines",
+    },
+    "Guides / Scale": {
+        "cloud.md": "Use object stores",
+        "cloud-network.md": "Credentials and network errors",
         "hub.md": "Open a dataset of the Hub",
-        "integrations.md": "Use it with other packages",
-        "extending.md": "Add my own codec, source or container",
-        "cli.md": "Use the command line",
+        "scale-out.md": "Write on more than one machine",
+        "reading-at-scale.md": "Read on many machines",
+        "ten-million-photos.md": "Pack ten million photos",
     },
     "Understand": {
         "how-it-works.md": "How it works",
+        "loading-inside.md": "How a loader works",
         "index.md": "The index",
+        "block-files.md": "Block files",
         "order.md": "The order of an epoch",
         "tiled-jpeg.md": "Tiled JPEG",
         "seek-tables.md": "Seek tables",
         "codecs.md": "Codecs",
     },
-    "Formats": {
+    "Reference / Formats": {
+        "formats.md": "All formats",
         "format-bag.md": "bag",
         "format-tar.md": "tar",
         "format-ffrecord.md": "ffrecord",
@@ -83,7 +100,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "format-arrow.md": "arrow",
         "references.md": "Lists of files",
     },
-    "Drop-ins": {
+    "Reference / Drop-ins": {
         "compat.md": "Programs of the original packages",
         "compat-gulpio2.md": "GulpIO2",
         "compat-granular.md": "Granular",
@@ -92,13 +109,28 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "compat-mxnet.md": "MXNet",
         "promises.md": "What their documents promise",
     },
-    "Benchmarks": {"benchmarks.md": "Benchmarks", "reliability.md": "Reliability"},
-    "For contributors": {"architecture.md": "Architecture", "compatibility.md": "What stays the same"},
+    "Reference / Command line": {"cli.md": "Use the command line"},
+    "Benchmarks": {
+        "benchmarks.md": "Benchmarks",
+        "benchmarks-loading.md": "Loading",
+        "images-measured.md": "Crops",
+        "benchmarks-images.md": "Images and GPUs",
+        "benchmarks-reading.md": "Opening and reading",
+        "benchmarks-formats.md": "Formats read in place",
+        "benchmarks-writing.md": "Writing",
+        "benchmarks-cloud.md": "Object stores",
+        "benchmarks-commands.md": "Repeat them",
+        "reliability.md": "Reliability",
+        "reliability-damage.md": "Damaged files",
+        "reliability-read-only.md": "Damage in formats read in place",
+    },
+    "For contributors": {
+        "extending.md": "Add my own codec, source or container",
+        "architecture.md": "Architecture",
+        "compatibility.md": "What stays the same",
+    },
 }
-"""Sections of the site in the order in which readers need them: page to its title."""
-
-DROP_INS = "Drop-ins"
-"""The section that the navigation shows as a group of the reference."""
+"""Sections of the site in the order in which readers need them, `TAB` or `TAB / GROUP`: page to its title."""
 
 OVERVIEW = "README.md"
 """The list of all pages, for readers of docs/ without the site."""
@@ -123,8 +155,22 @@ _LINK = re.compile(r"(!?)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^)\s]+)\)")
 _FENCE = re.compile(r"^(```|~~~)")
 
 
-_OF_A_CHECKOUT = re.compile(r"<!-- of a checkout -->\n.*?<!-- end of that -->\n\n", re.DOTALL)
+_OF_A_CHECKOUT = re.compile(r"<!-- of a checkout -->\n.*?<!-- end of that -->\n", re.DOTALL)
 """What the README shows to those who have cloned the repository."""
+
+CARDS = """\
+<div class="grid cards" markdown>
+
+- **I have photos** – [open the folder](folders.md), [crop and transform](images.md), [pack them](packing.md)
+- **I have Parquet or JSON** – [Parquet](format-parquet.md), [lines of JSON](format-jsonl.md), [the Hub](hub.md)
+- **I have video or sound** – [clips and frames](video.md), [windows](loading-orders.md#read-windows)
+- **I have text** – [tokens](tokens.md), [rows](loading-packs.md), [mixtures](loading-orders.md#mix-datasets)
+- **I have robots** – [LeRobot](format-lerobot.md), [neighbours in time](loading-orders.md#read-windows)
+- **I have shards** – [WebDataset](format-tar.md), [TFRecord](format-tfrecord.md), [all formats](formats.md)
+
+</div>
+"""
+"""Ways into the pages by what a reader has."""
 
 
 def pages() -> dict[str, str]:
@@ -180,7 +226,8 @@ def rewrite(text: str, path: str) -> str:
 
 def home_of(readme: str) -> str:
     """Return the home of the site: the README without the commands of a checkout, so that users' code comes first."""
-    return _OF_A_CHECKOUT.sub("", readme)
+    above, title, below = _OF_A_CHECKOUT.sub("", readme).partition("## Where to go\n")
+    return f"{above}{CARDS}\n{title}{below}"
 
 
 def anchors(text: str) -> set[str]:
@@ -205,12 +252,14 @@ class Public:
         groups: Title of a group to its names.
         missing: Names, with methods of classes, that have no docstring.
         members: `Class.name` of methods and properties that classes have or inherit from other classes of Bushel.
+        first_lines: Names to the first lines of their docstrings.
     """
 
     summary: str
     groups: Mapping[str, Sequence[str]]
     missing: Sequence[str]
     members: Sequence[str] = ()
+    first_lines: Mapping[str, str] = field(default_factory=dict)
 
 
 FUNCTIONS, CLASSES, ERRORS, VALUES = "Functions", "Classes", "Errors and warnings", "Types and values"
@@ -243,7 +292,12 @@ def _imported(module: ModuleType) -> Public:
             groups[FUNCTIONS if inspect.isroutine(value) else VALUES].append(name)
         if (inspect.isclass(value) or inspect.isroutine(value)) and not inspect.getdoc(value):
             missing.append(name)
-    return Public((module.__doc__ or "").strip(), groups, missing, members)
+    first = {name: _first_line(inspect.getdoc(getattr(module, name))) for names in groups.values() for name in names}
+    return Public((module.__doc__ or "").strip(), groups, missing, members, first)
+
+
+def _first_line(text: str | None) -> str:
+    return (text or "").partition("\n\n")[0].replace("\n", " ")
 
 
 def _members(value: type) -> list[str]:
@@ -284,11 +338,16 @@ def _parsed(tree: ast.Module) -> Public:
             if any("overload" in ast.dump(each) for each in node.decorator_list):
                 continue
             missing += [each.name for each in checked if not each.name.startswith("_") and not ast.get_docstring(each)]
-    return Public(ast.get_docstring(tree) or "", groups, missing)
+    first = {
+        node.name: _first_line(ast.get_docstring(node))
+        for node in tree.body
+        if isinstance(node, ast.ClassDef | ast.FunctionDef) and ast.get_docstring(node)
+    }
+    return Public(ast.get_docstring(tree) or "", groups, missing, (), first)
 
 
 EXAMPLES = """\
-!!! note "The examples"
+??? note "The data of the examples"
     They run after `import bushel`, `import numpy as np`, `from pathlib import Path` and
     `ds = bushel.open("train/")`, in a folder with `photos/` (6 photos in `cat/`, 6 in `dog/`, 64 x 48 pixels), `train/`
     (these photos, packed into tar), `photo.jpg` (500 x 400 pixels), `clips/` and `sounds/` (one of each in folders of
@@ -297,14 +356,22 @@ EXAMPLES = """\
 """The data of the examples, as tests/docs/example_data.py makes them."""
 
 
-def reference_of(name: str, module: Public) -> str:
-    """Return the page of a module's public names, for mkdocstrings."""
-    parts = [f"# {name}\n\n{module.summary}\n", EXAMPLES]
-    for title, names in module.groups.items():
-        if names:
-            parts.append(f"## {title}\n")
-            parts += [f"::: {name}.{each}\n" for each in names]
-    return "\n".join(parts)
+def reference_of(module: str, public: Public) -> dict[str, str]:
+    """Return the pages of a module's public names, for mkdocstrings: a list of them, and one for each name.
+
+    Names that only stand for types and numbers are on the page of the list.
+    """
+    parts = [f"# {module}\n\n{public.summary}\n"]
+    pages = {}
+    for title, names in public.groups.items():
+        parts += [f"## {title}\n"] if names else []
+        for name in names:
+            if title == VALUES:
+                parts.append(f"::: {module}.{name}\n")
+                continue
+            parts.append(f"- [`{name}`]({module}.{name}.md): {public.first_lines.get(name, '')}\n")
+            pages[f"reference/{module}.{name}.md"] = f"# {name}\n\n::: {module}.{name}\n\n{EXAMPLES}"
+    return {f"reference/{module}.md": "\n".join(parts), **pages}
 
 
 def entries_of(modules: Mapping[str, Public]) -> dict[str, str]:
@@ -345,24 +412,27 @@ def reference_of_commands() -> str:
     return "\n".join(parts)
 
 
-def navigation(reference: Mapping[str, str]) -> list[Any]:
-    """Return the navigation: titles and pages, in sections. Pages that are not written yet are left out."""
+def navigation(reference: Sequence[Any]) -> list[Any]:
+    """Return the navigation: titles and pages, in tabs and groups; the reference begins with the given entries."""
     there = {path.name for path in _docs()}
     listed = [page for section in SECTIONS.values() for page in section]
     if unlisted := sorted(there - {OVERVIEW, *listed}):
         raise SystemExit(f"pages that are in no section of scripts/assemble_site.py: {', '.join(unlisted)}")
     shown: list[Any] = [{"Bushel": "index.md"}]
     for section, titles in SECTIONS.items():
-        entries = [{title: OUTSIDE.get(f"docs/{page}", page)} for page, title in titles.items() if page in there]
+        tab, _, group = section.partition(" / ")
+        entries: list[Any] = [
+            {title: OUTSIDE.get(f"docs/{page}", page)} for page, title in titles.items() if page in there
+        ]
         if section == "For contributors":
             entries += [{"Contributing": "contributing.md"}, {"Security": "security.md"}, {"Changes": "changes.md"}]
             entries.append({"All pages": "pages.md"})
-        if section == DROP_INS:
-            next(each["Reference"] for each in shown if "Reference" in each).append({section: entries})
-        else:
-            shown.append({section: entries})
-        if section == "Understand":
-            shown.append({"Reference": [{title: page} for page, title in reference.items()]})
+        if tab not in [title for each in shown for title in each]:
+            shown.append({tab: []})
+        if group == "Command line":
+            entries.append({"All commands": "reference/commands.md"})
+        shown[-1][tab] += [{group: entries}] if group else entries
+    next(each["Reference"] for each in shown if "Reference" in each)[:0] = reference
     return shown
 
 
@@ -377,6 +447,8 @@ def llms(shown: Sequence[Any], texts: Mapping[str, str]) -> str:
             continue
         lines.append(f"## {title}\n")
         for name, page in _listed(entries):
+            if page not in texts:  # of the reference, in a test
+                continue
             lines.append(f"- [{name}]({page.removesuffix('.md')}/): {_first_sentence(texts[page])}")
         lines.append("")
     return "\n".join(lines)
@@ -411,7 +483,7 @@ def _toml(value: Any) -> str:
 CONFIG = """\
 [project]
 site_name = "Bushel"
-site_description = "Training data in five record formats: one index, one dataset, one loader."
+site_description = "Open training data in place, look at it, and feed it to PyTorch, JAX or NumPy."
 docs_dir = "pages"
 site_dir = "site"
 use_directory_urls = true
@@ -424,6 +496,8 @@ default = "latest"
 
 [project.theme]
 language = "en"
+logo = "assets/mark.svg"
+favicon = "assets/mark.svg"
 features = ["content.code.copy", "content.tooltips", "navigation.footer", "navigation.indexes", "navigation.instant",
     "navigation.path", "navigation.sections", "navigation.tabs", "navigation.top", "search.highlight", "toc.follow"]
 
@@ -446,6 +520,7 @@ toggle.name = "Switch to system preference"
 
 [project.markdown_extensions]
 attr_list = {{}}
+md_in_html = {{}}
 tables = {{}}
 admonition = {{}}
 toc.permalink = true
@@ -489,15 +564,17 @@ def main() -> None:
     (target / "pages/reference").mkdir(parents=True)
     texts = {page: rewrite((ROOT / path).read_text("utf-8"), path) for page, path in pages().items()}
     texts["index.md"] = home_of(texts["index.md"])
-    reference = {}
+    reference: list[Any] = []
     for name, module in modules.items():
-        page = f"reference/{name}.md"
-        reference[page], texts[page] = name, reference_of(name, module)
-    reference["reference/commands.md"], texts["reference/commands.md"] = "Commands", reference_of_commands()
+        named = reference_of(name, module)
+        texts |= named
+        reference.append({name: [{page.removeprefix(f"reference/{name}.")[:-3] or name: page} for page in named]})
+    texts["reference/commands.md"] = reference_of_commands()
     shown = navigation(reference)
     for page, text in texts.items():
         (target / "pages" / page).write_text(text, encoding="utf-8")
     (target / "pages/assets").mkdir()
+    shutil.copy(ROOT / "src/bushel/viewer/static/mark.svg", target / "pages/assets/mark.svg")
     (target / "pages/assets/copy.css").write_text(COPY_STYLE, encoding="utf-8")
     (target / "pages/notebooks").mkdir()
     for pattern in ("*.svg", "*.jpg", "notebooks/*.ipynb"):

@@ -44,29 +44,26 @@ class Panel:
     less: bool = True
 
 
-BENCHMARKS, LOADING, INDEX = "docs/benchmarks.md", "docs/loading.md", "docs/index.md"
+_PAGES = ("benchmarks-loading", "loading-inside", "benchmarks-reading", "benchmarks-cloud", "index")
+LOADING, INSIDE, READING, CLOUD, INDEX = PAGES = [f"docs/{name}.md" for name in _PAGES]
 LATENCY = "With latency (`--latency 5 50`"
 
 PLOTS: Mapping[str, tuple[str, Sequence[Panel]]] = {
     "photos": (
         EPYC,
-        [Panel("Photos: decode, crop, flip, batch; CPU time of an image", LOADING, "# Measured", 2, "ms")],
+        [Panel("Photos: decode, crop, flip, batch; CPU time of an image", INSIDE, "# Measured", 2, "ms")],
     ),
     "tokens": (
         EPYC,
-        [
-            Panel(
-                "4,096 tokens of a shuffled batch; CPU time of a sample", BENCHMARKS, "### Loading of numbers", 3, "µs"
-            )
-        ],
+        [Panel("4,096 tokens of a shuffled batch; CPU time of a sample", LOADING, "## Loading of numbers", 3, "µs")],
     ),
     "records": (
         "a virtual machine with 2 processors, November 2026; granular, mxnet and array_record are in the table",
         [
             Panel(
                 "Random reads of 200 bytes from memory, 256 a call; CPU time of a record",
-                BENCHMARKS,
-                "### Reads from memory",
+                READING,
+                "## Reads from memory",
                 2,
                 "µs",
                 [
@@ -86,9 +83,9 @@ PLOTS: Mapping[str, tuple[str, Sequence[Panel]]] = {
     "s3": (
         f"{EPYC}, which client, server and proxy share",
         [
-            Panel("Random batches of 128 × 100 KB, 5 ms of latency", BENCHMARKS, LATENCY, 1, "records/s", less=False),
-            Panel("Random batches of 128 × 100 KB, 50 ms of latency", BENCHMARKS, LATENCY, 3, "records/s", less=False),
-            Panel("Epochs, 50 ms of latency", BENCHMARKS, "### Epochs from S3", 4, "records/s", less=False),
+            Panel("Random batches of 128 × 100 KB, 5 ms of latency", CLOUD, LATENCY, 1, "records/s", less=False),
+            Panel("Random batches of 128 × 100 KB, 50 ms of latency", CLOUD, LATENCY, 3, "records/s", less=False),
+            Panel("Epochs, 50 ms of latency", CLOUD, "## Epochs from S3", 4, "records/s", less=False),
         ],
     ),
     "opening": (
@@ -96,8 +93,8 @@ PLOTS: Mapping[str, tuple[str, Sequence[Panel]]] = {
         [
             Panel(
                 "A million records, to the first one; for Bushel the slowest of five containers",
-                BENCHMARKS,
-                "### Opening 1,000,000 records",
+                READING,
+                "## Opening 1,000,000 records",
                 1,
                 "ms",
             ),
@@ -200,7 +197,7 @@ def draw(note: str, panels: Sequence[Panel], pages: Mapping[str, str]) -> str:
 
 def drawings() -> dict[str, str]:
     """Return the name of each file in docs/ with its content."""
-    pages = {page: (ROOT / page).read_text("utf-8") for page in (BENCHMARKS, LOADING, INDEX)}
+    pages = {page: (ROOT / page).read_text("utf-8") for page in PAGES}
     return {f"benchmarks-{name}.svg": draw(note, panels, pages) for name, (note, panels) in PLOTS.items()}
 
 

@@ -1,4 +1,4 @@
-"""Draw the table of figures in README.md as bars.
+"""Draw the table of figures in docs/benchmarks.md as bars.
 
     python scripts/draw_speed.py    # writes docs/speed.svg
 
@@ -29,7 +29,7 @@ class Row:
 
 
 def read_rows(page: str) -> list[Row]:
-    """Return the rows of the table, given the text of README.md."""
+    """Return the rows of the table, given the text of docs/benchmarks.md."""
     table = page.partition("| | Bushel | others |")[2].partition("\n\n")[0]
     rows = []
     for line in table.splitlines()[2:]:
@@ -50,7 +50,7 @@ def read_rows(page: str) -> list[Row]:
 
 
 def draw(page: str) -> str:
-    """Return the drawing as SVG, given the text of README.md."""
+    """Return the drawing as SVG, given the text of docs/benchmarks.md."""
     lines: list[str] = []
     top = MARGIN
     for row in read_rows(page):
@@ -75,4 +75,4 @@ def draw(page: str) -> str:
 
 
 if __name__ == "__main__":
-    (ROOT / "docs/speed.svg").write_text(draw((ROOT / "README.md").read_text("utf-8")), encoding="utf-8")
+    (ROOT / "docs/speed.svg").write_text(draw((ROOT / "docs/benchmarks.md").read_text("utf-8")), encoding="utf-8")

@@ -27,7 +27,7 @@ INSTALLATION = ("make ", "sudo ", "pip ", ".venv/bin/")
 PAGES_TEST, SESSIONS, TUTORIALS = (f"tests/docs/test_{name}.py" for name in ("pages", "sessions", "tutorials"))
 
 RUN: dict[str, tuple[dict[str, int], list[str]]] = {
-    "README.md": ({"python": 4, "sh": 1}, ["tests/docs/test_readme.py::test_the_tour_runs_and_says_what_comes_out"]),
+    "README.md": ({"python": 1}, ["tests/docs/test_readme.py::test_the_example_runs"]),
     "docs/cli.md": ({"console": 3}, [f"{SESSIONS}::test_cli"]),
     "docs/cloud.md": ({"python": 2, "sh": 3}, ["tests/cloud/test_page.py::test_the_page"]),
     "docs/codecs.md": ({"python": 1}, [f"{SESSIONS}::test_codecs"]),
@@ -63,7 +63,10 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
         [f"{PAGES_TEST}::test_integrity", f"{SESSIONS}::test_integrity"],
     ),
     "docs/joins.md": ({"console": 1, "python": 5}, [f"{PAGES_TEST}::test_joins"]),
-    "docs/loading.md": ({"python": 14}, [f"{PAGES_TEST}::test_loading"]),
+    "docs/loading.md": ({"python": 9}, [f"{PAGES_TEST}::test_loading"]),
+    "docs/loading-inside.md": ({"python": 1}, [f"{PAGES_TEST}::test_loading"]),
+    "docs/loading-machines.md": ({"python": 1}, [f"{PAGES_TEST}::test_loading"]),
+    "docs/loading-orders.md": ({"python": 3}, [f"{PAGES_TEST}::test_loading"]),
     "docs/packing.md": ({"python": 5, "sh": 1}, [f"{PAGES_TEST}::test_packing"]),
     "docs/reading-at-scale.md": ({"python": 1}, ["tests/cluster/test_pages.py::test_ray_train"]),
     "docs/references.md": ({"python": 1}, [f"{PAGES_TEST}::test_references"]),

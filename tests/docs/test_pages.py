@@ -9,7 +9,6 @@ import shlex
 import shutil
 import sys
 from collections.abc import Sequence
-from itertools import islice
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -122,9 +121,11 @@ def test_loading(tmp_path: Path) -> None:
         shutil.copy("drawn.tar", f"train-{number:03d}.tar")
         run_gzip(Path(f"train-{number:03d}.tar"))
 
-    found = iter(blocks(page, "python"))
-    first, buckets, packs, chunks, windows, collate, nested, together, text = islice(found, 9)
-    transform, errors, mixture, scheduled, asked, torch_view, stream, state = found
+    first, collate, nested, together, text, transform, errors, torch_view, stream = blocks(page, "python")
+    buckets, windows, mixture, scheduled = blocks("docs/loading-orders.md", "python")
+    packs, chunks = blocks("docs/loading-packs.md", "python")
+    [asked] = blocks("docs/loading-machines.md", "python")
+    [state] = blocks("docs/loading-inside.md", "python")
     names: dict[str, Any] = {}
     run(page, first, names)
     assert names["batch"]["image"].shape == (4, 224, 224, 3)

@@ -32,16 +32,18 @@ def test_links_lead_somewhere(page: str, site: Any) -> None:
 def test_every_page_is_in_one_section(site: Any) -> None:
     listed = [page for section in site.SECTIONS.values() for page in section]
     assert len(listed) == len(set(listed))
-    site.navigation({})  # raises for a page that is in no section
+    site.navigation([])  # raises for a page that is in no section
 
 
 def test_readers_meet_the_sections_in_this_order(site: Any) -> None:
-    shown = site.navigation({"reference/bushel.md": "bushel"})
+    shown = site.navigation([{"bushel": "reference/bushel.md"}])
     assert [title for section in shown for title in section] == [
-        *("Bushel", "Get started", "How do I…", "Understand", "Reference", "Formats", "Benchmarks", "For contributors")
+        *("Bushel", "Get started", "Guides", "Understand", "Reference", "Benchmarks", "For contributors")
     ]
-    [reference] = [section["Reference"] for section in shown if "Reference" in section]
-    assert [title for entry in reference for title in entry] == ["bushel", "Drop-ins"]
+    tabs = {title: entries for each in shown for title, entries in each.items()}
+    groups = {tab: [name for entry in tabs[tab] for name in entry] for tab in ("Guides", "Reference")}
+    assert groups["Guides"] == ["Load", "Pack", "Look", "Curate", "Scale"]
+    assert groups["Reference"] == ["bushel", "Formats", "Drop-ins", "Command line"]
 
 
 def test_every_page_is_in_the_overview() -> None:
@@ -81,23 +83,20 @@ def test_docstrings_find_the_entries_of_the_names_that_they_mention(site: Any) -
     assert extension == {"links.py": {"names": entries}}
 
 
-def test_the_home_begins_with_what_a_user_types(site: Any) -> None:
-    readme = (ROOT / "README.md").read_text("utf-8")
-    assert readme.split("```")[1].startswith("sh\nmake demo")
-    home = site.home_of(site.rewrite(readme, "README.md"))
-    assert home.split("```")[1].startswith("python\nimport bushel\n")
-    assert home.index("pip install bushel") < home.index("import bushel")
-    assert "make demo" not in home.partition("## ")[0]
+def test_the_home_has_cards_and_no_commands_of_a_checkout(site: Any) -> None:
+    home = site.home_of(site.rewrite((ROOT / "README.md").read_text("utf-8"), "README.md"))
+    assert home.index("pip install bushel") < home.index("import bushel") < home.index("I have photos")
+    assert "make demo" not in home
     assert "<!-- of" not in home
 
 
 def test_what_programs_read_has_a_line_for_each_page(site: Any) -> None:
     texts = {page: (ROOT / path).read_text("utf-8") for page, path in site.pages().items()}
-    shown = site.navigation({})
+    shown = site.navigation([])
     text = site.llms(shown, texts)
-    assert text.startswith("# Bushel\n\n> Bushel reads and writes five record formats")
+    assert text.startswith("# Bushel\n\n> Bushel opens training data in place")
     assert "- [Video](video/)" in text or "](video/)" in text
-    assert "- [Drop-ins: GulpIO2](compat-gulpio2/)" in text
+    assert "GulpIO2](compat-gulpio2/)" in text
     assert "```" not in text
 
 

@@ -209,17 +209,20 @@ def test_samples_are_chosen_with_keys_and_exported(browser: Any, tmp_path: Path)
         page.wait_for_selector(".tile a")
         page.locator(".tile a").first.focus()
         page.keyboard.press("x")
-        until(page, "document.getElementById('tagged').textContent === '1 sample'")
+        until(page, "document.getElementById('tagged').textContent === '1 selected'")
         for _ in range(4):
             page.keyboard.press("ArrowRight")
         until(page, "document.activeElement.dataset.row === '4'")
         page.keyboard.press("Shift+X")
-        until(page, "document.getElementById('tagged').textContent === '5 samples'")
+        until(page, "document.getElementById('tagged').textContent === '5 selected'")
         assert page.locator(".tile.chosen").count() == 5
         page.keyboard.press("x")
-        until(page, "document.getElementById('tagged').textContent === '4 samples'")
+        until(page, "document.getElementById('tagged').textContent === '4 selected'")
         page.locator(".tile .check").nth(6).click()
-        until(page, "document.getElementById('tagged').textContent === '5 samples'")
+        until(page, "document.getElementById('tagged').textContent === '5 selected'")
+        with page.expect_download() as download:  # of what is selected, though all are listed
+            page.click("[data-as=keys]")
+        assert len(Path(download.value.path()).read_text().split()) == 5
         page.click("[data-do=show]")
         until(page, "document.getElementById('count').textContent === '5 of 30 samples'")
         assert page.url.endswith("tag=chosen")
@@ -229,7 +232,10 @@ def test_samples_are_chosen_with_keys_and_exported(browser: Any, tmp_path: Path)
         assert listed == ["set/000", "set/001", "set/002", "set/003", "set/006"]
         page.click("[data-do=python]")
         page.wait_for_selector("#python:not([hidden])")
-        assert "select(['set/000'" in page.locator("#python").inner_text()
+        assert "select_keys(['set/000'" in page.locator("#python").inner_text()
+        page.fill("#view-name", "good")
+        page.click("[data-do=save]")
+        until(page, "document.getElementById('python').textContent.startsWith('saved, 5 samples')")
         page.fill("#tag", "second")
         page.press("#tag", "Enter")
         page.click("[data-do=add]")
@@ -491,3 +497,29 @@ def test_batches_are_stepped_through_and_documents_lead_to_their_rows(tab: Page)
     page.locator(".packs summary").first.click()
     assert "tokens from 0" in page.locator(".documents dt").first.inner_text()
     assert tab.errors == []
+
+
+def test_keys_move_in_the_grid_before_it_has_the_focus(browser: Any, tmp_path: Path) -> None:
+    with bushel.view(write(tmp_path / "data", 400)) as viewer:
+        tab = Page(browser, viewer.url)
+        page = tab.open("/d/0")
+        page.wait_for_selector(".tile a")
+        page.keyboard.press("End")
+        until(page, "document.activeElement.dataset.row === '399'")
+        tab.close()
+
+
+def test_tiles_have_margins_on_a_narrow_screen(browser: Any, tmp_path: Path) -> None:
+    with bushel.view(write(tmp_path / "data", 30)) as viewer:
+        tab = Page(browser, viewer.url)
+        tab.page.set_viewport_size({"width": 400, "height": 800})
+        page = tab.open("/d/0")
+        page.wait_for_selector(".tile img")
+        edges = page.evaluate(
+            "[...document.querySelectorAll('.tile')].map((each) => each.getBoundingClientRect())"
+            ".map((box) => [box.left, box.right])"
+        )
+        space = page.evaluate("document.getElementById('scroll').clientWidth")
+        assert min(left for left, _ in edges) == 16
+        assert max(right for _, right in edges) in (space - 16, space - 17)
+        tab.close()

@@ -13,6 +13,8 @@ const query = () => {
   return found;
 };
 const active = () => name.value.trim() || "chosen";
+const scope = document.getElementById("scope");
+const scoped = () => (scope.value === "all" ? query() : new URLSearchParams({ tag: active() }));
 
 async function ask(path, parameters, method) {
   try {
@@ -30,7 +32,10 @@ async function ask(path, parameters, method) {
 function counts(found) {
   if (!found) return;
   const own = found.tags[active()] ?? 0;
-  tagged.textContent = `${own.toLocaleString("en")} ${own === 1 ? "sample" : "samples"}`;
+  tagged.textContent = own ? `${own.toLocaleString("en")} selected` : "";
+  scope.options[0].textContent = `${own.toLocaleString("en")} selected`;
+  scope.options[0].disabled = !own;
+  if ((scope.value === "all") !== !own) scope.value = own ? "selected" : "all";
   document.getElementById("tags").replaceChildren(...Object.entries(found.tags).map(([tag, number]) => Object.assign(document.createElement("option"), { value: tag, label: `${tag} (${number})` })));
   const lost = Object.entries(found.lost);
   if (lost.length) report.textContent = lost.map(([tag, number]) => `${number} of the tag ${tag} are not in this dataset`).join("; ");
@@ -41,7 +46,7 @@ function mark(tile, found) {
   check.type = "checkbox";
   check.tabIndex = -1;
   check.checked = found.tags.includes(active());
-  check.setAttribute("aria-label", `choose ${found.key}`);
+  check.setAttribute("aria-label", `select ${found.key}`);
   check.addEventListener("click", (event) => { choose(Number(tile.dataset.row), event.shiftKey, check.checked); });
   tile.classList.toggle("chosen", check.checked);
   tile.tags = found.tags;
@@ -110,17 +115,17 @@ box.addEventListener("click", async (event) => {
     document.getElementById("filter").elements.tag.value = active();
     document.dispatchEvent(new Event("where"));
   } else if (what === "python") {
-    const parameters = query();
+    const parameters = scoped();
     parameters.set("as", "python");
     const found = await ask("export", parameters);
     if (found) { const line = document.getElementById("python"); line.textContent = found.python; line.hidden = false; }
   } else if (what === "save") {
-    const parameters = query();
+    const parameters = scoped();
     parameters.set("name", document.getElementById("view-name").value);
     const found = await ask("view", parameters, "POST");
     if (found) { const line = document.getElementById("python"); line.textContent = `saved, ${found.samples.toLocaleString("en")} samples. A dataset of them:\n${found.command}`; line.hidden = false; }
   } else if (what === "download") {
-    const parameters = query();
+    const parameters = scoped();
     parameters.set("as", event.target.dataset.as);
     event.target.href = `${base}/export?${parameters}`;
   }

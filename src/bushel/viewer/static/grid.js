@@ -32,7 +32,7 @@ function layout() {
   if (table) return layoutTable();
   for (const each of [tall, tiles]) each.removeAttribute("role");
   tall.removeAttribute("aria-label");
-  const space = scroll.clientWidth - 16;
+  const space = scroll.clientWidth - 32; // margins of 16 px
   columns = Math.max(space > 240 ? 2 : 1, Math.floor((space + 10) / (side + 10)));
   width = Math.floor((space - 10 * (columns - 1)) / columns);
   const drawn = (fields.length ? fields : [start.main]).some((field) => start.pictures.includes(field));
@@ -217,7 +217,7 @@ function move(row) {
   if (link) { link.tabIndex = 0; link.focus({ preventScroll: true }); } else wantsFocus = focused;
 }
 
-scroll.addEventListener("keydown", (event) => {
+function steer(event) { // keys that move in the grid, also before it has the focus
   if (event.altKey || event.ctrlKey || event.metaKey || !total) return;
   const screen = Math.max(1, Math.floor(scroll.clientHeight / rowHeight)) * columns;
   const steps = { ArrowRight: 1, ArrowLeft: -1, ArrowDown: columns, ArrowUp: -columns, PageDown: screen, PageUp: -screen, j: 1, k: -1 };
@@ -225,7 +225,8 @@ scroll.addEventListener("keydown", (event) => {
   else if (event.key === "Home") { event.preventDefault(); move(0); }
   else if (event.key === "End") { event.preventDefault(); move(total - 1); }
   else if (event.key === "c" && table && shown.has(focused)) { event.preventDefault(); count.textContent = `copied: ${copyLine(shown.get(focused)).slice(0, 60)}`; }
-});
+}
+scroll.addEventListener("keydown", steer);
 tiles.addEventListener("focusin", (event) => { const row = event.target.closest("a")?.dataset.row; if (row !== undefined) focused = Number(row); });
 tiles.addEventListener("click", keep, { capture: true }); // before the page is left
 
@@ -237,6 +238,7 @@ document.addEventListener("keydown", (event) => {
   if (event.key === "/") { event.preventDefault(); document.getElementById("fold").open = true; filter.elements.q.focus(); }
   if (event.key === "g") { event.preventDefault(); document.querySelector("#goto input").focus(); }
   if ((event.key === "j" || event.key === "k") && !event.target.closest("#scroll")) { event.preventDefault(); move(focused); }
+  else if (event.target === page) steer(event);
 });
 document.getElementById("goto").addEventListener("submit", (event) => {
   event.preventDefault();
