@@ -117,7 +117,7 @@ class RemovalList(Struct, frozen=True):
 
     def names_of(self, call: str) -> Names:
         """Return the names of a call, given its id."""
-        numbers = [number for number, one in enumerate(self.calls) if one.id == call]
+        numbers = [number for number, removal_call in enumerate(self.calls) if removal_call.id == call]
         return self.names.take(np.flatnonzero(np.isin(self.numbers, numbers)))
 
     def are_clean(self, digests: Digests) -> Bools:
@@ -132,15 +132,15 @@ class RemovalList(Struct, frozen=True):
 
         `clean` are the digests of tables that have no sample of this call or of those before it.
         """
-        if any(one.id == call.id for one in self.calls):
+        if any(earlier.id == call.id for earlier in self.calls):
             return self
         starts = np.append(self.starts, self.starts[-1] + len(names))
         return RemovalList((*self.calls, call), starts, Names.join([self.names, names]), np.unique(clean))
 
     def without_call(self, call: str) -> RemovalList:
         """Return the list without a call, given its id."""
-        stay = np.array([one.id != call for one in self.calls], np.bool_)
-        calls = tuple(one for one in self.calls if one.id != call)
+        stay = np.array([removal_call.id != call for removal_call in self.calls], np.bool_)
+        calls = tuple(removal_call for removal_call in self.calls if removal_call.id != call)
         names = self.names.take(np.flatnonzero(stay[self.numbers]))
         return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names, self.clean)
 

@@ -45,16 +45,16 @@ def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[st
     Returns:
         Empty, too, if a folder or file has another name: then the names mean something else.
     """
-    found: dict[str, list[str]] = {}
+    names_by_split: dict[str, list[str]] = {}
     for names, are_folders in ((folders, True), (files, False)):
         for name in sorted(names):
             split = split_in(name, folder=are_folders)
             if split is None:
                 return {}
-            found.setdefault(split, []).append(name)
-    if len(found) < 2:
+            names_by_split.setdefault(split, []).append(name)
+    if len(names_by_split) < 2:
         return {}
-    return dict(sorted(found.items(), key=lambda each: _RANK[_OF_NAME[each[0].lower()]]))
+    return dict(sorted(names_by_split.items(), key=lambda each: _RANK[_OF_NAME[each[0].lower()]]))
 
 
 def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:

@@ -159,14 +159,14 @@ def parameters_of(kind: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any
     if inspect.isclass(kind) and not inspect.isfunction(made_by):
         made_by = kind  # a struct, whose constructor is compiled: its attributes are the parameters
     hints = typing.get_type_hints(made_by)
-    found = []
+    parameters = []
     for parameter in inspect.signature(kind).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             continue
         default = parameter.default
         untyped = str if default is parameter.empty or default is None else type(default)
-        found.append((parameter, _plain(hints.get(parameter.name, untyped))))
-    return found
+        parameters.append((parameter, _plain(hints.get(parameter.name, untyped))))
+    return parameters
 
 
 def _plain(hint: Any) -> Any:

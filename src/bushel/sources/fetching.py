@@ -106,7 +106,7 @@ class FileSource(ABC):
             with suppress(Exception):  # as above
                 paths += self._files(position)
         other = copy.copy(self)
-        other._ahead = {str(path): Fetched(path, found) for path, found in zip(paths, read_all(paths), strict=True)}
+        other._ahead = {str(path): Fetched(path, content) for path, content in zip(paths, read_all(paths), strict=True)}
         return other
 
     def _at(self, path: AnyPath) -> AnyPath:

@@ -42,13 +42,13 @@ def walk(
         >>> list(bushel.sources.walk(Path("tree"), [".txt"]))
         ['b/1.txt']
     """
-    wanted = None if suffixes is None else {suffix.lower() for suffix in suffixes}
+    lowered_suffixes = None if suffixes is None else {suffix.lower() for suffix in suffixes}
     folders = _folders(root, "", (), recursive=recursive) if isinstance(root, Path) else _listed(root, recursive)
     for path, names in folders:
         if names is None and empty:
             yield path
         for name in names or ():
-            if wanted is None or os.path.splitext(name)[1].lower() in wanted:
+            if lowered_suffixes is None or os.path.splitext(name)[1].lower() in lowered_suffixes:
                 yield path + name
 
 
@@ -60,22 +60,22 @@ def _folders(
     An empty folder comes with None.
     """
     with os.scandir(root / path) as entries:
-        found = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name != FOLDER)
-    if path and not found:
+        children = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name != FOLDER)
+    if path and not children:
         yield path, None
         return
     stat = os.stat(root / path)
-    here = (stat.st_dev, stat.st_ino)
-    if here in above:  # a link to a folder that contains it
+    identity = (stat.st_dev, stat.st_ino)
+    if identity in above:  # a link to a folder that contains it
         return
     files: list[str] = []
-    for name, is_folder in found:
+    for name, is_folder in children:
         if not is_folder:
             files.append(name)
         elif recursive:
             yield path, files
             files = []
-            yield from _folders(root, f"{path}{name}/", (*above, here), recursive=recursive)
+            yield from _folders(root, f"{path}{name}/", (*above, identity), recursive=recursive)
     yield path, files
 
 
@@ -156,8 +156,8 @@ class Files(_Folder):
     @property
     def file_field(self) -> str | None:
         """The field of the files, if they are local, and no subclass changes them."""
-        own = type(self).__getitem__ is Files.__getitem__
-        return self._field if own and isinstance(self.root, Path) else None
+        is_unchanged = type(self).__getitem__ is Files.__getitem__
+        return self._field if is_unchanged and isinstance(self.root, Path) else None
 
     def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return no other fields, and the paths as keys."""
@@ -219,13 +219,13 @@ class LabelledFolder(_Folder):
     ) -> None:
         self.root, self._media = as_path(root), media
         names, junk = _data_below(self.root) if listing is None else (list(listing), Counter[str]())
-        wanted = {suffix.lower() for suffix in suffixes}
-        files = [name for name in names if os.path.splitext(name)[1].lower() in wanted]
+        lowered_suffixes = {suffix.lower() for suffix in suffixes}
+        files = [name for name in names if os.path.splitext(name)[1].lower() in lowered_suffixes]
         if not files:
             raise FileNotFoundError(f"{root} has no file with one of the suffixes {', '.join(suffixes)}")
-        others = [name for name in names if os.path.splitext(name)[1].lower() not in wanted]
+        other_names = [name for name in names if os.path.splitext(name)[1].lower() not in lowered_suffixes]
         layout = layout_of_kind(files, classes_beside(self.root), ordered=listing is not None)
-        left_out = [*((name, kind_left_out(name)) for name in others), *layout.left_out]
+        left_out = [*((name, kind_left_out(name)) for name in other_names), *layout.left_out]
         self.skipped: Mapping[str, int] = dict(sorted((junk + Counter(kind for _, kind in left_out)).items()))
         self.first_skipped = str(_file(self.root, min(left_out)[0])) if left_out else None
         numbers = layout.fields["file"].files
@@ -239,8 +239,8 @@ class LabelledFolder(_Folder):
     @property
     def file_field(self) -> str | None:
         """The field of the files, if they are local, and neither the medium nor a subclass changes them."""
-        own = type(self).__getitem__ is LabelledFolder.__getitem__ and type(self._media) in UNCHANGED
-        return self._field if own and isinstance(self.root, Path) else None
+        is_unchanged = type(self).__getitem__ is LabelledFolder.__getitem__ and type(self._media) in UNCHANGED
+        return self._field if is_unchanged and isinstance(self.root, Path) else None
 
     def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
         """Return the labels, if the files have some, and the keys."""

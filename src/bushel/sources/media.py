@@ -192,7 +192,7 @@ class Frames:
         if path.is_dir():
             names = sorted(child.name for child in path.iterdir())
             images = [path / name for name in names if os.path.splitext(name)[1].lower() in IMAGES][:: self.stride]
-            frames = [self._image(Fetched(*found)) for found in zip(images, read_all(images), strict=True)]
+            frames = [self._image(Fetched(*fetched)) for fetched in zip(images, read_all(images), strict=True)]
         else:
             frames = list(self._video(path))
         if not frames:
@@ -225,20 +225,20 @@ class Frames:
             return
         step = self.stride / Fraction(self.rate).limit_denominator(1001)
         usual = 1 / Fraction(stream.average_rate or stream.guessed_rate or 25)
-        shown, start, given, at = None, None, 0, Fraction(0)
+        shown, start, yielded, at = None, None, 0, Fraction(0)
         for frame in frames:
             if frame.pts is not None:
                 now = Fraction(frame.pts) * Fraction(frame.time_base)
                 start = now if start is None else start
                 at = now - start
             if shown is not None:
-                count = max(_ticks_before(at, step) - given, 0)
+                count = max(_ticks_before(at, step) - yielded, 0)
                 if count:
                     yield shown, count
-                    given += count
+                    yielded += count
             shown = frame
             at += usual  # the time of the next frame if it has none, and the end of this one
-        if shown is not None and (count := _ticks_before(at, step) - given) > 0:
+        if shown is not None and (count := _ticks_before(at, step) - yielded) > 0:
             yield shown, count
 
     def _size(self, width: int, height: int) -> tuple[int, int]:

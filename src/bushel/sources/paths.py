@@ -27,7 +27,7 @@ _SIGNS = "*?[{"
 def are_paths(values: object) -> bool:
     """Return whether a list holds paths and nothing else."""
     return (
-        isinstance(values, Sequence) and len(values) > 0 and all(isinstance(one, str | os.PathLike) for one in values)
+        isinstance(values, Sequence) and len(values) > 0 and all(isinstance(path, str | os.PathLike) for path in values)
     )
 
 
@@ -40,15 +40,15 @@ def media_kind(source: Any) -> str | None:
     Raises:
         FormatError: The files of a list are of several kinds.
     """
-    one = isinstance(source, str | os.PathLike)
-    names = [os.fspath(each) for each in ([source] if one else source)]
+    is_single = isinstance(source, str | os.PathLike)
+    names = [os.fspath(path) for path in ([source] if is_single else source)]
     kinds = Counter(_KINDS.get(os.path.splitext(name)[1].lower(), "other files") for name in names)
-    if one and next(iter(kinds)) != "other files" and as_path(source).is_dir():
+    if is_single and next(iter(kinds)) != "other files" and as_path(source).is_dir():
         return None
     if len(kinds) > 1:
-        found = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
+        counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
         raise FormatError(
-            f"a list of files must be of one kind, but this one has {found}",
+            f"a list of files must be of one kind, but this one has {counts}",
             hint="pack dicts, whose values can be paths: [{'image': Path('a.jpg'), 'text': Path('a.txt')}]",
         )
     return None if "other files" in kinds else next(iter(kinds))
@@ -103,7 +103,7 @@ def holds_paths(value: object) -> bool:
 def _with_file(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return read_whole(as_path(value))
-    return [_with_file(one) for one in value] if holds_paths(value) else value
+    return [_with_file(member) for member in value] if holds_paths(value) else value
 
 
 def rows_of(columns: Mapping[str, Any]) -> list[Sample]:

@@ -33,10 +33,10 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
         return None
     folders: list[str] = []
     for shard in dataset.shards:
-        own = get_container(shard.container)
-        if isinstance(own, KeepsFolders) and shard.keyed:
+        container = get_container(shard.container)
+        if isinstance(container, KeepsFolders) and shard.keyed:
             with suppress(FormatError):  # a damaged file, from which samples are recovered
-                folders += own.empty_folders(shard.shard)
+                folders += container.empty_folders(shard.shard)
     return folders or None
 
 

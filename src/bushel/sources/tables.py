@@ -143,8 +143,8 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
                 columns = row
             elif row:
                 if len(row) > len(columns):
-                    found = f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns"
-                    raise FormatError(found, file=path)
+                    problem = f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns"
+                    raise FormatError(problem, file=path)
                 rows.append(dict(zip(columns, row, strict=False)))
     except csv.Error as error:
         raise FormatError(f"line {reader.line_num}: {error}", file=path) from error
@@ -242,14 +242,14 @@ class Table(FileSource):
         name = self._fill(self._file, position)
         if "*" not in self._file:
             return self._place(name)
-        if (known := self._found.get(position)) is not None:
-            return known
-        found = self._fitting(_escaped(self._file, self._rows[position]))
-        if len(found) != 1:
-            raise FileNotFoundError(f"{len(found)} files match {self._place(name)}, but exactly one should")
-        if not is_local(found[0]):  # checking again would cost a request
-            self._found[position] = found[0]
-        return found[0]
+        if (earlier := self._found.get(position)) is not None:
+            return earlier
+        matching = self._fitting(_escaped(self._file, self._rows[position]))
+        if len(matching) != 1:
+            raise FileNotFoundError(f"{len(matching)} files match {self._place(name)}, but exactly one should")
+        if not is_local(matching[0]):  # checking again would cost a request
+            self._found[position] = matching[0]
+        return matching[0]
 
     def _fitting(self, pattern: str) -> list[AnyPath]:
         """Return the files that match a pattern; on remote storage, only the last component may have a `*`."""

@@ -178,8 +178,8 @@ class BlockFile:
             except FilterError as error:
                 raise self.failure(row, block, error) from error
             finally:
-                for own in claim.own:
-                    cache.give_up(own, None)  # nothing, if it was given
+                for claimed in claim.own:
+                    cache.give_up(claimed, None)  # nothing, if it was given
             if awaited is not None:
                 return awaited
 

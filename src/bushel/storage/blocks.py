@@ -92,8 +92,8 @@ class Blocks(Struct, frozen=True):
     @classmethod
     def in_table(cls, data: U8) -> Blocks:
         """Return the block file of bytes that a table holds itself: values in memory, which lie in no file."""
-        one, zero = np.array([len(data)], np.int64), np.zeros(1, np.int64)
-        return cls.of(zero, one, file=np.full(1, IN_TABLE, np.int32), held=data)
+        length, zero = np.array([len(data)], np.int64), np.zeros(1, np.int64)
+        return cls.of(zero, length, file=np.full(1, IN_TABLE, np.int32), held=data)
 
     def __len__(self) -> int:
         return len(self.file)
@@ -111,8 +111,8 @@ class Blocks(Struct, frozen=True):
 
     def is_stored(self, block: I64) -> Bools:
         """Return bool[n], which of these blocks are kept as they are; `block` is int64[n], their numbers."""
-        kept: Bools = np.array([name == STORED for name in self.filters], np.bool_)[self.filter[block]]
-        return kept
+        is_stored: Bools = np.array([name == STORED for name in self.filters], np.bool_)[self.filter[block]]
+        return is_stored
 
     def place(self, position: int, empty: int | None = None) -> tuple[int, int] | None:
         """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
@@ -128,10 +128,10 @@ class Blocks(Struct, frozen=True):
         block = min(max(int(self.start.searchsorted(position, "right")) - 1, 0), len(self) - 1)
         if empty is not None:
             block = min(int(self.start.searchsorted(position, "left")) + empty, block)
-        for own in range(block, min(block + 1 + _BEFORE, len(self))):
-            if (file := int(self.file[own])) != IN_TABLE:
-                kept = own == block and self.filters[self.filter[own]] == STORED
-                return file, int(self.offset[own]) + (position - int(self.start[own]) if kept else 0)
+        for candidate in range(block, min(block + 1 + _BEFORE, len(self))):
+            if (file := int(self.file[candidate])) != IN_TABLE:
+                is_plain = candidate == block and self.filters[self.filter[candidate]] == STORED
+                return file, int(self.offset[candidate]) + (position - int(self.start[candidate]) if is_plain else 0)
         return None
 
     def check(self, path: str, file_sizes: Sequence[int]) -> Blocks:
@@ -162,8 +162,8 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
         return "its arrays have different lengths"
     if blocks.start[0] != 0 or (blocks.start[1:] < blocks.start[:-1]).any():
         return "the positions of blocks do not ascend from 0"
-    sizes, held = blocks.sizes, 0 if blocks.held is None else len(blocks.held)
-    limits = np.array([*file_sizes, held], np.int64)  # IN_TABLE is the last
+    sizes, held_bytes = blocks.sizes, 0 if blocks.held is None else len(blocks.held)
+    limits = np.array([*file_sizes, held_bytes], np.int64)  # IN_TABLE is the last
     if not ((blocks.file >= IN_TABLE) & (blocks.file < len(file_sizes))).all():
         return f"a block is in a file that the shard, which has {len(file_sizes)}, does not have"
     inside = (blocks.offset >= 0) & (blocks.length >= 0) & (blocks.offset <= limits[blocks.file] - blocks.length)
@@ -172,18 +172,22 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
     if not (blocks.filter < len(blocks.filters)).all():
         return "a block has a filter that is not listed"
     for number, name in enumerate(blocks.filters):
-        own = np.flatnonzero(blocks.filter == number)
+        blocks_of_filter = np.flatnonzero(blocks.filter == number)
         if name == STORED:
-            wrong = sizes[own] != blocks.length[own]
+            wrong = sizes[blocks_of_filter] != blocks.length[blocks_of_filter]
         else:
             try:
                 ratio = get_filter(name).ratio
             except SpecError as error:
                 return str(error)
-            most = MAX_BLOCK if ratio is None else np.minimum(blocks.length[own], MAX_BLOCK // ratio + 1) * ratio
-            wrong = sizes[own] > np.minimum(most, MAX_BLOCK)
+            most = (
+                MAX_BLOCK
+                if ratio is None
+                else np.minimum(blocks.length[blocks_of_filter], MAX_BLOCK // ratio + 1) * ratio
+            )
+            wrong = sizes[blocks_of_filter] > np.minimum(most, MAX_BLOCK)
         if wrong.any():
-            block = int(own[wrong.argmax()])
+            block = int(blocks_of_filter[wrong.argmax()])
             return f"block {block} ({name}) has {blocks.length[block]} stored bytes for {sizes[block]}"
     return None if blocks.side is None else _problem_of_side(blocks.side, count)
 
@@ -237,19 +241,27 @@ def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:
         at, size = np.zeros(len(row), np.int64), end - begin
     stored = blocks.is_stored(block)
     inside = from_ - start
-    own = np.full(len(block), -1, np.int64)
+    place_among_expanded = np.full(len(block), -1, np.int64)
     if stored.all():
-        return BlockPlan(row, at, size, blocks.file[block], blocks.offset[block] + inside, own, own[:0])
+        return BlockPlan(
+            row,
+            at,
+            size,
+            blocks.file[block],
+            blocks.offset[block] + inside,
+            place_among_expanded,
+            place_among_expanded[:0],
+        )
     packed = block[~stored]
     ordered = np.sort(packed)  # np.unique would import numpy.ma
     expand = ordered[np.flatnonzero(np.diff(ordered, prepend=-1))]
-    own[~stored] = expand.searchsorted(packed)
+    place_among_expanded[~stored] = expand.searchsorted(packed)
     return BlockPlan(
         row,
         at,
         size,
         np.where(stored, blocks.file[block], np.int32(EXPANDED)),
         np.where(stored, blocks.offset[block] + inside, inside),
-        own,
+        place_among_expanded,
         expand,
     )

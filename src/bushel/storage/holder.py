@@ -138,8 +138,8 @@ def describe(holder: Holder | None, target: object) -> str:
         return f"{target} is in use by another writer: wait until that has ended, or write to another path"
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(holder.since))
     machine, boot, namespace = _machine()
-    here = holder.boot == boot and holder.host == socket.gethostname() and holder.machine == machine
-    if here and holder.namespace == namespace and holder.pid == os.getpid():
+    same_machine = holder.boot == boot and holder.host == socket.gethostname() and holder.machine == machine
+    if same_machine and holder.namespace == namespace and holder.pid == os.getpid():
         where = f" at {holder.line}" if holder.line else ""
         return (
             f"{target} is in use by this process: a writer of it was opened{where}, {since}, and is not closed. Call "
@@ -148,7 +148,7 @@ def describe(holder: Holder | None, target: object) -> str:
     who = f"process {holder.pid} on {holder.host}" + (f" of user {holder.user}" if holder.user else "")
     lost = (
         ""
-        if here
+        if same_machine
         else f". If that machine is gone, try again {LEASE_SECONDS:.0f} seconds after it has stopped, not earlier"
     )
     return (

@@ -280,8 +280,8 @@ _LOCKS: weakref.WeakSet[Lock] = weakref.WeakSet()
 
 def _after_fork() -> None:
     for lock in list(_LOCKS):
-        for held in lock._held:
-            held.forget()
+        for claim in lock._held:
+            claim.forget()
 
 
 os.register_at_fork(after_in_child=_after_fork)

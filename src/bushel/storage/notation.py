@@ -111,7 +111,7 @@ def _options(inside: str) -> list[str]:
         return [chr(code) for code in codes]
     options = _split(inside)
     if len(options) == 1:
-        return ["{" + one + "}" for one in _alternatives(inside)]
+        return ["{" + alternative + "}" for alternative in _alternatives(inside)]
     return [name for option in options for name in (_alternatives(option) if option else [""])]
 
 
@@ -123,10 +123,10 @@ def _numbers(low: str, high: str, step: str | None) -> list[str]:
 
 def _range(low: int, high: int, step: str | None) -> range:
     stride = abs(int(step)) or 1 if step else 1
-    found = range(low, high + 1, stride) if low <= high else range(low, high - 1, -stride)
-    if len(found) > _LARGEST:
-        raise ValueError(f"a range expands to {len(found)} names; at most {_LARGEST} are allowed")
-    return found
+    numbers = range(low, high + 1, stride) if low <= high else range(low, high - 1, -stride)
+    if len(numbers) > _LARGEST:
+        raise ValueError(f"a range expands to {len(numbers)} names; at most {_LARGEST} are allowed")
+    return numbers
 
 
 def _split(inside: str) -> list[str]:

@@ -48,8 +48,8 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
     values = _named(files, extents, lambda: kernels.read_pieces(*batch.arguments(length, extents.crc32, whole)))
     for row, value in whole.items():
         values[row] = value
-        if extents.crc32 is not None and (found := kernels.crc32(value)) != (expected := int(extents.crc32[row])):
-            raise extent_error(row, "checksum", expected, found, files[extents.file_of(row)].path)
+        if extents.crc32 is not None and (computed := kernels.crc32(value)) != (expected := int(extents.crc32[row])):
+            raise extent_error(row, "checksum", expected, computed, files[extents.file_of(row)].path)
     return values
 
 
@@ -119,8 +119,8 @@ def _joined(pieces: Pieces, sums: U32, rows: int) -> U32:
     row, sums, size = pieces.row[order], sums[order], pieces.size[order]
     later = np.append(False, row[1:] == row[:-1])
     crc32[row[~later]] = sums[~later]
-    for own, rest, length in zip(row[later].tolist(), sums[later].tolist(), size[later].tolist(), strict=True):
-        crc32[own] = kernels.join_crc32(int(crc32[own]), rest, length)
+    for row_of_value, rest, length in zip(row[later].tolist(), sums[later].tolist(), size[later].tolist(), strict=True):
+        crc32[row_of_value] = kernels.join_crc32(int(crc32[row_of_value]), rest, length)
     return crc32
 
 
@@ -162,8 +162,8 @@ class _Batch(Struct, frozen=True):
         if without:
             rows = np.zeros(len(length), np.bool_)
             rows[list(without)] = True
-            kept = np.flatnonzero(~rows[pieces.row])
-            columns = tuple(column[kept] for column in columns)  # type: ignore[assignment]
+            rows_left = np.flatnonzero(~rows[pieces.row])
+            columns = tuple(column[rows_left] for column in columns)  # type: ignore[assignment]
         return pieces.files, buffers, length, crc32, *columns
 
 

@@ -49,8 +49,8 @@ def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
     if len(objects) > 1:
         from bushel.storage.objects.location import read_objects
 
-        found = iter(read_objects(objects))
-        return [next(found) if is_object(path) else _attempt(path) for path in paths]
+        contents = iter(read_objects(objects))
+        return [next(contents) if is_object(path) else _attempt(path) for path in paths]
     return [_attempt(path) for path in paths]
 
 
@@ -86,8 +86,8 @@ def write_all(file: FileIO, data: bytes | bytearray | memoryview, at: int | None
     """Write all bytes, however few a call takes, to where a file is, or to an offset."""
     rest = memoryview(data)
     while rest:
-        done = file.write(rest) if at is None else os.pwrite(file.fileno(), rest, at)
-        rest, at = rest[done:], None if at is None else at + done
+        written = file.write(rest) if at is None else os.pwrite(file.fileno(), rest, at)
+        rest, at = rest[written:], None if at is None else at + written
 
 
 @contextmanager
@@ -165,18 +165,18 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
             f"{path} is neither a local path nor in an object store: nothing can be created there on a condition"
         )
     make_folder(path.parent)
-    own = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
+    partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
     try:
-        with naming(path), open(own, "xb") as file:
+        with naming(path), open(partial, "xb") as file:
             file.write(data)
             file.flush()
             os.fsync(file.fileno())
         try:
-            os.link(own, path)
+            os.link(partial, path)
         except FileExistsError:
             return read_whole(path) == data
     finally:
-        own.unlink(missing_ok=True)
+        partial.unlink(missing_ok=True)
     sync_folder(path.parent)
     return True
 
@@ -225,9 +225,9 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
     if missing and not os.path.ismount(at):
         with suppress(PermissionError):  # the folder above it belongs to another user, who created it
             sync_folder(at.parent)
-    for made in reversed(missing):
-        made.mkdir(parents=True, exist_ok=True)
-        sync_folder(made.parent)
+    for parent in reversed(missing):
+        parent.mkdir(parents=True, exist_ok=True)
+        sync_folder(parent.parent)
 
 
 def sync_folder(folder: Path) -> None:

@@ -54,8 +54,8 @@ def make_workplace(root: AnyPath) -> Path:
 def leave_workplace(root: AnyPath) -> None:
     """Remove the workplace of a remote dataset, if it is empty."""
     if not isinstance(root, Path) and (folder := workplace(root)) is not None:
-        for done in (folder / ".bushel").glob("done-*"):  # their removal was interrupted by a kill
-            try_remove_tree(done)
+        for removed in (folder / ".bushel").glob("done-*"):  # their removal was interrupted by a kill
+            try_remove_tree(removed)
         remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
 

@@ -69,9 +69,9 @@ def frames_between(file: File, ends: I64) -> Blocks:
     """
     headers, sizes = _Headers(file), []
     for begin, end in pairwise(ends.tolist()):
-        found, size = _frame(headers, begin)
-        if found != end:
-            raise _damaged(headers, begin, f"a frame ends at byte {found}, expected {end}")
+        end_of_frame, size = _frame(headers, begin)
+        if end_of_frame != end:
+            raise _damaged(headers, begin, f"a frame ends at byte {end_of_frame}, expected {end}")
         sizes.append(size)
     blocks = Blocks.of(ends[:-1].copy(), np.diff(ends), np.array(sizes, np.int64), "zstd")
     return blocks.check(file.path, [file.size])
