@@ -37,7 +37,7 @@ EXCEPTIONS = {
         _dataset/open/completeness.py:interrupted_write
         _dataset/open/folders.py:_overwrite_folder _dataset/open/folders.py:_replacements
         _pack/reshape.py:split _pack/run_folder.py:part_path
-        _pack/side_files.py:_beside _pack/side_files.py:PackState.__init__ sources/fetching.py:caller_path
+        _pack/side_files.py:_beside sources/fetching.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24/datasets.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists

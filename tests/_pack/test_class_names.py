@@ -21,7 +21,7 @@ from bushel._pack import merge, split
 from bushel._pack.class_numbers import plan_numbers, renumber
 from bushel.sources import ListFile
 from bushel.spec import Field
-from bushel.storage.whole import place_file
+from bushel.storage.publish import _swap
 
 CONTAINERS = ("bag", "tar", "ffrecord", "gulp", "recordio")
 each = pytest.mark.parametrize("container", CONTAINERS)
@@ -120,7 +120,7 @@ class TestEveryContainer:
 
     def test_resume_keeps_the_numbers(self, tmp_path: Path, container: str) -> None:
         writer = bushel.Writer(
-            tmp_path / "a", spec_of(container), container=container, shard_samples=9, labels={"label": ["cat", "dog"]}
+            tmp_path / "a", spec_of(container), container=container, shard_samples=1, labels={"label": ["cat", "dog"]}
         )
         writer.append(sample(container, 1), key="one")
         writer.suspend()
@@ -314,12 +314,12 @@ def test_a_pack_that_was_killed_between_two_renames_is_resumed(
 
     def dies_at_the_third(*arguments: Any, **options: Any) -> None:
         done.append(arguments)
-        if len(done) == 3:
+        if len(done) == (1 if container == "bag" else 3):
             raise OSError("as if killed")
-        place_file(*arguments, **options)
+        _swap(*arguments, **options)
 
     with monkeypatch.context() as patch:
-        patch.setattr("bushel.storage.staging.place_file", dies_at_the_third)
+        patch.setattr("bushel.storage.publish._swap", dies_at_the_third)
         with pytest.raises(OSError, match="as if killed"):
             bushel.pack(photos, tmp_path / "out", container=container, sync=False)
     assert bushel.pack(photos, tmp_path / "out", container=container, mode="resume", sync=False).samples == 0

@@ -247,7 +247,7 @@ def test_resume_goes_on_where_it_stopped(
     assert without_index(tmp_path / "out") == without_index(tmp_path / "whole")
     assert bushel.verify(tmp_path / "out").problems == ()
     assert convert("out", mode="resume").samples == 0
-    with pytest.raises(StateError, match="2500 samples, but the source only 7"):
+    with pytest.raises(StateError, match="had samples=2500, but this call has samples=7"):
         bushel.convert(
             reading(tmp_path / "in")[:7], tmp_path / "out", container=target, generation=new, mode="resume", sync=False
         )

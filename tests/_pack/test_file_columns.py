@@ -97,23 +97,24 @@ def test_samples_that_cannot_be_written_as_columns_are_found_one_by_one(tmp_path
         (folder / f"{number}.jpg").write_bytes(jpeg(number))
     with bushel.Writer(tmp_path / "x", {"image": "jpg"}, container="bag") as writer:
         writer.append({"image": jpeg(0)}, key="3")
-    options: dict[str, Any] = {"container": "bag", "mode": "append"}
+    options: dict[str, Any] = {"container": "bag", "shard_samples": 1}
     with pytest.raises(TooManyErrors, match=r"3\.jpg.*already"):
-        bushel.pack(ImageFolder(folder), tmp_path / "x", threads=1, **options)
+        bushel.pack(ImageFolder(folder), tmp_path / "x", threads=1, mode="append", **options)
     with pytest.warns(bushel.errors.IncompleteWarning):
         assert list(bushel.open(tmp_path / "x").keys) == ["3", "0", "1", "2"]
-    done = bushel.pack(ImageFolder(folder), tmp_path / "x", container="bag", mode="resume", max_errors=1)
+    done = bushel.pack(ImageFolder(folder), tmp_path / "x", mode="resume", max_errors=1, **options)
     assert done.errors == 1
     assert list(bushel.open(tmp_path / "x").keys) == ["3", "0", "1", "2", "4", "5", "6", "7", "8"]
 
 
 def test_a_run_that_is_resumed_gives_the_same_files(photos: Path, tmp_path: Path) -> None:
-    expected, _ = packed(ImageFolder(photos), tmp_path / "whole" / "x", container="bag")
+    options: dict[str, Any] = {"container": "bag", "shard_samples": 5}
+    expected, _ = packed(ImageFolder(photos), tmp_path / "whole" / "x", **options)
     target = tmp_path / "part" / "x"
     target.parent.mkdir()
     with pytest.raises(TooManyErrors):
-        bushel.pack(ImageFolder(photos), target, container="bag", max_errors=1, threads=1)
-    bushel.pack(ImageFolder(photos), target, container="bag", max_errors=9, mode="resume")
+        bushel.pack(ImageFolder(photos), target, max_errors=1, threads=1, **options)
+    bushel.pack(ImageFolder(photos), target, max_errors=9, mode="resume", **options)
     found = {name: data for name, data in files_of(target.parent).items() if ".bushel" not in name}
     assert {name: data.replace(b"/whole/", b"/part/") for name, data in expected.items()} == found
 

@@ -32,7 +32,7 @@ def pack(path: Path, container: str, samples: list[Sample], report: int, options
             writer.append(sample)
             if rng.random() < 20 / len(samples):
                 writer.flush()
-                os.write(report, b"%d\n" % len(writer))
+                os.write(report, b"%d\n" % writer.published)
     os.write(report, b"%d\n" % len(samples))
 
 
@@ -94,7 +94,7 @@ def trial(folder: Path, container: str, form: str, *, rng: random.Random) -> int
         done, numbers = run(rng.uniform(0, longest), folder / "killed" / name, container, samples, options)
         kills += not done
         if numbers and numbers[0] < kept:
-            raise SystemExit(f"{folder}: {numbers[0]} samples after a kill where {kept} had been flushed")
+            raise SystemExit(f"{folder}: {numbers[0]} samples after a kill where {kept} had been published")
         kept = max([kept, *numbers])
     if files_of(folder / "whole") != files_of(folder / "killed"):
         raise SystemExit(f"{folder}: the files differ from an undisturbed write, after {kills} kills")

@@ -221,14 +221,15 @@ def test_keys_of_other_samples(tmp_path: Path) -> None:
     assert len(bushel.open(tmp_path / "y")) == 2
 
 
-def test_resume_keeps_what_was_saved(tmp_path: Path) -> None:
+def test_resume_keeps_finished_shards(tmp_path: Path) -> None:
     values = [bytes([number]) * 10 for number in range(20)]
     for container in CONTAINERS:
         path = tmp_path / container
-        writer = bushel.Writer(path, {"data": "bytes"}, container=container)
-        writer.extend({"data": values[:12]})
+        options: dict[str, Any] = {"container": container, "shard_samples": 6}
+        writer = bushel.Writer(path, {"data": "bytes"}, **options)
+        writer.extend({"data": values[:14]})
         writer.suspend()
-        with bushel.Writer(path, {"data": "bytes"}, container=container, mode="resume") as again:
+        with bushel.Writer(path, {"data": "bytes"}, mode="resume", **options) as again:
             assert len(again) == 12
             again.extend({"data": values[12:]})
         ds = bushel.open(path, verify=True)

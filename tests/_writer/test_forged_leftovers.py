@@ -1,4 +1,4 @@
-"""What killed writers leave is not trusted: journals, markers and links make no writer touch files outside."""
+"""What killed writers leave is not trusted: lists of moves and links make no writer touch files outside."""
 
 from __future__ import annotations
 
@@ -10,7 +10,6 @@ import pytest
 
 import bushel
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._writer.journal import Journal
 from bushel.errors import FormatError
 
 SPEC = {"text": "utf8"}
@@ -34,6 +33,11 @@ def write(path: Path, mode: Any = "create") -> None:
         writer.append({"text": "a"}, key="a")
 
 
+def staging_of(path: Path, mode: str) -> Path:
+    """Return the folder in which a writer of this mode stages."""
+    return overwrite_folder(path) if mode == "overwrite" else path.parent / ".bushel" / "staging" / path.name
+
+
 @pytest.mark.parametrize("mode", ["create", "append", "overwrite", "resume"])
 def test_a_link_in_the_place_of_an_overwrite(mode: str, tmp_path: Path, victim: Path) -> None:
     path = tmp_path / "data" / "x.tar"
@@ -50,11 +54,12 @@ def test_a_link_in_the_place_of_an_overwrite(mode: str, tmp_path: Path, victim: 
 
 @pytest.mark.parametrize("name", OUT)
 @pytest.mark.parametrize("member", ["clear", "moves", "drop"])
-def test_names_in_the_marker_of_an_overwrite(member: str, name: str, tmp_path: Path, victim: Path) -> None:
+@pytest.mark.parametrize("mode", ["overwrite", "resume"])
+def test_names_in_a_list_of_moves(mode: str, member: str, name: str, tmp_path: Path, victim: Path) -> None:
     path = tmp_path / "data" / "x.tar"
     path.parent.mkdir()
     write(path)
-    folder = overwrite_folder(path)
+    folder = staging_of(path, mode)
     folder.mkdir(parents=True)
     (folder / "x.tar").write_bytes(path.read_bytes())
     forged: Any = name.format(victim=victim)
@@ -63,24 +68,25 @@ def test_names_in_the_marker_of_an_overwrite(member: str, name: str, tmp_path: P
     marker = {"clear": [], "moves": [], "drop": [], member: [forged]}
     (folder / "commit.json").write_text(json.dumps(marker))
     with pytest.raises(FormatError, match="not the name of a file in this folder|out of its folder"):
-        write(path, "overwrite")
+        write(path, mode)
     assert is_whole(victim)
 
 
 @pytest.mark.parametrize(
     "text", ["", "[]", "{}", '{"clear": [], "moves": [{"name": "x.tar"}], "drop": []}', "[" * 10_000]
 )
-def test_malformed_markers(text: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("mode", ["overwrite", "resume"])
+def test_malformed_lists_of_moves(mode: str, text: str, tmp_path: Path) -> None:
     path = tmp_path / "x.tar"
     write(path)
-    folder = overwrite_folder(path)
+    folder = staging_of(path, mode)
     folder.mkdir(parents=True)
     (folder / "commit.json").write_text(text)
     with pytest.raises(FormatError, match="not a list of moves"):
-        write(path, "overwrite")
+        write(path, mode)
 
 
-def test_a_marker_removes_no_folder_of_others(tmp_path: Path) -> None:
+def test_a_list_of_moves_removes_no_folder_of_others(tmp_path: Path) -> None:
     path, other = tmp_path / "x.tar", tmp_path / "other"
     write(path)
     other.mkdir()
@@ -95,66 +101,14 @@ def test_a_marker_removes_no_folder_of_others(tmp_path: Path) -> None:
     assert other.is_dir()
 
 
-def head(**changes: Any) -> dict[str, Any]:
-    return {
-        "container": "tar",
-        "name": "x.tar",
-        "files": ["x.tar"],
-        "sidecars": ".bushel",
-        "folder": None,
-        "columns": [("text", "utf8", "utf8", 0)],
-        "options": [True, None, True, None],
-        "sparse": True,
-        "limits": [],
-        **changes,
-    }
-
-
-def staged(path: Path, own: dict[str, Any], commit: list[str]) -> Path:
-    folder = path.parent / ".bushel" / "staging" / path.name
-    folder.mkdir(parents=True)
-    (folder / "x.tar").write_bytes(b"\0" * 1024)
-    Journal(folder, head=own).commit(commit, sync=False)
-    return folder
-
-
-@pytest.mark.parametrize("name", OUT)
-def test_names_in_a_journal(name: str, tmp_path: Path, victim: Path) -> None:
-    path, name = tmp_path / "data" / "x.tar", name.format(victim=victim)
-    path.parent.mkdir()
-    for number, (own, commit) in enumerate(
-        [
-            (head(), [name, ".bushel/x.tar.safetensors"]),
-            (head(), ["x.tar", name]),
-            (head(files=[name], name=name), ["x.tar", ".bushel/x.tar.safetensors"]),
-            (head(sidecars=name), ["x.tar", ".bushel/x.tar.safetensors"]),
-            (head(folder=name), ["x.tar", ".bushel/x.tar.safetensors"]),
-        ]
-    ):
-        place = tmp_path / f"data{number}" / "x.tar"
-        place.parent.mkdir()
-        staged(place, own, commit)
-        with pytest.raises((bushel.BushelError, OSError)):
-            write(place, "resume")
-        assert is_whole(victim)
-
-
-@pytest.mark.parametrize(
-    "own", [{}, {"container": "tar"}, head(columns=3), head(options=[1, 2, 3, 4, 5, 6]), head(files=7), head(labels=[])]
-)
-def test_malformed_journals(own: dict[str, Any], tmp_path: Path) -> None:
-    staged(tmp_path / "x.tar", own, ["x.tar", ".bushel/x.tar.safetensors"])
-    with pytest.raises((bushel.BushelError, OSError)):
-        write(tmp_path / "x.tar", "resume")
-
-
 def test_a_link_in_the_place_of_a_staged_file(tmp_path: Path, victim: Path) -> None:
-    path = tmp_path / "x.tar"
-    folder = staged(path, head(), ["x.tar", ".bushel/x.tar.safetensors"])
-    (folder / "x.tar").unlink()
+    folder = staging_of(tmp_path / "x.tar", "resume")
+    folder.mkdir(parents=True)
     (folder / "x.tar").symlink_to(victim / "kept")
+    moves = [{"name": "x.tar", "device": 0, "inode": 0}]
+    (folder / "commit.json").write_text(json.dumps({"clear": [], "moves": moves, "drop": []}))
     with pytest.raises(FormatError, match="no writer leaves a symbolic link"):
-        write(path, "resume")
+        write(tmp_path / "x.tar", "resume")
     assert is_whole(victim)
 
 

@@ -64,8 +64,8 @@ def test_ctrl_c_within_a_sample(tmp_path: Path, container: str) -> None:
     with pytest.raises(KeyboardInterrupt):
         interrupted()
     with bushel.Writer(tmp_path / "ds", SPECS[container], mode="resume", **options) as writer:
-        assert len(writer) == 11
-        for sample in samples[11:]:
+        assert len(writer) == 8
+        for sample in samples[8:]:
             writer.append(sample)
     assert files_of(tmp_path / "ds") == files_of(tmp_path / "whole")
     assert list(opened(tmp_path / "ds")) == list(whole)
@@ -117,7 +117,7 @@ def test_ctrl_c_at_any_moment(tmp_path: Path, container: str) -> None:
         silent = process.returncode == -signal.SIGINT and not errors
         # Python 3.11's rmtree closes a folder twice if the signal comes while it closes it, and raises for the second.
         twice = "in _rmtree_safe_fd" in errors and "KeyboardInterrupt" in errors
-        ended = errors.strip().endswith("KeyboardInterrupt") or twice
+        ended = "\nKeyboardInterrupt" in errors or twice
         assert process.returncode == 0 or silent or ended, errors
     options: dict[str, Any] = {"container": container, "shard_samples": 40, "sync": False}
     with bushel.Writer(tmp_path / "ds", SPECS[container], mode="resume", **options) as writer:

@@ -224,7 +224,7 @@ def test_a_writer_of_a_part_and_the_run_exclude_each_other(tmp_path: Path) -> No
             bushel.pack(samples, tmp_path / "ds", **options)
         with pytest.raises(bushel.errors.InUseError):
             bushel.Writer(part, {"n": "int"}, mode="append", sync=False)
-        writer.discard()
+        writer.suspend()
     assert bushel.pack(samples, tmp_path / "ds", **options).samples == 3
     run = find_run(tmp_path / "ds")
     with (

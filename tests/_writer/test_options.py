@@ -23,13 +23,21 @@ def test_wrong_options_are_refused() -> None:
     with pytest.raises(ValueError, match="shard_samples=0 is too small"):
         WriterOptions(shard_samples=0)
     with pytest.raises(ValueError, match="invalid size 'large'"):
-        WriterOptions(shard_bytes="large").limits()
+        WriterOptions(shard_bytes="large").limits(single=False)
 
 
 def test_sizes_of_shards() -> None:
-    assert WriterOptions(shard_bytes="1KB").limits() == ShardLimits(None, 1000)
-    assert WriterOptions(shard_samples=3).sharded
-    assert not WriterOptions().sharded
+    """A folder has shards of 1 GiB unless the caller says something else, and one file has no limit."""
+    for options, single, samples, size in (
+        (WriterOptions(), False, None, 1 << 30),
+        (WriterOptions(), True, None, None),
+        (WriterOptions(shard_samples=3), False, 3, None),
+        (WriterOptions(shard_bytes="1KB"), False, None, 1000),
+        (WriterOptions(shard_bytes=0), False, None, None),
+        (WriterOptions(shard_bytes="0"), False, None, None),
+    ):
+        limits = options.limits(single=single)
+        assert (limits.samples, limits.bytes) == (samples, size)
 
 
 @given(st.integers(1, 50), st.integers(0, 300), st.integers(0, 300))

@@ -103,14 +103,14 @@ def test_shards_end_where_they_did(tmp_path: Path, container: str, limit: dict[s
 
 
 @pytest.mark.parametrize("container", CONTAINERS)
-def test_flush_saves_them(tmp_path: Path, container: str) -> None:
+def test_resume_after_a_flush(tmp_path: Path, container: str) -> None:
     every = values(50)
-    options: dict[str, Any] = {"container": container, "sync": False}
+    options: dict[str, Any] = {"container": container, "sync": False, "shard_samples": 10}
     writer = bushel.Writer(tmp_path / "ds", {"data": "bytes"}, **options)
-    for value in every[:20]:
+    for value in every[:22]:
         writer.append({"data": value})
     writer.flush()
-    for value in every[20:30]:
+    for value in every[22:35]:
         writer.append({"data": value})
     writer.suspend()
     with bushel.Writer(tmp_path / "ds", {"data": "bytes"}, mode="resume", **options) as again:

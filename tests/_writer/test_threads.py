@@ -160,7 +160,7 @@ def test_a_list_that_another_thread_changes(tmp_path: Path, change: str, monkeyp
     assert dataset[-1]["data"] == b"last"
 
 
-@pytest.mark.parametrize("end", ["close", "suspend", "discard"])
+@pytest.mark.parametrize("end", ["close", "suspend"])
 def test_no_thread_appends_to_a_writer_that_was_closed(tmp_path: Path, end: str) -> None:
     writer = bushel.Writer(tmp_path / "ds", {"n": "int"}, container="bag", sync=False)
     given: list[tuple[int, int]] = []

@@ -111,7 +111,9 @@ def test_merge_and_split_append_and_resume(data: Path, tmp_path: Path) -> None:
         writer.append(sample(7), key="more")
     assert "1 sample written as tar" in run("merge", tmp_path / "all", tmp_path / "more", "--append")
     assert run("ls", tmp_path / "all").splitlines() == [*(key(number) for number in range(7)), "more"]
-    assert "0 samples written" in run("merge", tmp_path / "all", data, tmp_path / "more", "--resume")
+    assert "0 samples written" in run("merge", tmp_path / "all", tmp_path / "more", "--resume")
+    said = fails("merge", tmp_path / "all", data, tmp_path / "more", "--resume")
+    assert "cannot resume: the finished run had samples=1, but this call has samples=8" in said
     run("split", data, tmp_path / "parts", "a=0.5", "b=0.5")
     assert "use --append to add to it" in fails("split", data, tmp_path / "parts", "a=0.5", "b=0.5")
     assert "0 samples written" in run("split", data, tmp_path / "parts", "a=0.5", "b=0.5", "--resume")

@@ -48,7 +48,7 @@ def test_errors_are_reported_and_counted(tmp_path: Path) -> None:
     assert json.loads(Path(done["error_logs"][0]).read_text())["path"] == str(photos / "class0/0000.jpg")
     said = fails("pack", photos, tmp_path / "c.tar", "--strict", code=1)
     assert "expected an image" in said
-    assert f"at {photos}/class0/0000.jpg; --resume continues from here" in said
+    assert f"at {photos}/class0/0000.jpg" in said
 
 
 def test_im2rec_options(tmp_path: Path) -> None:

@@ -184,8 +184,8 @@ def test_messages_name_options_and_not_arguments_of_python(tars: list[Path], mon
     assert "max_errors" in fails("ls", "out", "--where", "max_errors == 3")  # which is a name of the user here
     writer = bushel.Writer("out", container="tar", mode="append", sync=False)
     writer.append({"image": b"\xff\xd8\xff", "label": 1}, key="new")
-    writer.suspend()
     assert "continue the run that wrote it with --resume" in run("verify", "out", code=1)
+    writer.suspend()
 
 
 def test_info_without_a_dataset(tmp_path: Path) -> None:

@@ -51,7 +51,8 @@ class ShardInProgress:
         self._start({})
 
     def _start(self, positions: Mapping[str, int]) -> None:
-        self.staging = Staging(self.shard.root, self.shard.name, folder=self._folder, positions=positions, sync=False)
+        self.staging = Staging(self.shard.root, self.shard.name, folder=self._folder, sync=False)
+        self.staging.keep(positions)
         self.writer = self.container.writer(self.layout, self.shard, self.staging, self.builder)
 
     def append(self, samples: Iterable[Sample]) -> None:

@@ -29,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.faults.crash import LOSSES, Disk, lose_unsynced
-from tests.faults.jobs import JOBS, Job, checkpoint_every, data_path
+from tests.faults.jobs import JOBS, Job, data_path
 from tests.faults.shim import Shim, ran_with_library
 from tests.faults.whole import check_state, comparable, note_samples
 
@@ -162,17 +162,15 @@ class Campaign:
             last = last or number == _MOST_RUNS - 1
             fault = None if last or self.plan == "kills" else Fault.choose(rng, changes)
             kill_at = 0 if last or fault else rng.randint(1, changes)
-            seconds, loss = rng.choice([0.0, 0.0, 1.0]), "none" if fault else rng.choice(LOSSES)
+            loss = "none" if fault else rng.choice(LOSSES)
             jump = rng.choice([0, 0, 3600, -3600])
 
             def run(
                 number: int = number,
                 kill_at: int = kill_at,
                 fault: Fault | None = fault,
-                seconds: float = seconds,
                 jump: int = jump,
             ) -> None:
-                checkpoint_every(seconds)
                 self.shim.set_clock_back(jump, after=kill_at)
                 self.shim.log(root, log, kill_at)
                 if fault is None:
@@ -225,7 +223,6 @@ class Campaign:
             def run() -> None:
                 self.job.prepare(sources, before, options)
                 shutil.copytree(before, whole, copy_function=shutil.copy2)
-                checkpoint_every(0)
                 self.shim.log(whole, place / "log")
                 self.job.run(sources, whole, options, False)
                 changes = self.shim.changes

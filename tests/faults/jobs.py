@@ -18,7 +18,6 @@ from tests._dataset.views.models import SPECS, Sample, make_samples
 
 import bushel
 from bushel._pack import merge
-from bushel._writer import dataset_writer
 from bushel._writer.options import Mode
 
 __all__ = ["JOBS", "Job", "data_path"]
@@ -277,8 +276,3 @@ JOBS = {
         Job("erase", _PACKED, _prepare_erase, _run_erase),
     )
 }
-
-
-def checkpoint_every(seconds: float) -> None:
-    """Set the time between two checkpoints of the writers in this process, so that small datasets have some, too."""
-    dataset_writer.CHECKPOINT_SECONDS = seconds

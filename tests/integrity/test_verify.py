@@ -190,8 +190,8 @@ def test_an_interrupted_write_is_incomplete(tmp_path: Path) -> None:
     folder = write(tmp_path / "data", "tar")
     writer = bushel.Writer(folder, SPEC, container="tar", mode="append", sync=False)
     writer.append(sample(9), key="nine")
-    writer.suspend()
     report = bushel.verify(folder)
+    writer.suspend()
     assert kinds(report) == ["incomplete", "unfinished"]
     assert not report.ok
 

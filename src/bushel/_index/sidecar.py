@@ -169,7 +169,7 @@ class Manifest(msgspec.Struct, frozen=True):
     expected: int | None = None  # number of samples of the complete dataset, if it was known while it was written
     labels: dict[str, _Names] = {}  # field to the names of its classes
     # number of samples that the dataset had before those that are being appended to it, until that has ended
-    before: int | msgspec.UnsetType = msgspec.UNSET
+    before: _Count | msgspec.UnsetType = msgspec.UNSET
 
 
 class _Arrays(Struct, frozen=True):

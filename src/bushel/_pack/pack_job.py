@@ -15,7 +15,7 @@ from bushel._pack.commit import OnPart, Written
 from bushel._pack.file_columns import FileEncoder, file_encoder
 from bushel._pack.items import OrderRange, StreamItems
 from bushel._pack.pack_options import PackOptions, Workers
-from bushel._pack.part import ErrorLimit, Part, WorkerConfig, write_part
+from bushel._pack.part import ErrorLimit, Ledger, Part, WorkerConfig, write_part
 from bushel._pack.prepared import Prepared
 from bushel._pack.processes import WorkerPool
 from bushel._pack.run_folder import RunFolder
@@ -27,8 +27,8 @@ from bushel._pack.transcoder import Transcoder
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.structs import Struct
+from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import WriterOptions
-from bushel._writer.pack_writer import PackWriter
 from bushel.loader.values.bad_samples import error_limit
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Fingerprinted, Listed
@@ -57,17 +57,15 @@ def pack_whole(
 
     part = _part_of_everything(prepared, target, suffix)
     staging = overwrite_folder(target) if mode == "overwrite" and isinstance(target, Path) else None
-    log = ErrorLog(part.log, staging=staging)
+    ledger = Ledger(part, ErrorLog(part.log, staging=staging), mode)
     expected = total if mode in ("create", "overwrite") else None
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
         _encoding(prepared.encoder, options.workers.processes) as encode,
-        PackWriter(
-            target, prepared.spec, writing, before_publish=log.publish, before_checkpoint=log.sync, lock=lock
-        ) as writer,
+        ColumnWriter(target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock) as writer,
     ):
         config = _config(prepared, encode, options.workers, report)
-        result = write_part(part, writer, log, mode, limit, config)
+        result = write_part(part, writer, ledger, mode, limit, config)
     reporter.finish()
     return RunTotals((str(target),), result.samples, result.kept, result.bytes, result.errors, result.limits)
 
@@ -219,8 +217,8 @@ class PackJob(Struct, frozen=True):
             if encode is None:
                 encode = stack.enter_context(_encoding(self.prepared.encoder, self.workers.processes))
             config = _config(self.prepared, encode, self.workers, progress or _ignore)
-            writer = stack.enter_context(PackWriter(target, self.prepared.spec, writing, lock=NO_LOCK))
-            result = write_part(part, writer, log, "create", limit, config)
+            writer = stack.enter_context(ColumnWriter(target, self.prepared.spec, writing, lock=NO_LOCK))
+            result = write_part(part, writer, Ledger(part, log, "create"), "create", limit, config)
         return Written(result.bytes, result.limits)
 
 

@@ -108,7 +108,7 @@ def pack(
             each of them listing the source.
         max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
             (float), or None for any number. A bad item is listed in `TARGET.errors.jsonl` and skipped.
-        strict: Raise the first error unchanged, and leave the unfinished dataset for `mode="resume"`.
+        strict: Raise the first error unchanged, and keep finished shards for `mode="resume"`.
         strict_files: Raise an error, before anything is written, if the source passes over files of its folder. By
             default they are counted in the result.
         shard_samples: See `bushel.Writer`.
@@ -117,8 +117,8 @@ def pack(
         labels: Names of classes in the order of their numbers, by field: `{"label": ["cat", "dog"]}`. By default those
             that the source has. A folder or table of classes gets these numbers, and others follow.
         mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
-            the same arguments, and the files are the same as without the interruption; `overwrite` replaces a
-            dataset once the new one is complete.
+            the same arguments after its last finished shard (one file: from the beginning), and the files are the same
+            as without the interruption; `overwrite` replaces a dataset once the new one is complete.
         threads: Number of threads; by default the number of CPUs that this process may use. With `engine`, threads of
             each part; by default 1.
         processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
@@ -138,7 +138,7 @@ def pack(
         A summary: samples, errors, bytes, and the spec that was written.
 
     Raises:
-        TooManyErrors: More than `max_errors` items failed. The samples before are a dataset that is marked incomplete.
+        TooManyErrors: More than `max_errors` items failed. The finished shards before are an incomplete dataset.
         SpecError: The container cannot hold these samples; the message names the reason, and the containers that can.
             Or the source has several splits, and none is named.
         StateError: The run to resume or to join had other arguments, or the labels differ from the dataset's.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,11 +13,11 @@ from bushel._pack.columns import ColumnReader, WrittenSamples, write_columns
 from bushel._pack.file_columns import FILE_BATCH_BYTES, FileEncoder, write_files
 from bushel._pack.items import OrderRange, StreamItems
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
-from bushel._pack.side_files import ErrorList, ErrorLog, PackState, error_text
+from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.structs import Struct
+from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode
-from bushel._writer.pack_writer import PackWriter
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors
 from bushel.storage import AnyPath
 
@@ -36,7 +36,7 @@ class Part(Struct, frozen=True):
     name: str  # name of the target if it is one file, else empty
     log: AnyPath  # path of the error log
     items: OrderRange | StreamItems  # the items to pack
-    plan: dict[str, Any]  # the arguments that decide which sample is written where, for `PackState`
+    plan: dict[str, Any]  # the arguments that decide which sample is written where, for `RunRecord`
 
     @property
     def of_run(self) -> bool:
@@ -93,19 +93,39 @@ class PartResult(Struct, frozen=True):
     limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
 
 
+class Ledger:
+    """What is noted about a part that is packed: its errors, and before each shard its end.
+
+    Attributes:
+        log: The error log.
+        record: The record of the run; None for a part of a run, which is packed from its beginning.
+        errors: Number of items that could not be packed.
+    """
+
+    def __init__(self, part: Part, log: ErrorLog | ErrorList, mode: Mode) -> None:
+        self.log, self.errors = log, 0
+        self.record = None if part.of_run else RunRecord(part.root, part.name, part.plan)
+        self._replaces = mode == "overwrite"
+
+    def before_publish(self, samples: int) -> None:
+        """Put on disk what must not be older than a shard, after which the dataset has so many samples."""
+        self.log.publish()
+        if self.record is not None and not self._replaces:
+            self.record.note(samples, self.errors, self.log)
+
+
 def write_part(
-    part: Part, writer: PackWriter, log: ErrorLog | ErrorList, mode: Mode, limit: ErrorLimit, config: WorkerConfig
+    part: Part, writer: ColumnWriter, ledger: Ledger, mode: Mode, limit: ErrorLimit, config: WorkerConfig
 ) -> PartResult:
     """Pack a part into a writer, and close the writer.
 
     Raises:
-        TooManyErrors: More items failed than are allowed. The samples before are an incomplete dataset.
+        TooManyErrors: More items failed than are allowed. The shards before are an incomplete dataset.
         StateError: `resume` found something else than the beginning of this part.
     """
-    state = PackState(part.root, part.name, part.plan)
-    kept = len(writer)
+    log, kept = ledger.log, len(writer)
     before = 0 if mode == "resume" else kept
-    start, errors = _start(part, writer, mode, state, log)
+    start = _start(part, writer, mode, ledger)
     sizes = _BatchSize(config.batch_bytes if config.files is None else FILE_BATCH_BYTES)
     if config.key is not None and isinstance(part.items, OrderRange):
         for key in config.keys(part.items.take(0, start).tolist()):
@@ -128,31 +148,31 @@ def write_part(
                 bad = found
                 if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
                     raise bad.error
-                errors += 1
+                ledger.errors += 1
                 log.add(bad)
                 if limit.strict:
                     log.publish()
-                    hint = "" if mode == "overwrite" else "; mode='resume' continues from here"
-                    bad.error.add_note(f"at {_item_name(bad)}{hint}")
+                    bad.error.add_note(f"at {_item_name(bad)}")
                     raise bad.error
-                if limit.allowed is not None and limit.errors + errors > limit.allowed:
-                    nothing = _give_up(writer, log, state, mode, before)
-                    raise _too_many(part, mode, bad, limit, errors, done, log, nothing=nothing) from bad.error
+                if limit.allowed is not None and limit.errors + ledger.errors > limit.allowed:
+                    left = _give_up(writer, ledger, mode, before)
+                    raise _too_many(part, mode, bad, limit, ledger, done, left) from bad.error
             sizes.observe(size, written)
-            config.progress(done, kept + written, errors, size)
+            config.progress(done, kept + written, ledger.errors, size)
     finally:
         results.close()
     if bad is not None and len(writer) == before and not part.of_run:  # success would hide the mistake
-        _give_up(writer, log, state, mode, before)
-        raise _none_packed(bad, errors, log) from bad.error
+        _give_up(writer, ledger, mode, before)
+        raise _none_packed(bad, ledger.errors, log) from bad.error
     writer.close()
     log.finish()
-    state.finish()
-    return PartResult(written, kept, errors, size, writer.limits)
+    if ledger.record is not None:
+        ledger.record.finish(len(writer), ledger.errors, log)
+    return PartResult(written, kept, ledger.errors, size, writer.limits)
 
 
 def _results(
-    part: Part, start: int, writer: PackWriter, sizes: _BatchSize, config: WorkerConfig
+    part: Part, start: int, writer: ColumnWriter, sizes: _BatchSize, config: WorkerConfig
 ) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
     """Return the encoded or written samples of the items of a part from number `start` on, in order."""
     if config.columns is not None and isinstance(part.items, OrderRange):
@@ -175,41 +195,36 @@ def _queued_bytes(batch: Sequence[object]) -> int:
     return _BATCH_OVERHEAD + encoded_bytes(batch)
 
 
-def _start(part: Part, writer: PackWriter, mode: Mode, state: PackState, log: ErrorLog | ErrorList) -> tuple[int, int]:
-    """Return the index of the first item to pack, and the number of errors before it."""
-    kept = len(writer)
-    if mode != "resume":
+def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
+    """Return the index of the first item to pack. `ledger` gets the errors before it."""
+    kept, log, record = len(writer), ledger.log, ledger.record
+    if mode != "resume" or record is None:
         log.begin(mode)
-        if mode != "overwrite":  # which cannot be resumed
-            state.begin(kept)
-        return 0, 0
+        if record is not None and mode != "overwrite":  # which cannot be resumed
+            record.begin(kept, log)
+        return 0
     if isinstance(part.items, StreamItems) and not part.items.again:
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
-    begun, noted = state.first(), log.resume()
-    if begun is None and kept and writer.was_unfinished:
+    known = record.load(kept)
+    if known is None and kept:
+        state = "unfinished" if writer.was_unfinished else "complete"
         raise StateError(
-            f"cannot resume: {part.target} is unfinished, with {kept} samples so far, but no run of this source "
-            f"began it ({state.path} does not exist). If a program with a bushel.Writer did, continue it there with "
-            "mode='resume'; mode='overwrite' replaces it with this source"
+            f"cannot resume: {part.target} is {state} with {kept} samples, and no run of this source wrote these "
+            f"({record.path} does not say so). If a program with a bushel.Writer began it, continue it there with "
+            "mode='resume'. mode='append' adds all samples of this source, mode='overwrite' replaces the dataset"
         )
-    first = begun or 0
-    writer.fill_last(since=first)
-    start = part.items.index_after(kept - first, noted)
-    if begun is None and kept and isinstance(part.items, OrderRange) and part.items.has_others(start, noted):
-        raise StateError(
-            f"cannot resume: {part.target} is complete with {kept} samples, and the source has {len(part.items)}. "
-            "mode='append' adds all of these, mode='overwrite' replaces the dataset"
-        )
-    passed: Collection[int] = range(start)
-    if noted and isinstance(part.items, OrderRange):
-        passed = set(part.items.take(0, start).tolist())
-    errors = sum(position in passed for position in noted)
-    state.begin(first)  # before the log loses errors, without which the next process could not count the items again
-    log.keep(errors)
-    return start, errors
+    if known is None:
+        log.begin(mode)
+        record.begin(0, log)
+        return 0
+    noted, end = known
+    ledger.errors = end.errors
+    log.resume(noted.run, end.log)
+    record.begin(noted.first, log, end)
+    return kept - noted.first + end.errors
 
 
-def _append(writer: PackWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
+def _append(writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
     key = sample.key
     try:
         if key is not None and config.key is not None:
@@ -227,53 +242,40 @@ def _item_name(bad: BadItem) -> str:
     return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
 
 
-def _give_up(writer: PackWriter, log: ErrorLog | ErrorList, state: PackState, mode: Mode, before: int) -> bool:
-    """End a run with too many errors: keep its samples for `mode="resume"`; without any, leave the existing dataset.
+def _give_up(writer: ColumnWriter, ledger: Ledger, mode: Mode, before: int) -> int:
+    """End a run with too many errors: its shards stay for `mode="resume"`, or the existing dataset does.
 
     Returns:
-        Whether there is nothing to resume.
+        The number of samples that stay of this run.
     """
+    ledger.log.publish()
+    writer.suspend()
     if mode == "overwrite":
-        log.publish()
-        writer.discard()
-        return True
-    if len(writer) != before:
-        writer.close_incomplete()
-        log.publish()
-        return False
-    writer.discard()
-    log.publish()
-    if mode != "append":  # after one, mode="resume" must know that the samples there are of another run
-        state.finish()
-    return True
+        return 0
+    left = writer.published - before
+    if not left and ledger.record is not None:
+        ledger.record.remove()
+    return left
 
 
 def _too_many(
-    part: Part,
-    mode: Mode,
-    bad: BadItem,
-    limit: ErrorLimit,
-    errors: int,
-    done: int,
-    log: ErrorLog | ErrorList,
-    *,
-    nothing: bool,
+    part: Part, mode: Mode, bad: BadItem, limit: ErrorLimit, ledger: Ledger, done: int, left: int
 ) -> TooManyErrors:
-    count = limit.errors + errors
+    count = limit.errors + ledger.errors
     if part.of_run:
         after = "The parts that are finished are kept: the same call with a larger max_errors continues"
     elif mode == "overwrite":
         after = f"{part.target} is unchanged"
-    elif nothing:
+    elif not left:
         after = "Nothing was written: correct the call, or the items, and call again"
     else:
         after = (
-            f"{part.target} is incomplete: it contains the samples before. mode='resume' with a larger max_errors "
-            "continues, mode='overwrite' starts again"
+            f"{part.target} is incomplete: it contains the {left:,} samples of complete shards. mode='resume' with a "
+            "larger max_errors continues, mode='overwrite' starts again"
         )
     return TooManyErrors(
         f"{count} of the first {limit.items() + done} items cannot be packed, but max_errors allows {limit.allowed}. "
-        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {log.path}. {after}",
+        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {ledger.log.path}. {after}",
         errors=count,
     )
 

@@ -1,21 +1,23 @@
-"""Files beside a packed dataset: the error log, the state of an unfinished run, and older numbers of labels."""
+"""Files beside a packed dataset: the error log, the record of the run, and older numbers of labels."""
 
 from __future__ import annotations
 
-import itertools
 import json
-import os
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from bushel._index.sidecar import FOLDER
 from bushel._pack.sample_encoder import BadItem
 from bushel._runtime.public import public
 from bushel.containers import KeepsNames, WritableContainer
 from bushel.errors import FormatError, StateError, naming
-from bushel.storage import AnyPath, make_workplace, read_text, read_whole, remove, sync_folder, write_whole
+from bushel.storage import AnyPath, make_workplace, read_whole, remove, sync_folder, write_whole
+from bushel.storage.names import below
+from bushel.storage.whole import sync_whole
 
 
 def _beside(target: AnyPath, suffix: str) -> AnyPath:
@@ -49,11 +51,15 @@ class ErrorLog:
     """A file with one line for each item that could not be packed. Without errors, the file does not exist.
 
     Every line has the number of its run, from 1. A later run keeps the lines of earlier ones: it appends a line with
-    its number and mode, followed by its own errors.  A line is written before any sample after that item, so after a
-    kill the log lists every item that was skipped among the samples that were kept; `sync` makes that true after a
-    power cut, too. For a dataset in an object store, the log is written locally and uploaded by `publish` before every
-    shard. When a dataset is overwritten, the log is written to the staging folder and `publish` replaces the old log.
-    It is in `staging` until it is published; by default, it is written to its final path if that is local.
+    its number and mode, followed by its own errors. The record of the run (`RunRecord`) says how many bytes of it
+    belong to published shards. For a dataset in an object store, the log is written locally and uploaded by `publish`
+    before every shard. When a dataset is overwritten, the log is written to the staging folder and `publish` replaces
+    the old log. It is in `staging` until it is published; by default, it is written to its final path if that is local.
+
+    Attributes:
+        path: The final path.
+        run: Number of the run.
+        size: Number of bytes.
     """
 
     def __init__(self, path: AnyPath, *, staging: Path | None = None) -> None:
@@ -62,53 +68,72 @@ class ErrorLog:
             self._file = path
         else:
             self._file = (staging or make_workplace(path)) / "errors.jsonl"
-        self._published = staging is None
-        self._synced = False  # not even what a killed run has left
-        self._run = 1
+        self._synced = False
+        self.run, self.size = 1, 0
 
     def begin(self, mode: str) -> None:
         """Start a run. If there is a log of earlier runs, add a line with the number and the mode of this one."""
-        lines = self._lines()
-        if not lines:
-            self._file.unlink(missing_ok=True)  # a kill or power cut left less than a line
-            return
-        self._run = _run_of(lines[-1]) + 1
-        head = json.dumps({"run": self._run, "mode": mode}) + "\n"
-        self._file.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(self._file, "".join([*lines, head]).encode("utf-8", "surrogateescape"))
-        self._changed()
+        earlier = self._whole_lines()
+        if earlier:
+            last = _entry(earlier.rstrip(b"\n").rpartition(b"\n")[2]).get("run", 1)
+            self.run = (last if isinstance(last, int) else 1) + 1
+            earlier += json.dumps({"run": self.run, "mode": mode}).encode() + b"\n"
+        self._write(earlier)
+
+    def resume(self, run: int, size: int) -> None:
+        """Go on with a run that had written so many bytes.
+
+        Raises:
+            FormatError: The file is shorter.
+        """
+        lines = self._whole_lines()
+        if len(lines) < size:
+            raise FormatError(
+                f"the interrupted run had written {size} bytes of it, and {len(lines)} are there",
+                file=str(self.path),
+                hint="mode='resume' needs this file unchanged: pack to another target, or use mode='overwrite'",
+            )
+        self.run = run
+        self._write(lines[:size])
+
+    def _whole_lines(self) -> bytes:
+        """Return the whole lines of the log. The last one may have been cut by a kill or a power cut."""
+        try:
+            text = read_whole(self.path)
+        except FileNotFoundError:
+            return b""
+        text = text.partition(b"\0")[0]
+        return text[: text.rfind(b"\n") + 1]
+
+    def _write(self, lines: bytes) -> None:
+        self.size = len(lines)
+        if lines:
+            self._file.parent.mkdir(parents=True, exist_ok=True)
+            write_whole(self._file, lines)
+        else:
+            self._file.unlink(missing_ok=True)
+        self._synced = self._file is self.path
 
     def add(self, bad: BadItem) -> None:
         """Add a bad item."""
+        line = error_lines([_entry_of(bad, self.run)])
         with naming(self._file), open(self._file, "ab") as file:
-            file.write(error_lines([_entry_of(bad, self._run)]))
+            file.write(line)
+        self.size += len(line)
         self._synced = False
-        self._changed()
-
-    def _changed(self) -> None:
-        self._published = self._file is self.path
-
-    def sync(self) -> None:
-        """Wait until all lines are on disk."""
-        if self._synced:
-            return
-        self._synced = True
-        if self._file.exists():
-            with naming(self._file), open(self._file, "rb") as file:
-                os.fsync(file.fileno())
-            sync_folder(self._file.parent)
 
     def publish(self) -> None:
         """Write the log to its final path, unless it is there already, and wait until it is on disk."""
-        if self._file is self.path:
-            self.sync()
-        if self._published:
+        if self._synced:
             return
-        if self._file.exists():
+        if self._file is self.path:
+            if self.size:
+                sync_whole(self._file)
+        elif self.size:
             write_whole(self.path, read_whole(self._file))
         else:
             remove(self.path)
-        self._published = True
+        self._synced = True
 
     def finish(self) -> None:
         """Publish the log and remove the local copy."""
@@ -118,63 +143,11 @@ class ErrorLog:
             with suppress(OSError):
                 self._file.parent.rmdir()
 
-    def resume(self) -> list[int]:
-        """Continue the last run. Return the positions of its items, in the order in which they were met.
-
-        Raises:
-            FormatError: A line is invalid.
-        """
-        own = self._own()
-        self._run = _run_of(own[0]) if own else 1
-        found = []
-        for number, line in enumerate(own, 1):
-            entry = _entry(line)
-            if entry is None or not isinstance(entry.get("position", 0), int):
-                raise FormatError(
-                    f"line {number} is not an entry of an error log: {line[:80]!r}",
-                    file=str(self.path),
-                    hint="mode='resume' needs this file unchanged: pack to another target, or use mode='overwrite'",
-                )
-            if "position" in entry:
-                found.append(entry["position"])
-        return found
-
-    def keep(self, count: int) -> None:
-        """Keep the first entries of this run. The items of the others will be packed again."""
-        lines = self._lines()
-        if not lines:
-            self._file.unlink(missing_ok=True)  # a kill or power cut left less than a line
-            return
-        own = self._own()
-        heads = sum("position" not in (_entry(line) or {}) for line in own)
-        kept = lines[: len(lines) - len(own) + heads + count]
-        if kept:
-            write_whole(self._file, "".join(kept).encode("utf-8", "surrogateescape"))
-        else:
-            self._file.unlink(missing_ok=True)
-        self._changed()
-
-    def _lines(self) -> list[str]:
-        """Return the whole lines of the log.
-
-        The last one may have been truncated by a kill, and a power cut may have left zeros in place of lines that were
-        never synced. No checkpoint counts on those.
-        """
-        try:
-            text = read_text(self._file if self._file.exists() else self.path)
-        except FileNotFoundError:
-            return []
-        return [f"{line}\n" for line in text.partition("\0")[0].split("\n")[:-1]]
-
-    def _own(self) -> list[str]:
-        """Return the lines of the last run."""
-        lines = self._lines()
-        last = _run_of(lines[-1]) if lines else 1
-        return [*itertools.takewhile(lambda line: _run_of(line) == last, reversed(lines))][::-1]
-
 
 class ErrorList:
     """The error log of a part of a run, kept in memory: the part's record and the run's error log get its lines."""
+
+    run = size = 0
 
     def __init__(self, path: AnyPath) -> None:
         self.path = path
@@ -187,22 +160,14 @@ class ErrorList:
         """Add a bad item."""
         self.lines.append(json.dumps(_entry_of(bad, 1), default=str))
 
-    def sync(self) -> None:
-        """Do nothing: the lines are not in a file."""
+    def resume(self, run: int, size: int) -> None:
+        """Do nothing: a part is packed from its beginning."""
 
     def publish(self) -> None:
         """Do nothing: the record of the part gets the lines."""
 
     def finish(self) -> None:
         """Do nothing: the record of the part gets the lines."""
-
-    def resume(self) -> list[int]:
-        """Return nothing: a part is packed from its beginning."""
-        return []
-
-    def keep(self, count: int) -> None:
-        """Keep the first entries."""
-        del self.lines[count:]
 
 
 def error_lines(entries: Iterable[Mapping[str, Any]]) -> bytes:
@@ -227,22 +192,37 @@ def _entry_of(bad: BadItem, run: int) -> dict[str, Any]:
     }
 
 
-def _entry(line: str) -> dict[str, Any] | None:
+def _entry(line: bytes) -> dict[str, Any]:
     try:
         entry = json.loads(line)
     except ValueError:
-        return None
-    return entry if isinstance(entry, dict) else None
+        return {}
+    return entry if isinstance(entry, dict) else {}
 
 
-def _run_of(line: str) -> int:
-    """Return the number of the run of a line; lines without one are of the first run."""
-    run = (_entry(line) or {}).get("run", 1)
-    return run if isinstance(run, int) else 1
+class RunEnd(msgspec.Struct, frozen=True):
+    """The end of the published shards of a run, or of those with the one that is being published."""
+
+    samples: int  # samples in the dataset
+    errors: int = 0  # items of this run that could not be packed
+    log: int = 0  # bytes of the error log
 
 
-class PackState:
-    """A small file beside an unfinished dataset that describes the run. `finish` removes it.
+class _Noted(msgspec.Struct, frozen=True):
+    """The content of the record."""
+
+    first: int  # samples that the dataset had before
+    ends: list[RunEnd]
+    plan: dict[str, Any]
+    run: int = 1  # number of the run in the error log
+    finished: bool = False
+
+
+class RunRecord:
+    """A small file beside a dataset: which items of which source its samples are.
+
+    It is written before each shard is published, with the end before the shard and the end after it. So it holds
+    whether the shard was published or not. When the run has finished it stays, and says so.
 
     Args:
         root: The dataset's folder, or the folder that contains its file.
@@ -251,47 +231,79 @@ class PackState:
     """
 
     def __init__(self, root: AnyPath, name: str, plan: Mapping[str, Any]) -> None:
-        self.path = root / FOLDER / f"{name or 'dataset'}.pack.json"
-        self._plan = dict(plan)
+        self.path = record_path(root, name)
+        self._plan, self._known = dict(plan), _Noted(0, [], dict(plan))
 
-    def begin(self, first: int) -> None:
-        """Record that the samples of this run start at position `first` of the dataset."""
-        write_whole(self.path, json.dumps({"first": first, **self._plan}).encode())
+    def begin(self, first: int, log: ErrorLog | ErrorList, end: RunEnd | None = None) -> None:
+        """Note that this run begins, or goes on, after `first` samples of other runs."""
+        self._known = _Noted(first, [end or RunEnd(first, 0, log.size)], self._plan, log.run)
+        self._save()
 
-    def first(self) -> int | None:
-        """Return the position in the dataset of the first sample of this run; None if no run is unfinished.
+    def note(self, samples: int, errors: int, log: ErrorLog | ErrorList) -> None:
+        """Note the end of a shard that is about to be published."""
+        ends = [*self._known.ends[-1:], RunEnd(samples, errors, log.size)]
+        self._known = msgspec.structs.replace(self._known, ends=ends)
+        self._save()
 
-        Raises:
-            StateError: The file describes another run.
-        """
-        try:
-            noted = json.loads(read_whole(self.path))
-        except FileNotFoundError:  # finished, or never begun
-            return None
-        except ValueError as error:
-            raise StateError(f"{self.path} is damaged: pack to another target, or use mode='overwrite'") from error
-        first = noted.pop("first")
-        for name, value in self._plan.items():
-            if name == "source" and noted.get(name) != value:
-                raise StateError(
-                    "the interrupted run packed another source, or files of the source have changed since. Resume with "
-                    "the same source, or use mode='overwrite'"
-                )
-            if noted.get(name) != value:
-                raise StateError(
-                    f"the interrupted run had {name}={noted.get(name)}, but this call has {name}={value}. Resume with "
-                    "the same arguments, or use mode='overwrite'"
-                )
-        return int(first)
+    def finish(self, samples: int, errors: int, log: ErrorLog | ErrorList) -> None:
+        """Note that the run has finished."""
+        ends = [RunEnd(samples, errors, log.size)]
+        self._known = _Noted(self._known.first, ends, self._plan, log.run, finished=True)
+        self._save()
 
-    def finish(self) -> None:
-        """Remove the file."""
+    def remove(self) -> None:
+        """Remove the file: nothing was written."""
         remove(self.path)
         if isinstance(self.path, Path):
             folder = self.path.parent
             with suppress(OSError):  # the folder holds sidecars, or another dataset is being written
                 folder.rmdir()
             sync_folder(folder if folder.exists() else folder.parent)
+
+    def _save(self) -> None:
+        write_whole(self.path, msgspec.json.encode(self._known))
+
+    def load(self, samples: int) -> tuple[_Noted, RunEnd] | None:
+        """Return the record and the end of the published shards of a dataset with so many samples.
+
+        Returns:
+            None if there is no record, or if others have added samples since.
+
+        Raises:
+            StateError: The file describes another run.
+        """
+        try:
+            noted = _RECORD.decode(read_whole(self.path))
+        except FileNotFoundError:
+            return None
+        except (ValueError, RecursionError) as error:
+            raise StateError(f"{self.path} is damaged: pack to another target, or use mode='overwrite'") from error
+        end = next((end for end in reversed(noted.ends) if end.samples == samples), None)
+        if end is None:
+            return None
+        state = "finished" if noted.finished else "interrupted"
+        for name, value in self._plan.items():
+            before = noted.plan.get(name)
+            if before == value or (noted.finished and name not in noted.plan):
+                continue
+            if name == "source":
+                what = f"the {state} run packed another source, or files of the source have changed since"
+                advice = "Resume with the same source"
+                if noted.finished:
+                    advice = "mode='append' adds the samples of this source"
+            else:
+                what = f"the {state} run had {name}={before}, but this call has {name}={value}"
+                advice = "Resume with the same arguments"
+            raise StateError(f"cannot resume: {what}. {advice}, or use mode='overwrite'")
+        return noted, end
+
+
+_RECORD = msgspec.json.Decoder(_Noted)
+
+
+def record_path(root: AnyPath, name: str) -> AnyPath:
+    """Return the path of the record of a packing run: see `RunRecord`."""
+    return below(root, f"{FOLDER}/{name or 'dataset'}.pack.json", any_text=True)
 
 
 def labels_path(target: AnyPath, container: WritableContainer) -> AnyPath:

@@ -7,13 +7,11 @@ from collections.abc import Mapping, Sequence
 from bushel._dataset.read.labels import labels_of
 from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
-from bushel._writer.journal import read_head
-from bushel._writer.shard_plan import labels_in, spec_in
 from bushel._writer.target import Target
 from bushel.containers.abilities import KeepsNames
 from bushel.containers.base import WritableContainer
-from bushel.errors import FormatError, SpecError, StateError
-from bushel.spec import Spec, format_spec, parse_spec
+from bushel.errors import SpecError, StateError
+from bushel.spec import Spec, format_spec
 from bushel.storage import AnyPath, write_whole
 
 
@@ -24,20 +22,8 @@ def known_labels(target: AnyPath, container: WritableContainer) -> Labels:
         FileExistsError: The target holds a dataset of another container.
         SpecError: Its shards give different names to the same number.
     """
-    place = Target.of(target, container)
-    heads = [(folder, head) for folder in place.unfinished_shards() if (head := read_head(folder)) is not None]
-    try:
-        shards = place.existing_shards()
-    except FormatError:
-        if not heads:
-            raise
-        shards = []  # a writer was killed between two renames of the files of a shard, whose journal has the names
-    fields = union_of_fields(shards)
-    found = [(str(shard.path(0)), shard.labels) for shard in shards]
-    for folder, head in heads:
-        fields = {**fields, **parse_spec(spec_in(head))}
-        found.append((str(folder), labels_in(head)))
-    return join_labels(found, fields)
+    shards = Target.of(target, container).existing_shards()
+    return join_labels([(str(shard.path(0)), shard.labels) for shard in shards], union_of_fields(shards))
 
 
 def names_to_write(
@@ -45,7 +31,6 @@ def names_to_write(
     fields: Spec,
     target: AnyPath,
     shards: Sequence[OpenShard],
-    unfinished: Labels,
 ) -> Labels:
     """Return the names for new shards: those in the dataset, followed by the given ones that are new.
 
@@ -61,9 +46,8 @@ def names_to_write(
                 f"labels= names the classes of field {name!r}, which {kind}: it must be a number, an array, or utf8; "
                 f"the fields are {format_spec(fields)}"
             )
-    there = [labels_of(shards, fields), unfinished]
     try:
-        return join_labels([*((str(target), each) for each in there), ("the new samples", checked)], fields)
+        return join_labels([(str(target), labels_of(shards, fields)), ("the new samples", checked)], fields)
     except SpecError as error:
         raise StateError(
             f"cannot add these samples to {target}: {str(error).partition('. ')[0]}. Number the classes as the dataset "

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from bushel._writer.columns import StoredBatch, encode_columns, length_of, list_of_keys
-from bushel._writer.dataset_writer import CHECKPOINT_SECONDS, DatasetWriter
+from bushel._writer.dataset_writer import DatasetWriter
 from bushel._writer.keys import NumberedKeys, key_column
 from bushel._writer.shard_writer import ShardInProgress
 from bushel.containers.stored_column import StoredColumn
@@ -74,11 +73,8 @@ class ColumnWriter(DatasetWriter):
                     plan.add_keys(texts[at : at + written])
                 at += written
                 self._samples += written
-                current.appended = True
                 if current.is_full:
                     self._finish_shard()
-                elif time.monotonic() - current.checkpointed > CHECKPOINT_SECONDS:
-                    current.checkpoint()
             return first, count, batch.size
 
     def _checked_keys(self, keys: Sequence[str] | None, count: int) -> Sequence[str] | None:

@@ -51,8 +51,8 @@ class DatasetPlan:
     """
 
     def __init__(self, target: Target, fields: Spec | None, options: WriterOptions, limits: ShardLimits) -> None:
-        self.container, self._single = target.container, target.single
-        if target.single and options.sharded:
+        self.container, self._single, self._root = target.container, target.single, target.root
+        if target.single and options.divides:
             raise ValueError(f"{target.path} is the name of one file: give a folder to write several shards")
         self.folders = options.folders
         if self.folders is not None and not isinstance(self.container, KeepsFolders):
@@ -74,49 +74,38 @@ class DatasetPlan:
         """Field to type."""
         return format_spec(self.fields)
 
-    def adopt(
-        self, path: AnyPath, shards: list[OpenShard], current: ShardInProgress | None, usual: UsualFields | None
-    ) -> None:
+    def adopt(self, path: AnyPath, shards: list[OpenShard], usual: UsualFields | None) -> None:
         """Take the spec, layout and keys of the samples that exist, and check that new ones fit.
 
-        `current` is the shard that a killed writer left, and `usual` has the fields that appended samples need.
+        `usual` has the fields that appended samples need.
 
         Raises:
             ValueError: The source is empty, and no spec was given.
             StateError: The fields differ.
         """
-        if self._options.mode == "resume" and (current or shards):
+        if self._options.mode == "resume" and shards:
             self.folders = self.folders and ()  # the first shard has them
-        if current is not None:
-            if self._adopts_spec:
-                self.fields = {column.field.name: column.field for column in current.layout.columns}
-            self.layout = current.layout
-        elif shards:
+        if shards:
             if self._generation is None and isinstance(self.container, HasGenerations):
                 self._generation = self.container.generation(shards[-1].shard)
             if self._adopts_spec:
                 self.fields = {field.name: field for shard in shards for field in shard.fields}
             self.layout = self._layout(shards, keyed=shards[-1].keyed)
-        if shards:
             given = self._contents.without_usual_columns() if self._options.columns is None else self._contents
             self._contents = Contents.to_keep(shards[-1].index) | given
-        if self.layout is not None:
             check_same_fields(path, shards, self.spec, self.layout)
-            self._use(self.layout, shards, () if current is None else current.keys())
+            self._use(self.layout, shards)
             self._usual = usual
         if self._adopts_spec and not self.fields:
             raise ValueError(f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}")
 
-    def settle_labels(self, path: AnyPath, shards: Sequence[OpenShard], current: ShardInProgress | None) -> None:
-        """Decide the names of classes: those that exist, followed by new ones. Arguments as of `adopt`.
+    def settle_labels(self, path: AnyPath, shards: Sequence[OpenShard]) -> None:
+        """Decide the names of classes: those that exist, followed by new ones.
 
         Raises:
             SpecError, StateError: The names do not fit the fields, or those that exist.
         """
-        unfinished = {} if current is None else current.labels
-        self.labels = names_to_write(self._options.labels, self.fields, path, shards, unfinished)
-        if current is not None:
-            current.name_classes(self.labels)
+        self.labels = names_to_write(self._options.labels, self.fields, path, shards)
 
     def decided(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
         """Return the layout, which is decided now if it is not known yet.
@@ -126,21 +115,27 @@ class DatasetPlan:
         """
         if self.layout is None:
             self.layout = self._layout(shards, keyed=keyed)
-            self._use(self.layout, shards, ())
+            self._use(self.layout, shards)
         return self.layout
 
     def _layout(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
         options = self._options
         keyed = keyed or self.container.needs_keys or self.folders is not None
-        plain = self._single or not (options.sharded or any(shard.shard.name for shard in shards))
+        plain = self._single or not (options.divides or any(shard.shard.name for shard in shards))
         own = WriteOptions(keyed, self._generation, plain, options.expected, self.folders)
-        return self.container.layout(self.fields, own)
+        layout = self.container.layout(self.fields, own)
+        if plain and self.limits.bytes is not None:
+            sharded = replace(layout, options=replace(layout.options, single=False))
+            names = [self.container.shard(self._root, each, [], None).files for each in (layout, sharded)]
+            if names[0] != names[1]:  # the original tool has another layout for one shard
+                self.limits = ShardLimits(None, None)
+        return layout
 
-    def _use(self, layout: Layout, shards: list[OpenShard], keys: Sequence[str]) -> None:
+    def _use(self, layout: Layout, shards: list[OpenShard]) -> None:
         self._encode = SampleEncoder(self.container.name, layout)
         if layout.options.keyed:
             apart = not self._single and all(opened.shard.name for opened in shards)
-            self.keys = KeyCheck(shards, keys, needs_keys=self.container.needs_keys, reuse=apart)
+            self.keys = KeyCheck(shards, needs_keys=self.container.needs_keys, reuse=apart)
             self.known = self.keys.known
 
     def encoded(
@@ -207,5 +202,4 @@ class DatasetPlan:
 
     def of_shard(self, shard: Shard, layout: Layout) -> ShardPlan:
         """Return the plan of one shard."""
-        before = None if self._usual is None else self._usual.samples
-        return ShardPlan(shard, self.container, layout, self.labels, self._contents, before)
+        return ShardPlan(shard, self.container, layout, self.labels, self._contents)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
@@ -20,7 +19,6 @@ from bushel.spec import KEY, parse_spec
 from bushel.storage import as_path
 from bushel.storage.lock import Lock
 
-CHECKPOINT_SECONDS = 1.0
 _DEFAULTS = WriterOptions()
 _FREE_SPACE = "free some disk space, and continue with mode='resume': complete shards are kept"
 _FREE_SPACE_OVERWRITE = "free some disk space, and run it again: the old dataset is unchanged"
@@ -33,9 +31,8 @@ class DatasetWriter:
         path: See `bushel.Writer`.
         spec: Field to type.
         options: How the dataset is written.
-        before_publish: Called when a shard is complete and about to get its final name, or, with `overwrite`, when the
-            dataset is, so that files beside the dataset are never older than it.
-        before_checkpoint: Called before samples are recorded for `resume`, to put on disk what else that needs.
+        before_publish: Called with the number of samples in the dataset when a shard is complete and about to get its
+            final name, or, with `overwrite`, when the dataset is, so that files beside the dataset are never older.
         lock: The lock of the target, if the caller has it and releases it; by default the writer takes it.
     """
 
@@ -45,8 +42,7 @@ class DatasetWriter:
         spec: Mapping[str, str] | None = None,
         options: WriterOptions = _DEFAULTS,
         *,
-        before_publish: Callable[[], None] | None = None,
-        before_checkpoint: Callable[[], None] | None = None,
+        before_publish: Callable[[int], None] | None = None,
         lock: Lock | None = None,
     ) -> None:
         if spec is None and options.mode in ("create", "overwrite"):
@@ -54,8 +50,7 @@ class DatasetWriter:
         fields = None if spec is None else parse_spec(spec)
         for field in (fields or {}).values():
             get_codec(field.codec)
-        self._options, limits = options, options.limits()
-        self._path = as_path(path)
+        self._options, self._path = options, as_path(path)
         self._owned = lock or lock_for_writing(self._path, options)
         self._let_go = ExitStack()  # lets others write to the target, unless the caller has the lock
         if lock is None:
@@ -66,14 +61,11 @@ class DatasetWriter:
         self._add: Callable[[Mapping[str, Any], str | None], int] = _refused
         try:
             target = Target.of(self._path, choose_container(self._path, options.container))
-            self._plan = DatasetPlan(target, fields, options, limits)
+            self._plan = DatasetPlan(target, fields, options, options.limits(single=target.single))
             self._written = WrittenShards(target, options, self._owned, before_publish)
-            self._current = CurrentShard(self._plan, self._written, before_checkpoint)
+            self._current = CurrentShard(self._plan, self._written)
             try:
-                self._samples = self._current.open()
-                if self._current.is_full:  # the earlier writer was killed just before it was finished
-                    self._finish_shard()
-                self._plan.settle_labels(self._written.target.path, self._written.shards, self._current.shard)
+                self._open()
             except BaseException as error:
                 with noted_in(error):
                     self.suspend()
@@ -81,6 +73,15 @@ class DatasetWriter:
         except BaseException:
             self._let_go.close()
             raise
+
+    def _open(self) -> None:
+        """Continue what earlier writers left."""
+        written = self._written
+        written.open()
+        self._plan.adopt(written.target.path, written.shards, written.usual)
+        self._samples = written.samples
+        written.expect(self._samples)
+        self._plan.settle_labels(written.target.path, written.shards)
 
     def __enter__(self) -> Self:
         return self
@@ -91,9 +92,10 @@ class DatasetWriter:
         else:
             if not isinstance(error, Exception):  # Ctrl-C does not wait for an upload
                 self._written.uploads.stop()
+            lost = len(self) - self._written.samples
             with noted_in(error):
                 self.suspend()
-            _add_advice(error, overwrite=self._written.replaced is not None)
+            self._add_advice(error, lost)
 
     def __len__(self) -> int:
         """Return the number of samples in the dataset: existing ones and appended ones."""
@@ -106,6 +108,16 @@ class DatasetWriter:
             f"<{type(self).__name__} {self._path}: {len(self):,} samples as {self._plan.container.name}, "
             f"mode {self._options.mode!r}{state}>"
         )
+
+    @property
+    def published(self) -> int:
+        """Number of samples in finished shards."""
+        return self._written.samples
+
+    @property
+    def was_unfinished(self) -> bool:
+        """Whether `resume` found an incomplete dataset."""
+        return self._written.was_unfinished
 
     @property
     def spec(self) -> dict[str, str]:
@@ -170,19 +182,14 @@ class DatasetWriter:
                 is_numbered = key is None and sample.get(KEY) is None
                 plan.add_key(own, self._options.first_number + position if is_numbered else None)
                 self._samples = position + 1
-            current.appended = True
-            elapsed = time.monotonic() - current.checkpointed
             if plan.limits.reached_by(shard):
                 self._finish_shard()
-            elif elapsed > CHECKPOINT_SECONDS:
-                current.checkpoint()
             elif (
                 collects
                 and shard.pending is not None
                 and plan.knows_keys_from(self._options.first_number + self._samples)
             ):
-                seconds = CHECKPOINT_SECONDS - elapsed
-                shard.collect(plan.limits, seconds, self._samples, self._options.first_number, plan.known)
+                shard.collect(plan.limits, self._samples, self._options.first_number, plan.known)
                 self._add = shard.pending.add
             return position
 
@@ -212,7 +219,7 @@ class DatasetWriter:
 
     def _finish_shard(self, *, last: bool = False) -> None:
         self._pause()
-        self._closed = True  # if this fails, the shard stays staged for mode="resume", and nothing may replace it
+        self._closed = True
         try:
             self._current.finish(last=last)
         except Exception as error:
@@ -224,16 +231,20 @@ class DatasetWriter:
         self._closed = False
 
     def flush(self) -> None:
-        """Save all samples appended so far, so that `mode="resume"` finds them after a kill.
+        """Pass the samples appended so far to the operating system. This ends no shard.
+
+        Nothing is kept of an unfinished shard: after a kill, `mode="resume"` continues after the last finished one.
 
         Examples:
             >>> writer = bushel.Writer("numbers/", {"y": "int"}, container="tar")
             >>> position = writer.append({"y": 1})
-            >>> writer.flush()  # this sample would survive a kill
+            >>> writer.flush()
             >>> writer.close()
         """
         with self._lock:
-            self._current.checkpoint()
+            self._pause()
+            if self._current.shard is not None:
+                self._current.shard.flush()
 
     def close(self) -> None:
         """Finish the last shard. A dataset without samples gets one empty shard."""
@@ -247,60 +258,57 @@ class DatasetWriter:
                     self._finish_shard(last=True)
                     self._closed = True
                     self._written.complete(self._plan.labels)
+                    self._stopped = True
             except BaseException as error:
                 if replaced is not None:
                     replaced.discard()
-                _add_advice(error, overwrite=replaced is not None)
+                self._add_advice(error)
                 raise
             finally:
                 self._let_go.close()
 
     def suspend(self) -> None:
-        """Stop writing, and leave the unfinished shard for `mode="resume"`; with `overwrite`, as `discard`.
+        """Stop writing. Finished shards stay, for `mode="resume"`; with `overwrite`, nothing of the new dataset does.
 
         Examples:
-            >>> writer = bushel.Writer("numbers/", {"y": "int"}, container="tar")
-            >>> position = writer.append({"y": 1})
+            >>> writer = bushel.Writer("numbers/", {"y": "int"}, container="tar", shard_samples=2)
+            >>> positions = writer.extend({"y": [1, 2, 3]})
             >>> writer.suspend()
             >>> with bushel.Writer("numbers/", {"y": "int"}, container="tar", mode="resume") as writer:
             ...     len(writer)
-            1
+            2
         """
-        if self._written.replaced is not None:
-            self.discard()
-            return
         with self._lock, self._let_go:
             self._stop()
 
-    def discard(self) -> None:
-        """Stop writing, and remove the unfinished shard. With `overwrite`, remove the new dataset."""
-        with self._lock, self._let_go:
-            self._pause()
-            self._closed = True
-            self._current.discard()
-            self._written.settle(end=True)
-            if self._written.replaced is not None:
-                self._written.replaced.discard()
-
     def _stop(self) -> None:
-        """Stop writing. Staged files stay, and the manifest marks the dataset as incomplete."""
+        """Stop writing, and remove the unfinished shard. The manifest lists the finished ones."""
         self._pause()
         self._closed = True
-        if not self._stopped:
-            self._stopped = True
-            try:
-                self._current.leave()
-            finally:
-                self._written.leave(appended=self._current.appended)
+        if self._stopped:
+            return
+        self._stopped = True
+        try:
+            self._current.discard()
+        finally:
+            if self._written.replaced is not None:
+                self._written.replaced.discard()
+            else:
+                self._written.leave()
+
+    def _add_advice(self, error: BaseException, lost: int = 0) -> None:
+        """Add notes to an error: which samples are lost by it, and how to continue after a full disk."""
+        replaces = self._written.replaced is not None
+        if lost and not replaces:
+            error.add_note(
+                f"the last {lost:,} samples are not kept, as their shard was not finished: mode='resume' continues "
+                f"after {self._written.samples:,} samples"
+            )
+        advice = _FREE_SPACE_OVERWRITE if replaces else _FREE_SPACE
+        if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):
+            error.add_note(advice)
 
 
 def _refused(_: object, __: object) -> int:
     """Refuse a sample, which then is added with the lock."""
     return -1
-
-
-def _add_advice(error: BaseException, *, overwrite: bool) -> None:
-    """Add a note to an error that is due to a full disk: how to continue."""
-    advice = _FREE_SPACE_OVERWRITE if overwrite else _FREE_SPACE
-    if is_out_of_room(error) and advice not in getattr(error, "__notes__", ()):
-        error.add_note(advice)

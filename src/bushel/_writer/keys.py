@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
 
@@ -68,14 +68,14 @@ def key_column(keys: Sequence[str]) -> StoredColumn:
 class KeyCheck:
     """The keys of a dataset. Either all samples have a key, or none.
 
-    `keys` are of samples that are not in `shards`. If the container needs keys, samples without one get their position.
+    If the container needs keys, samples without one get their position.
     With `reuse`, a new sample may have the key of a removed one, which is in another file.
     """
 
-    def __init__(self, shards: list[OpenShard], keys: Iterable[str], *, needs_keys: bool, reuse: bool = False) -> None:
+    def __init__(self, shards: list[OpenShard], *, needs_keys: bool, reuse: bool = False) -> None:
         self._table = KeyTable.of(tuple(shards)) if shards else None  # the list loses one that is continued
         self._removed = _removed_positions(shards) if shards and reuse else frozenset[int]()
-        self._keys = set(keys)
+        self._keys: set[str] = set()
         self._numbered = NumberedKeys(range(0))
         self._needs_keys = needs_keys
 

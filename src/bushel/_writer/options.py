@@ -12,6 +12,8 @@ Mode = Literal["create", "append", "resume", "overwrite"]
 
 _MODES = ("create", "append", "resume", "overwrite")
 _UNLIMITED = 1 << 62
+_SHARD_BYTES = 1 << 30
+"""Size of a shard of a folder if the caller gives none."""
 
 
 class WriterOptions(Struct, frozen=True, kw_only=True):
@@ -21,7 +23,8 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
         container: Name of the container; None to derive it from the path or from the dataset there.
         mode: `create`, `append`, `resume` or `overwrite`.
         shard_samples: Number of samples in a shard, or None.
-        shard_bytes: Number of bytes in a shard, as a number or as text, or None.
+        shard_bytes: Number of bytes in a shard, as a number or as text; 0 for a folder of one shard; None for 1 GiB if
+            `shard_samples` is None, too.
         generation: Generation of a bag, or None.
         expected: Number of samples that will be appended, which some containers use.
         total: Number of samples that will be appended, for the manifest; None for `expected`.
@@ -59,13 +62,21 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
             raise ValueError(f"shard_samples={self.shard_samples} is too small: give 1 or more")
 
     @property
-    def sharded(self) -> bool:
-        """Whether the dataset is divided into shards of some size."""
+    def divides(self) -> bool:
+        """Whether the caller wants several shards, which one file cannot be."""
         return bool(self.shard_samples or self.shard_bytes)
 
-    def limits(self) -> ShardLimits:
-        """Return the size at which a shard is full. Raise ValueError if `shard_bytes` is malformed."""
-        return ShardLimits(self.shard_samples, None if self.shard_bytes is None else parse_bytes(self.shard_bytes))
+    def limits(self, *, single: bool) -> ShardLimits:
+        """Return the size at which a shard is full. One file has no limit.
+
+        Raises:
+            ValueError: `shard_bytes` is malformed.
+        """
+        if self.shard_bytes is not None:
+            size = parse_bytes(self.shard_bytes) or None
+        else:
+            size = None if single or self.shard_samples else _SHARD_BYTES
+        return ShardLimits(self.shard_samples, size, estimated=self.shard_bytes is None)
 
 
 class _Shard(Protocol):
@@ -81,6 +92,7 @@ class ShardLimits(Struct, frozen=True):
 
     samples: int | None  # number of samples, or None
     bytes: int | None  # number of bytes that the sample which fills a shard may exceed, or None
+    estimated: bool = False  # whether few datasets have so many bytes, so that all samples may fit into one shard
 
     def reached_by(self, shard: _Shard) -> bool:
         """Return whether the next sample belongs into another shard."""
@@ -89,7 +101,7 @@ class ShardLimits(Struct, frozen=True):
 
     def expected(self, total: int | None, written: int) -> int | None:
         """Return the number of samples that the next shard will probably get, or None if unknown."""
-        if total is None or self.bytes is not None:
+        if total is None or (self.bytes is not None and not self.estimated):
             return None
         return min(max(total - written, 0), self.samples or total)
 

@@ -12,6 +12,7 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import SampleBuffer
 from bushel.spec import KEY
 
+_FOREVER = 1e6  # seconds
 _LARGE = 1 << 15  # bytes of a sample above which `SampleBuffer` does not take it
 
 
@@ -20,7 +21,6 @@ class Room(NamedTuple):
 
     samples: int
     size: int  # bytes that the shard might have more with them
-    seconds: float
 
 
 class PendingSamples:
@@ -90,7 +90,7 @@ class PendingSamples:
                 kind: then samples with a key of their own are not taken.
         """
         self._first = self._builder.samples
-        self._buffer.restart(*room, position, number, known)
+        self._buffer.restart(*room, _FOREVER, position, number, known)
 
     def rows(self) -> tuple[StoredColumn | None, dict[str, StoredColumn]] | None:
         """Return keys and columns of the samples that are not written; None if all are.

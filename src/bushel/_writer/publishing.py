@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
@@ -10,12 +11,11 @@ from msgspec.structs import replace
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
-from bushel._index.table import FileStamp
+from bushel._index.table import FOLDER, FileStamp
 from bushel._runtime.structs import Struct
-from bushel._writer.journal import SavedShard, damage_of_journal
 from bushel.containers.base import Shard
-from bushel.storage import Staging
-from bushel.storage.names import below
+from bushel.storage import AnyPath, Staging
+from bushel.storage.names import below, try_remove_tree
 
 if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
     from concurrent.futures import Future, ThreadPoolExecutor
@@ -118,16 +118,19 @@ def _wait(future: Future[OpenShard]) -> None:
     wait([future])
 
 
-def complete_publishing(staging: Staging, kept: SavedShard, shard: Shard, container: str) -> OpenShard:
-    """Complete the renames or uploads that a killed writer had begun."""
-    with damage_of_journal(staging.place):
-        *names, sidecar = map(str, kept.commit or [sidecar_name(shard)])
-    if not staging.local:
-        index = load_index(below(staging.place, sidecar, any_text=True))
-        whole = Shard(shard.root, shard.name, tuple(names), shard.sidecars)
-        return FinishedShard(OpenShard.of(container, whole, index, stored=True), staging).publish()
-    staging.commit(_order_to_publish(shard, names), index=sidecar)
-    return OpenShard.of(container, shard, load_index(shard.sidecar), stored=True)
+def upload_again(root: AnyPath, folder: Path) -> None:
+    """Upload a shard that a killed writer has staged on this machine, or remove it if it is not complete.
+
+    Its index is written last.
+    """
+    sidecar = next(folder.glob(f"**/{FOLDER}/*.safetensors"), None)
+    if sidecar is None:
+        try_remove_tree(folder)
+        return
+    index, name = load_index(sidecar), folder.name.replace("%2F", "/")
+    sidecars = sidecar.parent.relative_to(folder).as_posix()
+    shard = Shard(root, "" if name == "dataset" else name, tuple(stamp.name for stamp in index.files), sidecars)
+    FinishedShard(OpenShard.of(index.container, shard, index, stored=True), Staging(root, name)).publish()
 
 
 def sidecar_name(shard: Shard) -> str:

@@ -1,4 +1,4 @@
-"""Write one shard: its staged files, its journal and its index, until it is complete."""
+"""Write one shard: its staged files and its index, until it is complete."""
 
 from __future__ import annotations
 
@@ -12,41 +12,34 @@ import msgspec
 from bushel._dataset.open.tables import stamp_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.builders import IndexBuilder
-from bushel._index.class_names import Labels
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.table import FileStamp, ShardIndex
-from bushel._writer.journal import Journal, damage_of_journal, read_journal
 from bushel._writer.options import ShardLimits
 from bushel._writer.pending import PendingSamples, Room
-from bushel._writer.publishing import FinishedShard, complete_publishing, sidecar_name
+from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
 from bushel._writer.shard_plan import ShardPlan
-from bushel.containers.base import ShardWriter, Stored, StoresClassNames, WritableContainer, WritesColumns
+from bushel.containers.base import ShardWriter, Stored, StoresClassNames, WritesColumns
 from bushel.containers.stored_column import StoredColumn
-from bushel.errors import StateError
-from bushel.spec import format_spec
-from bushel.storage import AnyPath, Staging, open_file
-from bushel.storage.names import below, refuse_links_in
-from bushel.storage.workplaces import remove_staged
+from bushel.storage import Staging, open_file
+from bushel.storage.names import below
 
 
 class ShardInProgress:
-    """A shard that is being written: a container's shard writer with staged files, a journal and an index builder.
+    """A shard that is being written: a container's shard writer with staged files and an index builder.
 
     Args:
         plan: The layout and contents of the shard.
         staging: The staged files.
         builder: The index of the samples in them.
-        journal: The journal beside them.
         before: The index of the shard before it was reopened, if it was.
 
     Attributes:
         shard: The final files.
         layout: How samples are stored.
-        labels: Names of classes, which the index gets.
         pending: Samples that are written after those in the builder, or None if samples are written one by one.
     """
 
@@ -55,17 +48,17 @@ class ShardInProgress:
         plan: ShardPlan,
         staging: Staging,
         builder: IndexBuilder,
-        journal: Journal,
         *,
         before: ShardIndex | None = None,
     ) -> None:
         self.shard, self.layout = plan.shard, plan.layout
-        self._contents, self._before = plan.contents, before
+        self._contents, self._labels, self._before = plan.contents, plan.labels, before
         self._recorder = None if builder.samples else Recorder(plan.layout, plan.contents.columns)
-        self._container, self._staging, self._builder, self._journal = plan.container, staging, builder, journal
+        self._container, self._staging, self._builder = plan.container, staging, builder
         try:
             self._writer: ShardWriter = plan.container.writer(plan.layout, plan.shard, staging, builder)
-            self.name_classes(plan.labels)
+            if isinstance(self._writer, StoresClassNames):
+                self._writer.name_classes(plan.labels)
             self._columns = self._writer if isinstance(self._writer, WritesColumns) else None
             accepted = None if self._columns is None else self._columns.column_limits
             self.pending = (
@@ -93,8 +86,7 @@ class ShardInProgress:
                 f"{there} exists already, but this writer was about to create it: the dataset lacks an earlier shard, "
                 "or another program has put it here"
             )
-        journal = Journal(staging.place, head=plan.saved(plan.own_folder))
-        return cls(plan, staging, plan.index_builder(), journal)
+        return cls(plan, staging, plan.index_builder())
 
     @classmethod
     def reopen(cls, last: OpenShard, plan: ShardPlan, *, sync: bool) -> ShardInProgress:
@@ -103,62 +95,12 @@ class ShardInProgress:
         Its index keeps all contents beside extents. With `sync`, the shard waits for the disk.
         """
         staging = Staging(plan.shard.root, plan.staging_name, sync=sync)
-        staging.keep(kept := plan.container.reopen(plan.layout, plan.shard, last.index, staging))
-        staging.sync_files(kept)  # the checksums in the journal begin after them
+        staging.keep(plan.container.reopen(plan.layout, plan.shard, last.index, staging))
         builder = plan.index_builder()
         builder.load(last.index)
         contents = Contents.to_keep(last.index) | plan.contents
         plan = dataclasses.replace(plan, contents=contents)
-        journal = Journal(staging.place, head=plan.saved(folder=None))  # its folder exists: files are replaced in it
-        opened = cls(plan, staging, builder, journal, before=last.index)
-        opened.checkpoint()
-        return opened
-
-    @classmethod
-    def resume(
-        cls, folder: Path, root: AnyPath, container: WritableContainer, *, sync: bool
-    ) -> ShardInProgress | OpenShard | None:
-        """Continue a staged shard.
-
-        Returns:
-            The shard in progress; or the published shard, if the writer died while it published the shard; or None if
-            nothing can be used (the folder is then removed).
-
-        Raises:
-            StateError: The shard has another container.
-        """
-        refuse_links_in(folder)
-        kept = read_journal(folder)
-        if kept is None or (kept.samples == 0 and kept.commit is None):
-            remove_staged(folder)
-            return None
-        if (there := kept.head.get("container")) != container.name:
-            raise StateError(
-                f"{folder} contains an unfinished {there} shard, not {container.name}: use the same container"
-            )
-        with damage_of_journal(folder):
-            plan = ShardPlan.restored(kept.head, root, container)
-            builder = plan.index_builder()
-            kept.restore(builder)
-            own = kept.head["folder"]
-        staging = Staging(root, folder.name, folder=own, positions=kept.positions, sync=sync)
-        if kept.commit is not None:
-            return complete_publishing(staging, kept, plan.shard, container.name)
-        journal = Journal(staging.place, head=None)
-        journal.resume(kept.samples, kept.positions)
-        return cls(plan, staging, builder, journal)
-
-    def name_classes(self, labels: Labels) -> None:
-        """Set the names of classes, which the index gets, and the files if the container keeps them there."""
-        self.labels = labels
-        writer: object = self._writer
-        if isinstance(writer, StoresClassNames):
-            writer.name_classes(labels)
-
-    @property
-    def spec(self) -> dict[str, str]:
-        """Field to type."""
-        return format_spec({column.field.name: column.field for column in self.layout.columns})
+        return cls(plan, staging, builder, before=last.index)
 
     @property
     def samples(self) -> int:
@@ -170,25 +112,19 @@ class ShardInProgress:
         """Number of bytes written, without pending samples, and without the tables that are written at the end."""
         return sum(self._staging.positions.values())
 
-    def keys(self) -> list[str]:
-        """Return the keys of the samples written."""
-        text, ends = self._builder.key_text(0, self._builder.samples)
-        offsets = [0, *ends[:-1]]
-        return [text[first:last].decode("utf-8", "surrogateescape") for first, last in zip(offsets, ends, strict=False)]
-
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample. If that fails, nothing of it is written."""
         self.write_pending()
         self._append(key, values)
 
-    def collect(self, limits: ShardLimits, seconds: float, position: int, number: int, known: set[str] | None) -> None:
-        """Let `pending` take samples until the shard may be full, or this time has passed.
+    def collect(self, limits: ShardLimits, position: int, number: int, known: set[str] | None) -> None:
+        """Let `pending` take samples until the shard may be full.
 
         `PendingSamples.restart` has the other arguments.
         """
         if self.pending is not None:
             self.write_pending()
-            self.pending.restart(Room(*limits.room_in(self), seconds), position, number, known)
+            self.pending.restart(Room(*limits.room_in(self)), position, number, known)
 
     def write_pending(self) -> None:
         """Write the pending samples, and take no more until `collect`. If that fails, they stay pending."""
@@ -237,19 +173,10 @@ class ShardInProgress:
             self._recorder.add_rows(columns, rows)
         return rows
 
-    def checkpoint(self) -> None:
-        """Save the samples added so far, so that they survive a kill of this process."""
+    def flush(self) -> None:
+        """Pass the samples added so far to the operating system."""
         self.write_pending()
         self._staging.flush()
-        if self._journal.has_news(self._builder, self._staging.positions):
-            self._journal.checkpoint(self._builder, self._staging.positions, self._staging.checksums())
-
-    def suspend(self) -> None:
-        """Stop writing, and leave the staged files for `resume`."""
-        try:
-            self.checkpoint()
-        finally:
-            self._staging.close()
 
     def discard(self) -> None:
         """Stop writing, and remove the staged files."""
@@ -258,7 +185,7 @@ class ShardInProgress:
     def finish(self) -> FinishedShard:
         """Complete the staged files and the index. Only `publish` remains to be called."""
         with closing(self._staging):
-            self.checkpoint()
+            self.flush()
             names = list(self._writer.finish())
             stats = self._staging.seal(names)
             staged_files = [self._staging.path_of(name) for name in names]
@@ -266,15 +193,13 @@ class ShardInProgress:
                 FileStamp(name, *stat, stamp_of(open_file(path)))
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
-            index = msgspec.structs.replace(self._builder.build(stamps), labels=self.labels)
+            index = msgspec.structs.replace(self._builder.build(stamps), labels=self._labels)
             recorded = {} if self._recorder is None else self._recorder.recorded(index)
             files = ValueFiles(opener(index, staged_files.__getitem__), recorded)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, all_frames=True)
             sidecar = sidecar_name(self.shard)
             save_index(index, self._staging.path_of(sidecar), sync=self._staging.sync)
-            self._staging.sync_names()
-            self._journal.commit([*names, sidecar], sync=self._staging.sync)
         shard = msgspec.structs.replace(self.shard, files=tuple(names))
         staged = OpenShard.of(self._container.name, shard, index, stored=True)
         return FinishedShard(staged, self._staging)

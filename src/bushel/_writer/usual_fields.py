@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from functools import cached_property
-from pathlib import Path
 
 import numpy as np
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
-from bushel._writer.journal import damage_of_journal, read_head
-from bushel._writer.shard_plan import before_in
 from bushel.errors import SpecError
 from bushel.storage import AnyPath
 
@@ -52,17 +49,6 @@ class UsualFields:
                 everywhere = {name for name, column in fields.items() if _in_every_row(column, rows)}
                 found = everywhere if found is None else found & everywhere
         return frozenset(found or ())
-
-
-def samples_before(folder: Path) -> int | None:
-    """Return how many samples a dataset had before an append that was interrupted; None if it was not an append.
-
-    Raises:
-        FormatError: The journal there is damaged.
-    """
-    head = read_head(folder)
-    with damage_of_journal(folder):
-        return None if head is None else before_in(head)
 
 
 def _in_every_row(column: FieldExtents, rows: int) -> bool:

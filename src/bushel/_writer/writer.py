@@ -20,13 +20,14 @@ _log = logging.getLogger("bushel")
 class Writer(ColumnWriter):
     """Writes a dataset: one sample at a time, or many as columns (`extend`).
 
-    A shard gets its final name only when it is complete and on disk. Until then it is staged in `.bushel/staging`
-    beside it, with a journal, so that `mode="resume"` continues after a kill without losing or doubling a sample. If
-    the body of the `with` statement raises, finished shards stay, and the unfinished one is left for `mode="resume"`.
+    A shard gets its final name only when it is complete and on disk; until then it is staged in `.bushel/staging`. If
+    the writer is killed, or the body of the `with` statement raises, finished shards stay, and `mode="resume"`
+    continues after the last of them: the samples of the unfinished one have to be appended again. One file has no
+    shards: writing it starts again, and appending to it leaves it as it was.
 
     Shards of a dataset in an object store are staged in a local folder (under `TMPDIR`, with space for two shards) and
-    uploaded when they are complete, each while the next one is written. `mode="resume"` continues there; on another
-    machine it continues after the last uploaded shard.
+    uploaded when they are complete, each while the next one is written. `mode="resume"` continues after the last
+    uploaded shard.
 
     Threads may share a writer. Samples are written in the order in which `append` and `extend` are called. A second
     writer of the same path is refused until the first one is closed, also in other processes and on other machines.
@@ -44,7 +45,9 @@ class Writer(ColumnWriter):
             new one and swaps them. If the write fails or is killed, the old dataset stays. In an object store, only a
             dataset of one file can be overwritten.
         shard_samples: Number of samples after which a new shard is started.
-        shard_bytes: Size of a shard after which a new one is started: a number of bytes, or text such as `"1GB"`.
+        shard_bytes: Size of a shard after which a new one is started: a number of bytes, or text such as `"1GB"`; 0 for
+            a folder of one shard. Without it and `shard_samples`, 1 GiB for a folder of tar, ffrecord or recordio
+            files, and one shard for bag and gulp, in the layout that their tools give to one.
         generation: Generation of a bag: `B` (the default; Granular 0.20 to 0.21) or `C` (from 0.22 on).
         expected: Number of samples that will be appended, if known. It saves some containers a copy of the data.
         folders: Paths of empty folders, if samples are the files of a folder with their paths as keys. Only `ffrecord`
@@ -124,7 +127,11 @@ class Writer(ColumnWriter):
 
 def _say_unclosed(path: str, process: int, current: CurrentShard, *, overwrite: bool) -> None:
     """Log that a writer with samples was never closed. It runs when the writer is collected, or the process ends."""
-    if os.getpid() != process or not (current.appended or current.shard is not None):
+    if os.getpid() != process or current.shard is None:
         return
-    lost = "nothing was written" if overwrite else "its last samples are not in the dataset; mode='resume' continues"
+    lost = (
+        "nothing was written"
+        if overwrite
+        else "its last samples are not in the dataset; mode='resume' continues after its last shard"
+    )
     _log.warning("%s: a Writer was not closed, so %s. Use it in a `with` statement, or call close()", path, lost)

@@ -18,18 +18,17 @@ from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._index.table import may_lack_samples
 from bushel._runtime.log import log_warning
 from bushel._writer.class_names import write_file_of_names
-from bushel._writer.journal import read_head, unplaced_files
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import Overwrite
-from bushel._writer.publishing import FinishedShard, Uploads
-from bushel._writer.shard_writer import ShardInProgress
+from bushel._writer.publishing import FinishedShard, Uploads, upload_again
 from bushel._writer.target import Target, check_alone
-from bushel._writer.usual_fields import UsualFields, samples_before
+from bushel._writer.usual_fields import UsualFields
 from bushel.containers.base import Layout, Shard
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, is_object, leave_workplace, make_folder, remove, sync_folder, workplace
 from bushel.storage.lock import Lock
-from bushel.storage.workplaces import remove_staged
+from bushel.storage.names import try_remove_tree
+from bushel.storage.publish import recover
 
 
 class Marker:
@@ -47,11 +46,6 @@ class Marker:
         self.written = False
         self.expected: int | None = None
         self.before: int | None = None
-
-    def is_there(self) -> bool:
-        """Return whether the manifest of an earlier, unfinished writer exists."""
-        state = find_manifest(self._path)
-        return state is not None and not state.complete
 
     def load(self) -> bool:
         """Look for the manifest that an earlier writer has left. Return whether it exists."""
@@ -98,8 +92,8 @@ class Marker:
 class WrittenShards:
     """The finished shards of a dataset, also of earlier writers. The caller holds the lock of the writer.
 
-    `before_publish` is called when a shard is complete and about to get its final name, or, with `overwrite`, when the
-    dataset is.
+    `before_publish` is called with the number of samples in the dataset when a shard is complete and about to get its
+    final name, or, with `overwrite`, when the dataset is.
 
     Attributes:
         target: Where they are published: with `overwrite`, a staging folder.
@@ -108,10 +102,12 @@ class WrittenShards:
         usual: The fields that samples which are appended need; None if the dataset is new.
         uploads: The upload of the last shard.
         sync: Whether to wait for the disk.
+        samples: Number of samples in the shards.
+        was_unfinished: Whether `resume` found an incomplete dataset.
     """
 
     def __init__(
-        self, target: Target, options: WriterOptions, lock: Lock, before_publish: Callable[[], None] | None
+        self, target: Target, options: WriterOptions, lock: Lock, before_publish: Callable[[int], None] | None
     ) -> None:
         self._options, self._lock, self._before_publish, self.sync = options, lock, before_publish, options.sync
         self.replaced: Overwrite | None = None
@@ -122,6 +118,8 @@ class WrittenShards:
         self.target, self._root = target, target.root
         self._marker = Marker(self._root, target.file or "", sync=self.sync)
         self.shards: list[OpenShard] = []
+        self.samples = 0
+        self.was_unfinished = False
         self.usual: UsualFields | None = None
         self.uploads = Uploads()
 
@@ -135,8 +133,8 @@ class WrittenShards:
         """Whether the dataset is one file or one plain folder, to which no shard can be added."""
         return bool(self.shards) and (self.target.single or not self.shards[0].shard.name)
 
-    def open(self) -> ShardInProgress | None:
-        """Find the existing shards, after the lock was taken. Return the shard that a killed writer left.
+    def open(self) -> None:
+        """Find the existing shards, after the lock was taken, and complete or undo what a killed writer left.
 
         Raises:
             FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or needs some.
@@ -154,53 +152,34 @@ class WrittenShards:
         if self.replaced is None:
             target.check_kind()
             target.check_no_parts(mode)
-        unplaced = mode == "resume" and any(map(unplaced_files, target.unfinished_shards()))
-        marked = mode == "resume" and self._marker.is_there()
-        current = self._take_up_staged(mode)
-        self.was_unfinished = marked or unplaced or current is not None
+        self._recover(mode)
         self.shards = [] if mode == "overwrite" else target.existing_shards()
+        self.samples = sum(shard.samples for shard in self.shards)
         target.check_as_listed(mode, self.shards)
         exists = bool(self.shards)
-        incomplete = exists and self._marker.load()
-        target.check_mode(mode, exists=exists, incomplete=incomplete)
-        if exists and not incomplete and current is None:
-            self._marker.before = sum(shard.samples for shard in self.shards)
+        self.was_unfinished = exists and self._marker.load()
+        target.check_mode(mode, exists=exists, incomplete=self.was_unfinished)
+        if exists and not self.was_unfinished:
+            self._marker.before = self.samples
         if self._marker.before is not None:
             self.usual = UsualFields(target.path, self.shards, self._marker.before)
-        if not (exists or target.single or current is not None or mode == "overwrite"):
+        if not (exists or target.single or mode == "overwrite"):
             check_alone(target.path)
         if isinstance(self._root, Path):
             make_folder(self._root, sync=self.sync)
             if self.sync and not exists:  # a process that made it may have been killed before that
                 with suppress(PermissionError):
                     sync_folder(self._root.parent)
-        if current is not None:
-            self.shards = [known for known in self.shards if known.shard.files != current.shard.files]
-        return current
 
-    def _take_up_staged(self, mode: Mode) -> ShardInProgress | None:
-        """Return the shard that a killed writer left, or publish it if it is complete."""
-        staged = self.target.unfinished_shards()
-        if mode == "overwrite":
-            for folder in staged:
-                remove_staged(folder)
-            return None
-        if staged and mode != "resume":
-            raise FileExistsError(
-                f"{self.target.path} has an unfinished write: continue it with mode='resume', or replace it with "
-                f"mode='overwrite' (it is in {staged[0]})"
-            )
-        if any(read_head(folder) is not None for folder in staged):  # one may be complete and be published now
-            self._marker.load()
-            if self._marker.before is None:
-                self._marker.before = next((n for n in map(samples_before, staged) if n is not None), None)
-            self._marker.begin(self.target.container.name)
-        current = None
-        for folder in staged:
-            taken = ShardInProgress.resume(folder, self._root, self.target.container, sync=self.sync)
-            if isinstance(taken, ShardInProgress):
-                current = taken
-        return current
+    def _recover(self, mode: Mode) -> None:
+        """Complete the publication of a shard that a killed writer had begun, and remove other staged files."""
+        for folder in self.target.unfinished_shards():
+            if isinstance(self._root, Path):
+                recover(self._root, folder)
+            elif mode == "resume":
+                upload_again(self._root, folder)
+            else:
+                try_remove_tree(folder)
 
     def expect(self, samples: int) -> None:
         """Note how many samples the complete dataset will have, if that is known; it has `samples` now."""
@@ -217,8 +196,11 @@ class WrittenShards:
         """Give a shard its final name, or begin to upload it. With `last`, no other one follows."""
         self.settle()
         self._lock.check()
+        if self.grows_in_place:
+            self.samples -= self.shards.pop().samples
+        self.samples += finished.staged.samples
         if self._before_publish is not None and self.replaced is None:
-            self._before_publish()
+            self._before_publish(self.samples)
         if not last and self.replaced is None:
             self._marker.begin(self.target.container.name)
         if isinstance(self._root, Path):
@@ -241,7 +223,7 @@ class WrittenShards:
         self._warn_of_removed()
         if self.replaced is not None:
             if self._before_publish is not None:
-                self._before_publish()
+                self._before_publish(self.samples)
             self._lock.check()
             self.replaced.publish()
 
@@ -263,15 +245,13 @@ class WrittenShards:
                 f"{again:,}",
             )
 
-    def leave(self, *, appended: bool) -> None:
-        """End the upload thread, and mark the dataset as incomplete in the manifest, after samples were added."""
-        self.settle(end=True)
-        if isinstance(self._root, Path) and self.shards and (appended or self._marker.written):
-            with suppress(OSError):  # it exists already if a shard was written
-                self._marker.update(self.shards)
-
-    def leave_incomplete(self) -> None:
-        """Mark the dataset as incomplete, although every shard is finished."""
+    def leave(self) -> None:
+        """End the upload thread. If shards were published, the manifest of the incomplete dataset lists them."""
         self.settle(end=True)
         leave_workplace(self._root)
-        self._marker.update(self.shards)
+        if self.shards and self._marker.written:
+            with suppress(OSError):  # it exists already, without the shards
+                self._marker.update(self.shards)
+        elif isinstance(self._root, Path):
+            with suppress(OSError):  # it contains other files, or does not exist
+                (self._root / FOLDER).rmdir()

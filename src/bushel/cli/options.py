@@ -221,7 +221,10 @@ class SizeOptions(Struct, frozen=True):
     """Options for the sizes of shards."""
 
     shard_samples: Annotated[int | None, Option("--shard-samples", min=1, help="Number of samples in a shard.")] = None
-    shard_bytes: Annotated[str | None, Option("--shard-bytes", help="Size of a shard, such as 1GB or 500MiB.")] = None
+    shard_bytes: Annotated[
+        str | None,
+        Option("--shard-bytes", help="Size of a shard, such as 500MB; by default 1GiB in a folder."),
+    ] = None
 
 
 class ShardOptions(SizeOptions, frozen=True):

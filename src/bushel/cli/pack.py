@@ -36,7 +36,9 @@ class MediaOptions(Struct, frozen=True):
 class StrictOptions(Struct, frozen=True):
     """Options for what ends a run."""
 
-    strict: Annotated[bool, Option("--strict", help="Stop at the first error; --resume continues there.")] = False
+    strict: Annotated[
+        bool, Option("--strict", help="Stop at the first error; --resume continues after the last shard.")
+    ] = False
     strict_files: Annotated[
         bool, Option("--strict-files", help="Fail if SOURCE contains files that would be skipped.")
     ] = False

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8, U32
 from bushel._runtime.structs import Struct
-from bushel.kernels import crc32_rows, join_crc32
+from bushel.kernels import crc32_rows
 
 LARGE = 1 << 14
 """A value of this many bytes or more is written as a piece of its own, which costs less than a copy."""
@@ -53,21 +55,10 @@ class StoredColumn(Struct, frozen=True):
         return StoredColumn(self.data, self.offsets, self.crc32)
 
     @property
-    def pieces(self) -> list[tuple[memoryview, int]]:
-        """The bytes and the CRC-32 of each value, as `Sink.write_pieces` takes them. Nothing is copied."""
+    def pieces(self) -> list[memoryview]:
+        """The bytes of each value. Nothing is copied."""
         content, starts = self.data.data, self.offsets.tolist()
-        return [
-            (content[first:last], sum_)
-            for first, last, sum_ in zip(starts, starts[1:], self.crc32.tolist(), strict=False)
-        ]
-
-    @property
-    def whole(self) -> tuple[memoryview, int]:
-        """The bytes of all values as one piece, and its CRC-32, as `Sink.write_pieces` takes it."""
-        total = 0
-        for sum_, length in zip(self.crc32.tolist(), self.lengths.tolist(), strict=True):
-            total = join_crc32(total, sum_, length)
-        return self.content.data, total
+        return [content[first:last] for first, last in pairwise(starts)]
 
     @property
     def texts(self) -> list[str]:

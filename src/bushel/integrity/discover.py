@@ -13,7 +13,6 @@ from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
 from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.open import files_named
 from bushel._index.sidecar import FOLDER, load_manifest
-from bushel._writer.journal import unplaced_files
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
 from bushel.containers.abilities import HasFileNames
@@ -21,6 +20,7 @@ from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.integrity.problems import Findings
 from bushel.storage import AnyPath, below
+from bushel.storage.publish import is_half_made
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,8 @@ def _is_half_placed(path: AnyPath) -> bool:
     """Return whether files of one folder were getting their names when their writer was killed."""
     if isinstance(path, Path) and is_half_replaced(path):
         return True
-    return any(bool(unplaced_files(folder)) for folder in unfinished_shards(path) if folder.name == "dataset")
+    staged = [folder for folder in unfinished_shards(path) if folder.name == "dataset"]
+    return isinstance(path, Path) and any(is_half_made(path, folder) for folder in staged)
 
 
 def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard]:
@@ -90,7 +91,9 @@ def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard
     for shard in shards:
         name = shard.name.replace("/", "%2F") or "dataset"
         staged = [folder for folder in unfinished_shards(shard.root) if folder.name == name]
-        if any(map(unplaced_files, staged)) or _is_half_replaced(shard):
+        root = shard.root
+        is_half_placed = isinstance(root, Path) and any(is_half_made(root, folder) for folder in staged)
+        if is_half_placed or _is_half_replaced(shard):
             message = "it is not checked, as its writer ended before all of its new files had their names"
             found.add_file(shard.path(0), "incomplete", message)
         else:
@@ -189,5 +192,5 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], container: str, foun
             )
             found.add_file(f"{path}/{name}", "stray", message)
     for folder in unfinished_shards(path):
-        message = "an interrupted write left this: continue it with mode='resume'"
+        message = "an interrupted write left this: the next writer removes it, such as one with mode='resume'"
         found.add_file(folder, "unfinished", message)

@@ -237,6 +237,8 @@ def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
             _remove(inside(root, name, any_text=True), own=False)
     for move in to_make:
         staged, target = (inside(above, move.name, any_text=True) for above in (folder, root))
+        if staged.is_symlink():
+            raise FormatError("no writer leaves a symbolic link here", file=str(staged), hint="delete it")
         if staged.exists():
             make_folder(target.parent, sync=sync)
             _swap(staged, target, folder / "old")

@@ -1,4 +1,4 @@
-"""A file under construction: buffered appending, truncation, and a checksum of the written bytes."""
+"""A file under construction: buffered appending, and truncation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,6 @@ from typing import TypeAlias
 from typing_extensions import Buffer
 
 from bushel.errors import naming
-from bushel.kernels import crc32, join_crc32
 
 _BUFFER = 1 << 20
 _LARGE = 1 << 15  # a copy of more bytes than this costs more than the system call that it saves
@@ -20,7 +19,7 @@ _SLICE = 1 << 18
 """Least bytes of one system call. Linux keeps the bytes of a larger one in larger pages, and copies them slower."""
 _MOST_PIECES = 1024  # IOV_MAX
 
-_Piece: TypeAlias = tuple[bytes | bytearray | memoryview, int | None]  # bytes to write, and their CRC-32 if it is known
+_Piece: TypeAlias = bytes | bytearray | memoryview
 
 
 class Sink:
@@ -30,7 +29,7 @@ class Sink:
     bytes, and others after them, can be written again.
     """
 
-    __slots__ = ("_checked", "_first", "_handle", "_pieces", "_sum", "_waiting", "_written", "path", "position")
+    __slots__ = ("_handle", "_pieces", "_waiting", "_written", "path", "position")
 
     def __init__(self, path: Path, position: int = 0) -> None:
         """Open the file, keeping its first `position` bytes (0: a new file).
@@ -41,9 +40,6 @@ class Sink:
         """
         self.path = path
         self.position = self._written = position
-        self._first = position  # the checksum covers the bytes from here on
-        self._sum: int | None = 0  # CRC-32 of the bytes up to _written; None if it must be computed from
-        self._checked = (position, 0)  # an earlier position and the CRC-32 up to it
         self._pieces: list[_Piece] = []  # buffered, followed by
         self._waiting = bytearray()  # bytes copied since the last piece
         new = position == 0 and not path.exists()
@@ -53,12 +49,8 @@ class Sink:
         if not new:  # ext4 writes a file that was ever truncated to its disk when it is closed
             self._truncate(position)
 
-    def write(self, data: Buffer, crc: int | None = None) -> int:
-        """Append bytes. If the caller has their CRC-32, large values are not read again for the CRC of the file.
-
-        Returns:
-            Their offset.
-        """
+    def write(self, data: Buffer) -> int:
+        """Append bytes, and return their offset."""
         start = self.position
         raw = data if isinstance(data, bytes) else memoryview(data)
         size = len(raw) if isinstance(raw, bytes) else raw.nbytes
@@ -68,16 +60,16 @@ class Sink:
             self._waiting += raw
         elif isinstance(raw, bytes) and size < _BUFFER:
             if self._waiting:
-                self._pieces.append((bytes(self._waiting), None))
+                self._pieces.append(bytes(self._waiting))
                 self._waiting.clear()
-            self._pieces.append((raw, crc))
+            self._pieces.append(raw)
         else:  # too large to buffer, or it may be changed meanwhile
             self.flush()
             if isinstance(raw, bytes):
-                self._put([(raw, crc)])
+                self._put([raw])
             else:
                 with raw, raw.cast("B") as view:
-                    self._put([(view, None)])
+                    self._put([view])
             self._written += size
         self.position = start + size
         return start
@@ -85,15 +77,13 @@ class Sink:
     def write_pieces(self, pieces: Sequence[_Piece]) -> int:
         """Append many pieces, which are passed to the operating system at once, without a copy.
 
-        Each piece has its CRC-32 if the caller has it.
-
         Returns:
             The offset of the first one.
         """
         self.flush()
         start = self.position
         self._put(pieces)
-        self._written = self.position = start + sum(len(piece) for piece, _ in pieces)
+        self._written = self.position = start + sum(map(len, pieces))
         return start
 
     def truncate(self, position: int) -> None:
@@ -102,40 +92,22 @@ class Sink:
             self._drop()
             self._truncate(position)
             self._written = position
-            self._sum = None
-            if position < self._first:
-                self._restart(position)
-            elif position < self._checked[0]:
-                self._checked = (self._first, 0)
         elif position <= self.position:
-            kept = b"".join([*(piece for piece, _ in self._pieces), self._waiting])[: position - self._written]
+            kept = b"".join([*self._pieces, self._waiting])[: position - self._written]
             self._drop()
             self._waiting += kept
         else:
             self.flush()
             self._truncate(position)
             self._written = position
-            self._restart(position)
         self.position = position
 
     def flush(self) -> None:
         """Pass everything written so far to the operating system."""
         if self.position > self._written:
-            self._put([*self._pieces, (self._waiting, None)])
+            self._put([*self._pieces, self._waiting])
             self._drop()
             self._written = self.position
-
-    def checksum(self) -> tuple[int, int]:
-        """Return a position, and the CRC-32 of the bytes from there to the end of the flushed bytes.
-
-        The position is that at which the sink was opened, or the end of the room that `truncate` left.
-        """
-        if self._sum is None or self._checked[0] > self._written:
-            at, self._sum = self._checked if self._checked[0] <= self._written else (self._first, 0)
-            with open(self.path, "rb", buffering=0) as file:
-                self._sum = checksum_of(file, at, self._written, self._sum)
-        self._checked = self._written, self._sum
-        return self._first, self._sum
 
     def close(self, *, sync: bool = True) -> None:
         """Close the file. With `sync`, wait until it is on disk.
@@ -171,10 +143,6 @@ class Sink:
             raise ValueError(f"{self.path} is closed")
         return self._handle
 
-    def _restart(self, position: int) -> None:
-        """Begin the checksum at a position, which is the end of the written bytes."""
-        self._first, self._sum, self._checked = position, 0, (position, 0)
-
     def _truncate(self, position: int) -> None:
         with naming(self.path):
             self._open.truncate(position)
@@ -188,7 +156,7 @@ class Sink:
         handle, end = self._open, self._written
         with naming(self.path), ExitStack() as stack:
             try:
-                for views in _slices([piece for piece, _ in pieces], stack):
+                for views in _slices(pieces, stack):
                     while views:
                         done = os.pwritev(handle.fileno(), views, end)
                         end += done
@@ -196,9 +164,6 @@ class Sink:
             except BaseException:
                 handle.truncate(self._written)
                 raise
-        if self._sum is not None:
-            for piece, known in pieces:
-                self._sum = crc32(piece, self._sum) if known is None else join_crc32(self._sum, known, len(piece))
 
 
 def _slices(pieces: Sequence[bytes | bytearray | memoryview], stack: ExitStack) -> Iterator[list[Buffer]]:
@@ -230,13 +195,3 @@ def _after(views: list[Buffer], done: int, stack: ExitStack) -> list[Buffer]:
             return [stack.enter_context(memoryview(view)[done:]), *views[number + 1 :]]
         done -= size
     return []
-
-
-def checksum_of(file: FileIO, first: int, last: int, start: int = 0) -> int:
-    """Return the CRC-32 of the bytes from `first` to `last`, or to the end of the file if it is shorter."""
-    total = start
-    with naming(file.name):
-        while first < last and (data := os.pread(file.fileno(), min(last - first, _BUFFER), first)):
-            total = crc32(data, total)
-            first += len(data)
-    return total

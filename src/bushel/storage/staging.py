@@ -8,12 +8,13 @@ from collections.abc import Collection, Iterable, Mapping
 from contextlib import ExitStack
 from pathlib import Path
 
-from bushel.errors import naming, noted_in
+from bushel.errors import noted_in
 from bushel.storage.base import AnyPath
 from bushel.storage.lock import Lock
-from bushel.storage.names import below, inside, try_remove_tree
+from bushel.storage.names import COMMIT_LIST, below, inside, try_remove_tree
+from bushel.storage.publish import Publication
 from bushel.storage.sink import Sink
-from bushel.storage.whole import make_folder, place_file, remove, sync_folder
+from bushel.storage.whole import place_file, remove
 from bushel.storage.workplaces import make_staging_folder, make_workplace, remove_empty, workplace
 
 
@@ -22,14 +23,13 @@ class Staging:
 
     Names are the final ones, relative to the dataset's folder. `seal` puts the files on disk; `commit` renames each to
     its final name, or, with `folder`, the shard's whole folder at once. `upload` copies finished files to a remote
-    dataset. A process that is killed earlier leaves nothing under a final name, and a staging folder that
-    `Writer(mode="resume")` continues.
+    dataset. A process that is killed earlier leaves nothing under a final name, and a staging folder that the next
+    writer removes.
 
     Args:
         root: The dataset's folder.
         name: Name of the shard, for the staging folder.
         folder: The shard's own folder under `root`, if all of its files are in one that does not exist yet.
-        positions: Number of bytes to keep of staged files, by name; other files start empty.
         sync: Whether to wait for the disk before a rename.
         new: Whether none of the shard's files exists yet; an upload then refuses to replace one.
         locked: Whether to lock the name until `discard`, for a caller that has no lock of the dataset.
@@ -49,7 +49,6 @@ class Staging:
         name: str,
         *,
         folder: str | None = None,
-        positions: Mapping[str, int] | None = None,
         sync: bool = True,
         new: bool = False,
         locked: bool = False,
@@ -58,17 +57,18 @@ class Staging:
         self.local = isinstance(root, Path)
         self.stop = threading.Event()
         self.sync = sync and self.local  # files that are uploaded later need not survive a power cut
-        self._positions = dict(positions or {})
+        self._positions: dict[str, int] = {}
         self._temporary = None if workplace(root) is not None else _temporary_folder()
         base = self._temporary or make_workplace(root)
         self.place = inside(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True)
-        lock = base / ".bushel" / "writers" / f"{self.place.name}.lock"
-        self._lock = Lock([(lock, False)], self.place) if locked else None
+        locks = base / ".bushel" / "writers"
+        places = [(locks / "dataset.lock", True), (locks / f"{self.place.name}.lock", False)]
+        self._lock = Lock(places, self.place) if locked else None
         make_staging_folder(self.place)
         self.sinks: dict[str, Sink] = {}
 
     def open(self, name: str) -> Sink:
-        """Create the file that will be called `name`, or continue it if `positions` names it."""
+        """Create the file that will be called `name`, or continue it if `keep` named it."""
         path = inside(self.place, name, any_text=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         position = self._positions.get(name, 0)
@@ -89,10 +89,6 @@ class Staging:
     def positions(self) -> dict[str, int]:
         """Bytes written to each file so far."""
         return {name: sink.position for name, sink in self.sinks.items()}
-
-    def checksums(self) -> dict[str, tuple[int, int]]:
-        """Return `Sink.checksum` of each file."""
-        return {name: sink.checksum() for name, sink in self.sinks.items()}
 
     def truncate(self, positions: Mapping[str, int]) -> None:
         """Truncate every file to its size in `positions`."""
@@ -116,36 +112,10 @@ class Staging:
         stats = [self.path_of(name).stat() for name in names]
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
-    def sync_names(self) -> None:
-        """With `sync`, wait until the names of the staged files are on disk, up to the name of the dataset's folder.
-
-        Only then may the journal record that they are complete: after a power cut, a file that is neither staged nor
-        renamed could not be distinguished from one that was renamed.
-        """
-        if not self.sync:
-            return
-        for folder, _, _ in os.walk(self.place, topdown=False, onerror=_raise):
-            sync_folder(Path(folder))
-        above = self.place.parent
-        while above != self.root:
-            sync_folder(above)
-            above = above.parent
-        sync_folder(above)
-
-    def sync_files(self, names: Iterable[str]) -> None:
-        """With `sync`, wait until staged files that were copied, not written by a sink, are on disk."""
-        for name in names if self.sync else ():
-            path = self.path_of(name)
-            with naming(path), open(path, "rb") as file:
-                os.fsync(file.fileno())
-
     def commit(self, names: Iterable[str], *, index: str | None = None) -> None:
-        """Rename sealed files of a local dataset to their final names, in this order, and remove the others.
+        """Give sealed files of a local dataset their final names, and remove the others: all of them or none.
 
-        The index is renamed first: without it, data may be read under other names and types. With `sync`, each name is
-        on disk before the next one is given: of these files, a power cut leaves the first ones.
-
-        Files that a killed process has renamed already are not staged any more; their names are only put on disk.
+        The index is the first one: without it, data may be read under other names and types.
         """
         names = [*names] if index is None else [index, *names]
         if not isinstance(self.root, Path):  # a file system of the caller, which the drop-ins write to
@@ -153,42 +123,18 @@ class Staging:
                 place_file(self.path_of(name), below(self.root, name, any_text=True))
             self.discard()
             return
-        if self.folder is None:
-            changed = self._place_files(self.root, names, index)
-        else:
-            self._place_folder(self.root, self.folder, names)
-            changed = {self.root}
-        for folder in sorted(changed) if self.sync else ():
-            sync_folder(folder)
+        if self.folder is not None:
+            self._remove_others(self.path_of(self.folder), names)
+        # what a killed reader left that made an index of files by the same name
+        left = [] if index is None else [f"{index}.partial"]
+        Publication(self.root, self.place, sync=self.sync).commit([self.folder] if self.folder else names, drop=left)
         self.discard()
 
-    def _place_folder(self, root: Path, name: str, kept: Collection[str]) -> None:
-        """Rename the shard's folder, without files that are not among these, unless a killed process has done it."""
-        staged = self.path_of(name)
-        if not staged.exists():
-            return
-        for path in [path for path in staged.rglob("*") if path.is_file()]:
+    def _remove_others(self, folder: Path, kept: Collection[str]) -> None:
+        """Remove the files of a shard's own folder that are not among these."""
+        for path in [path for path in folder.rglob("*") if path.is_file()]:
             if path.relative_to(self.place).as_posix() not in kept:
                 path.unlink()
-                if self.sync:
-                    sync_folder(path.parent)
-        os.rename(staged, inside(root, name, any_text=True))
-
-    def _place_files(self, root: Path, names: Collection[str], index: str | None) -> set[Path]:
-        """Rename the files one by one, in this order, and return the folders that have changed."""
-        final = {name: inside(root, name, any_text=True) for name in names}
-        changed = {path.parent for path in final.values()}
-        for folder in sorted(changed):
-            make_folder(folder, sync=self.sync)
-        last = next(reversed(final), None)
-        for name, path in final.items():
-            if self.path_of(name).exists() or not path.exists():
-                place_file(self.path_of(name), path)
-            if name == index:
-                path.with_name(f"{path.name}.partial").unlink(missing_ok=True)  # of a killed reader that indexed it
-            if self.sync and name != last:
-                sync_folder(path.parent)
-        return changed
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
         """Copy sealed files to a remote dataset, in this order; they stay staged.
@@ -242,9 +188,11 @@ class Staging:
                 stack.callback(sink.close, sync=False)
 
     def discard(self) -> None:
-        """Remove the staged files."""
+        """Remove the staged files, unless `commit` has begun to rename them, which the next writer completes."""
         for sink in self.sinks.values():
             sink.abandon()
+        if (self.place / COMMIT_LIST).exists():
+            return
         done = self._temporary or self.place
         if self._temporary is None and not self.local:  # a rename: a part of it would look like an unfinished shard
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
@@ -254,10 +202,6 @@ class Staging:
             remove_empty(self.place.parent, self.place.parent.parent)
         if self._lock is not None:
             self._lock.release()
-
-
-def _raise(error: OSError) -> None:
-    raise error
 
 
 def _temporary_folder() -> Path:

@@ -39,8 +39,6 @@ def _write(target: Target, spec: dict[str, str], plan: Plan) -> None:
     with target.writer(plan.name, spec, shard_samples=plan.shard_samples) as writer:
         for number in range(plan.samples):
             writer.append(make_sample(spec, target.seed, number), key=keys[number])
-            if number + 1 == plan.flushed:
-                writer.flush()
         if plan.within is not None:
             sample = make_sample(spec, target.seed, plan.samples)
             writer.append({**sample, plan.within: _killing_sequence(sample[plan.within])}, key=keys[plan.samples])

@@ -113,9 +113,8 @@ def test_new_names_of_classes_are_reported_again(tmp_path: Path) -> None:
 
 def test_resumed_with_more_classes(tmp_path: Path) -> None:
     path, more = tmp_path / "x.tar", {"label": ["cat", "dög", "eel"]}
-    writer = bushel.Writer(path, SPEC, labels=LABELS, sync=False)
-    writer.append(SAMPLES[0], key="k0")
-    writer.suspend()
+    with bushel.Writer(path, SPEC, labels=LABELS, sync=False) as writer:
+        writer.append(SAMPLES[0], key="k0")
     with bushel.Writer(path, SPEC, labels=more, mode="resume", sync=False) as writer:
         writer.append(SAMPLES[1], key="k1")
     assert bushel.open(bare(path)).labels == {"label": ("cat", "dög", "eel")}

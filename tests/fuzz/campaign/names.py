@@ -30,12 +30,11 @@ from bushel._index.removal_list import _ARRAYS as REMOVED
 from bushel._index.shard_list import Strings
 from bushel._pack.finish import finish_run
 from bushel._pack.run_folder import find_run
-from bushel._writer.journal import Journal
 from bushel.errors import BushelError
 
 __all__ = ["FORGED", "make_run", "run_names"]
 
-FORGED = ("index", "run", "marker", "journal", "links", "beside")
+FORGED = ("index", "run", "marker", "links", "beside")
 _CODECS = ("pickle", "gzip(pickle)", "canary", "gzip(canary)", "stored(canary)", "gzip(gzip(canary))", "canary[]")
 _NAMES = (
     "../{up}victim/kept",
@@ -242,26 +241,6 @@ def _forge_marker(data: Path, rng: random.Random, hostile: Callable[[], str], vi
     (folder / "commit.json").write_text(json.dumps(marker))
 
 
-def _forge_journal(data: Path, rng: random.Random, hostile: Callable[[], str], victim: Path) -> None:
-    folder = data / ".bushel" / "staging" / "000000.tar"
-    folder.mkdir(parents=True)
-    (folder / "000000.tar").write_bytes(bytes(1024))
-    head: dict[str, Any] = {
-        "container": rng.choice(["tar", "bag", "ffrecord", "recordio", "gulp"]),
-        "name": "000000.tar",
-        "files": ["000000.tar"],
-        "sidecars": ".bushel",
-        "folder": None,
-        "columns": [["text", "utf8", "utf8", 0]],
-        "options": [True, None, False, None],
-        "sparse": True,
-        "limits": [],
-    }
-    frames: dict[str, Any] = {"head": head, "commit": ["000000.tar", ".bushel/000000.tar.safetensors"]}
-    _forge_strings(frames, rng, hostile)
-    Journal(folder, head=head).commit(frames["commit"], sync=False)
-
-
 def _forge_links(data: Path, rng: random.Random, hostile: Callable[[], str], victim: Path) -> None:
     """Put a link in the place of something, or where a writer will make something."""
     sidecars = data / ".bushel"
@@ -326,7 +305,6 @@ _FORGE: Mapping[str, Callable[[Path, random.Random, Callable[[], str], Path], No
     "index": _forge_index,
     "run": _forge_run,
     "marker": _forge_marker,
-    "journal": _forge_journal,
     "links": _forge_links,
     "beside": _forge_beside,
 }

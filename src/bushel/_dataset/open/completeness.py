@@ -145,9 +145,14 @@ def interrupted_write(path: AnyPath) -> str | None:
     in_parts = run.exists() and not (run / "result.json").exists()
     if is_half_replaced(folder, name):
         return f"replacing its files was interrupted: {_REPLACE_AGAIN.format(path=path)}"
-    if is_staged(folder, name) or in_parts or (folder / FOLDER / f"{name or 'dataset'}.pack.json").exists():
+    if is_staged(folder, name) or in_parts or _is_packed(folder / FOLDER / f"{name or 'dataset'}.pack.json"):
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None
+
+
+def _is_packed(record: Path) -> bool:
+    """Return whether the record of a packing run says that the run has not finished."""
+    return record.exists() and b'"finished":true' not in record.read_bytes()
 
 
 def find_incomplete(

@@ -98,7 +98,7 @@ class FileWriter:
         if kind is None:
             self.close()
         elif self._finalizer.detach() is not None:
-            self._writer.discard()
+            self._writer.suspend()
 
     def write_one(self, buf: Buffer) -> None:
         """Add a record: all bytes of an object with a buffer, such as `bytes`, `bytearray`, or any array.
@@ -124,7 +124,7 @@ class FileWriter:
         if self._finalizer.detach() is None:
             return
         if self.count < self.n:
-            self._writer.discard()
+            self._writer.suspend()
             raise RuntimeError(f"{self._path} is to have {self.n} samples, and {self.count} were written")
         self._writer.close()
         drop_index(self._path)
@@ -138,7 +138,7 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
         writer.close()
         drop_index(path)
         return
-    writer.discard()
+    writer.suspend()
     warnings.warn(
         f"{path} is to have {n} samples, {len(writer)} were written, and it was not closed, so no file was made",
         ResourceWarning,

@@ -23,7 +23,7 @@ def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> 
     if not Path(folder).is_dir():
         raise NoFolderError(f"{os.fspath(folder)} is not a folder")
     target = checked_name(out_file)
-    new_writer(target, {"data": "bytes"}).discard()  # an old file in the folder is not packed
+    new_writer(target, {"data": "bytes"}).suspend()  # an old file in the folder is not packed
     source = Files(Path(folder).absolute())
     total = len(source)
     with new_writer(target, source.spec, expected=total, folders=source.folders) as writer:

@@ -142,14 +142,12 @@ class BagWriter:
         for name, sink, column in self._fields:
             value = values[name]
             if column.starts is None:
-                sum_of_value = crc32(cast("Buffer", value))
-                start = sink.write(cast("Buffer", value), sum_of_value)
-                column.add(start, sink.position - start, sum_of_value)
+                start = sink.write(cast("Buffer", value))
+                column.add(start, sink.position - start, crc32(cast("Buffer", value)))
                 continue
             for element in cast("Iterable[Buffer]", value):
-                sum_of_value = crc32(element)
-                start = sink.write(element, sum_of_value)
-                column.add(start, sink.position - start, sum_of_value)
+                start = sink.write(element)
+                column.add(start, sink.position - start, crc32(element))
         self._builder.close_sample(key)
 
     @property
@@ -168,7 +166,7 @@ class BagWriter:
             count = fitting(np.add.reduce([columns[name].ends for name, _, _ in self._fields]), room)
         for name, sink, column in self._fields:
             values = columns[name].rows(0, count).with_sums()
-            start = sink.write_pieces([values.whole]) if values.is_large else sink.write(values.content.data)
+            start = sink.write(values.content.data)
             column.add_rows(start + values.ends - values.lengths, values.lengths, values.crc32)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count

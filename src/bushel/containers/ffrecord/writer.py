@@ -87,7 +87,7 @@ class FFRecordWriter:
             if self._folder is None:
                 self._check_plain(bytes(memoryview(value)[:16]))
             crc32 = kernels.crc32(value)
-            offset = self._record([value], [crc32], crc32)
+            offset = self._record([value], crc32)
             self._builder.columns[field.name].add(offset, self._data.position - offset, crc32)
             if self._folder is not None:
                 self._folder.add(key or "")
@@ -112,7 +112,9 @@ class FFRecordWriter:
             self._add_paths(self._folder, keys.rows(0, count).texts)
         for row in [0, *values.starting_with(MAGIC[:4]).tolist()] if self._folder is None else ():
             self._check_plain(values[row][:16])
-        start = self._data.write_pieces([values.whole]) if values.is_large else self._data.write(values.content.data)
+        start = (
+            self._data.write_pieces([values.content.data]) if values.is_large else self._data.write(values.content.data)
+        )
         rows = np.empty(count, TABLE_ROW)
         rows["crc32"] = values.crc32
         rows["offset"] = start + values.ends - values.lengths
@@ -126,7 +128,10 @@ class FFRecordWriter:
             return 0
         samples = len(next(iter(columns.values())))
         texts: Sequence[str | None] = [None] * samples if keys is None else keys.texts
-        pieces = {field.name: columns[field.name].pieces for field in self._fields}
+        pieces = {
+            field.name: zip(columns[field.name].pieces, columns[field.name].crc32.tolist(), strict=True)
+            for field in self._fields
+        }
         values = [dict(zip(pieces, row, strict=True)) for row in zip(*pieces.values(), strict=True)]
         records = [_map_record(key, self._fields, row) for key, row in zip(texts, values, strict=True)]
         count = fitting(np.cumsum([record.size + TABLE_ROW.itemsize for record in records]), room)
@@ -161,7 +166,7 @@ class FFRecordWriter:
                 tree = self._tree()
             table = tree.record()
             crc32 = kernels.crc32(table)
-            self._record([table], [crc32], crc32)
+            self._record([table], crc32)
         self._data.flush()
         self._table.flush()
         rows = np.frombuffer(read_whole(self._table.path), TABLE_ROW)
@@ -193,7 +198,7 @@ class FFRecordWriter:
             pieces = packed.pieces
             sums, whole = kernels.crc32_pieces(pieces)
             crc32_of.update(zip(map(id, pieces), sums, strict=True))
-        offset = self._record(pieces, sums, whole)
+        offset = self._record(pieces, whole)
         for name, start, value in packed.values:
             known_crc32 = crc32_of.get(id(value))
             crc32 = kernels.crc32(value) if known_crc32 is None else known_crc32
@@ -211,11 +216,11 @@ class FFRecordWriter:
         if self._builder.samples == 0 and is_packed_map(head):
             raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
 
-    def _record(self, pieces: Sequence[Buffer], sums: Sequence[int], crc32: int) -> int:
-        """Write a record and its row of the table, given the CRC-32 of its pieces and of all of it."""
+    def _record(self, pieces: Sequence[Buffer], crc32: int) -> int:
+        """Write a record and its row of the table, given its CRC-32."""
         offset = self._data.position
-        for piece, crc32_of_piece in zip(pieces, sums, strict=True):
-            self._data.write(piece, crc32_of_piece)
+        for piece in pieces:
+            self._data.write(piece)
         self._table.write(crc32.to_bytes(4, "little") + offset.to_bytes(8, "little"))
         return offset
 
@@ -223,7 +228,7 @@ class FFRecordWriter:
 class _Record(Struct, frozen=True):
     """A sample as one record."""
 
-    pieces: list[tuple[memoryview, int]]  # its bytes, and the CRC-32 of each piece
+    pieces: list[memoryview]  # its bytes
     size: int  # number of bytes
     crc32: int  # the CRC-32 of all of them
     starts: list[int]  # where the value of each field begins
@@ -233,9 +238,9 @@ def _map_record(key: str | None, fields: Sequence[Field], values: Mapping[str, t
     packed = encode(key, fields, {name: value for name, (value, _) in values.items()})
     crc32_of = {id(value): crc32 for value, crc32 in values.values()}  # values are pieces of the record as they are
     sums = [crc32_of[id(piece)] if id(piece) in crc32_of else kernels.crc32(piece) for piece in packed.pieces]
-    pieces = [(memoryview(piece), crc32) for piece, crc32 in zip(packed.pieces, sums, strict=True)]
+    pieces = [memoryview(piece) for piece in packed.pieces]
     whole = 0
-    for piece, crc32 in pieces:
+    for piece, crc32 in zip(pieces, sums, strict=True):
         whole = kernels.join_crc32(whole, crc32, piece.nbytes)
     return _Record(pieces, packed.size, whole, [start for _, start, _ in packed.values])
 

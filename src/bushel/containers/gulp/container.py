@@ -196,12 +196,12 @@ class _ChunkWriter:
         if keys is None or not frames.is_large:
             return 0
         base, size, entries = self._data.position, 0, 0
-        pieces: list[tuple[bytes | memoryview, int | None]] = []
+        pieces: list[bytes | memoryview] = []
         offsets: list[int] = []
-        for row, (key, (frame, crc32)) in enumerate(zip(keys.texts, frames.pieces, strict=True)):
+        for row, (key, frame) in enumerate(zip(keys.texts, frames.pieces, strict=True)):
             offset, length, pad = base + size, len(frame), padding(len(frame))
             offsets.append(offset)
-            pieces += [(frame, crc32), (bytes(pad), None)]
+            pieces += [frame, bytes(pad)]
             values = {field.name: columns[field.name][row] for field in self._others}
             entries += self._append_entry(key, [[offset, pad, length + pad]], values, row)
             size += length + pad
@@ -229,7 +229,7 @@ class _ChunkWriter:
         for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
             length = len(frame) if type(frame) is bytes else memoryview(frame).nbytes
             pad, crc32 = padding(length), kernels.crc32(frame)
-            offset = self._data.write(frame, crc32)
+            offset = self._data.write(frame)
             if pad:
                 self._data.write(bytes(pad))
             column.add(offset, length, crc32)

@@ -229,7 +229,7 @@ class RecordIOWriter:
         if (sums := kernels.recordio_crc32(pieces)) is not None:
             offset = self._data.write(_PART.pack(_MAGIC, size))
             for piece, crc32 in zip(pieces, sums, strict=True):
-                self._data.write(piece, crc32)
+                self._data.write(piece)
                 crc32_of[id(piece)] = crc32
             self._data.write(bytes(-size % 4))
         else:
@@ -266,11 +266,11 @@ def _number(key: str | None, position: int) -> int:
     return position
 
 
-def _pieces(headers: bytes, images: StoredColumn) -> list[tuple[bytes | memoryview, int | None]]:
+def _pieces(headers: bytes, images: StoredColumn) -> list[bytes | memoryview]:
     """Return records as `Sink.write_pieces` takes them: in turns, padding and the next header, and an image."""
-    pieces: list[tuple[bytes | memoryview, int | None]] = []
+    pieces: list[bytes | memoryview] = []
     at, padding = 0, b""
-    for image, crc32 in images.pieces:
-        pieces += [(padding + headers[at : at + _FRAME], None), (image, crc32)]
+    for image in images.pieces:
+        pieces += [padding + headers[at : at + _FRAME], image]
         at, padding = at + _FRAME, bytes(-len(image) % _WORD)
-    return [*pieces, (padding, None)] if padding else pieces
+    return [*pieces, padding] if padding else pieces

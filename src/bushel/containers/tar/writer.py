@@ -232,13 +232,13 @@ class TarShardWriter:
             return self._sink.write(framed[:size].data)
         rows, fields = np.divmod(apart, len(values))
         of_fields = {field: values[field].pieces for field in set(fields.tolist())}
-        pieces: list[tuple[memoryview, int | None]] = []
+        pieces: list[memoryview] = []
         at = left_out = 0
         for place, row, field in zip(places[apart].tolist(), rows.tolist(), fields.tolist(), strict=True):
             value = of_fields[field][row]
-            pieces += [(framed[at:place].data, None), value]
-            at, left_out = place, left_out + len(value[0])
-        pieces.append((framed[at : size - left_out].data, None))
+            pieces += [framed[at:place].data, value]
+            at, left_out = place, left_out + len(value)
+        pieces.append(framed[at : size - left_out].data)
         return self._sink.write_pieces(pieces)
 
     def _member(self, name: str, data: Buffer, add: Callable[[int, int, int], None]) -> None:
@@ -248,7 +248,7 @@ class TarShardWriter:
             start = self._sink.write(b"".join((header, data, padding))) + len(header)
         else:
             self._sink.write(header)
-            start = self._sink.write(data, crc32)
+            start = self._sink.write(data)
             self._sink.write(padding)
         add(start, size, crc32)
 
