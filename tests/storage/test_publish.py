@@ -13,6 +13,7 @@ import pytest
 from tests.ends_of_threads import in_threads
 from tests.storage.objects.conditional_store import keeping
 
+from bushel.storage import publish
 from bushel.storage.objects.location import ObjectPath
 from bushel.storage.publish import Publication, recover, update
 
@@ -182,3 +183,28 @@ def dies(after: int, call: Callable[[], object]) -> bool:
         except Killed:
             return True
     return False
+
+
+def test_a_move_that_was_made_is_not_repeated_when_its_target_was_written_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("data", "table"):
+        (tmp_path / name).write_text("old")
+    publication = Publication(tmp_path, tmp_path / ".bushel" / "staging" / "x")
+    for name in ("data", "table"):
+        publication.path_of(name).write_text("new")
+    swap = publish._swap
+
+    def fail_at_table(staged: Path, target: Path, old: Path) -> None:
+        if target.name == "table":
+            raise OSError(122, "quota")
+        swap(staged, target, old)
+
+    monkeypatch.setattr(publish, "_swap", fail_at_table)
+    with pytest.raises(OSError, match="quota"):
+        publication.commit(["data", "table"])
+    monkeypatch.undo()
+    (tmp_path / "again").write_text("new, with other times")
+    (tmp_path / "again").replace(tmp_path / "data")  # as a reader that notes the times of files does
+    assert recover(tmp_path, publication.folder)
+    assert [(tmp_path / name).read_text() for name in ("data", "table")] == ["new, with other times", "new"]

@@ -16,6 +16,7 @@ import os
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
+from stat import S_ISLNK
 
 import msgspec
 
@@ -86,22 +87,26 @@ def _read(path: AnyPath) -> bytes | None:
 class _Move(msgspec.Struct, frozen=True):
     """A staged file or folder that gets its final name.
 
-    It is made if the final name leads to this inode: an exchange is its own inverse, and must not be
-    made twice.
+    It is made if the staged name no longer leads to this inode: an exchange is its own inverse, and
+    must not be made twice. The final name does not tell, since a reader that notes the times of
+    files writes the table there again.
     """
 
     name: str  # relative to the root, and to the staging folder
     device: int
     inode: int
 
-    def is_made(self, root: Path) -> bool:
-        path = inside(root, self.name, any_text=True)
+    def is_made(self, folder: Path) -> bool:
+        """Return whether the staging folder no longer has what is to be moved."""
+        path = inside(folder, self.name, any_text=True)
         try:
             with naming(path):
-                stat = path.stat()
+                stat = path.lstat()
         except FileNotFoundError:
-            return False
-        return (stat.st_dev, stat.st_ino) == (self.device, self.inode)
+            return True
+        if S_ISLNK(stat.st_mode):
+            raise FormatError("no writer leaves a symbolic link here", file=str(path), hint="delete it")
+        return (stat.st_dev, stat.st_ino) != (self.device, self.inode)
 
 
 class _Moves(msgspec.Struct, frozen=True):
@@ -213,7 +218,7 @@ def is_half_made(root: Path, folder: Path) -> bool:
     content = _load_moves(folder) if folder.is_dir() else None
     if content is None:
         return False
-    made = [move.is_made(root) for move in content.moves]
+    made = [move.is_made(folder) for move in content.moves]
     return not all(made) and (any(made) or bool(content.clear))
 
 
@@ -231,17 +236,14 @@ def _load_moves(folder: Path) -> _Moves | None:
 
 def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     """Make the moves that are not made yet."""
-    to_make = [move for move in content.moves if not move.is_made(root)]
+    to_make = [move for move in content.moves if not move.is_made(folder)]
     if len(to_make) == len(content.moves):
         for name in content.clear:
             _remove(inside(root, name, any_text=True), own=False)
     for move in to_make:
         staged, target = (inside(above, move.name, any_text=True) for above in (folder, root))
-        if staged.is_symlink():
-            raise FormatError("no writer leaves a symbolic link here", file=str(staged), hint="delete it")
-        if staged.exists():
-            make_folder(target.parent, sync=sync)
-            _swap(staged, target, folder / "old")
+        make_folder(target.parent, sync=sync)
+        _swap(staged, target, folder / "old")
     moved = {move.name for move in content.moves}
     for name in content.drop:
         if name not in moved:
