@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
-from bushel._recognise.splits import split_in, splits_in
+from bushel._recognise.splits import ROLES, role_of, split_in, splits_in
 from bushel._runtime.structs import Struct
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
@@ -24,16 +24,6 @@ LABEL = "label"
 
 _MEDIA: Mapping[str, Callable[[str], bool]] = {"image": holds_image, "clip": holds_clip, "audio": holds_sound}
 SEVERAL = {"image": "image", "audio": "audio"}  # the codec that reads all codecs of a kind
-_ROLES = {
-    **dict.fromkeys(("images", "image", "imgs", "img", "jpegimages"), "image"),
-    **dict.fromkeys(("labels", "label", "labels_txt"), "label"),
-    **dict.fromkeys(("masks", "mask", "segmentation", "segmentationclass"), "mask"),
-    **dict.fromkeys(("annotations", "annotation"), "annotation"),
-    **dict.fromkeys(("captions", "caption"), "caption"),
-    **dict.fromkeys(("depths", "depth"), "depth"),
-}
-"""Folders whose files of the same names are fields of one sample, as YOLO lays them out: names in lower case."""
-
 MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
 MIXED = 4  # a second kind of media counts if one file of this many is of it
@@ -358,14 +348,9 @@ def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]
 # Folders of fields
 
 
-def role_of(folder: str) -> str:
-    """Return the field that the files of a folder are, by its name; empty if it names none."""
-    return _ROLES.get(folder.lower(), "")
-
-
 def roles_of(folders: Collection[str]) -> dict[str, str]:
     """Return the folders that hold a field each, with its name; empty if there are others, or no images."""
-    if len(folders) < 2 or len(folders) > 2 * len(_ROLES):
+    if len(folders) < 2 or len(folders) > 2 * len(ROLES):
         return {}
     fields = {folder: role_of(folder) for folder in folders}
     different = len(set(fields.values())) == len(fields)

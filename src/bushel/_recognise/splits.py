@@ -1,4 +1,4 @@
-"""Which names of files and folders are splits of a dataset: `train`, `val`, `test-00000-of-00002.parquet`."""
+"""Which names of files and folders are splits, `train`, `test-00000-of-00002.parquet`, or fields, `images`."""
 
 from __future__ import annotations
 
@@ -11,6 +11,16 @@ SAME = {
     "test": ("test", "testing"),
 }
 """The names of a split, which the Hugging Face Hub calls by the first one."""
+
+ROLES = {
+    **dict.fromkeys(("images", "image", "imgs", "img", "jpegimages"), "image"),
+    **dict.fromkeys(("labels", "label", "labels_txt"), "label"),
+    **dict.fromkeys(("masks", "mask", "segmentation", "segmentationclass"), "mask"),
+    **dict.fromkeys(("annotations", "annotation"), "annotation"),
+    **dict.fromkeys(("captions", "caption"), "caption"),
+    **dict.fromkeys(("depths", "depth"), "depth"),
+}
+"""Folders whose files of the same names are fields of one sample, as YOLO lays them out: names in lower case."""
 
 _RANK = {split: rank for rank, split in enumerate(SAME)}
 _OF_NAME = {name: split for split, names in SAME.items() for name in names}
@@ -64,3 +74,8 @@ def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:
     meant = _OF_NAME.get(name.lower())
     same = [split for split in splits if meant is not None and _OF_NAME.get(split.lower()) == meant]
     return same[0] if len(same) == 1 else None
+
+
+def role_of(folder: str) -> str:
+    """Return the field that the files of a folder are, by its name; empty if it names none."""
+    return ROLES.get(folder.lower(), "")

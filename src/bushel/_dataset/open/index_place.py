@@ -6,8 +6,9 @@ import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import POLICIES
 from bushel._index.table import Shard

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from bushel._index.table import FOLDER
-from bushel._recognise.splits import split_in, split_named, splits_in
+from bushel._recognise.splits import role_of, split_in, split_named, splits_in
 from bushel._runtime.public import did_you_mean
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.errors import SpecError
@@ -57,8 +57,6 @@ def splits_below_fields(source: object) -> dict[str, list[str]]:
     """
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return {}
-    from bushel._recognise.layout import role_of, roles_of
-
     folders = dict[str, str]()
     with os.scandir(os.fspath(source)) as entries:
         for entry in entries:
@@ -68,6 +66,10 @@ def splits_below_fields(source: object) -> dict[str, list[str]]:
                 folders[entry.name] = entry.path
             elif entry.is_dir() or _is_data(entry.name):
                 return {}
+    if len(folders) < 2:
+        return {}
+    from bushel._recognise.layout import roles_of
+
     images = [folder for folder, field in roles_of(folders).items() if field == "image"]
     if not images:
         return {}

@@ -21,7 +21,6 @@ from bushel._dataset.open.caller_fields import (
 from bushel._dataset.open.completeness import warn_incomplete, with_advice
 from bushel._dataset.open.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
 from bushel._dataset.open.folders import pinned
-from bushel._dataset.open.index_place import index_is_in_cache, index_place, indexed_in
 from bushel._dataset.open.local_splits import (
     ALL,
     chosen_split,
@@ -133,17 +132,15 @@ def open(
         check_flags(pickle=pickle, allow_incomplete=allow_incomplete, episodes=episodes, allow_stale=allow_stale)
     if config is None and split is None:
         refuse_splits(source)
-    beginning = ""
-    if config is None and split is not None and (beginnings := splits_below_fields(source)):
-        if split != ALL:
-            [beginning] = beginnings[chosen_split(source, beginnings, split)]
-        split = None
+    split, beginning = _below_fields(source, config, split)
     source, features = _named(source, config, split)
     folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
+        from bushel._dataset.open.index_place import index_place
+
         index, place = "auto", index_place(index)
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
@@ -171,10 +168,12 @@ def open(
                 break
     dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
     if found.incomplete is None:
-        if state is not None and index == "auto" and not index_is_in_cache():
+        if state is not None and index == "auto":
+            from bushel._dataset.open.index_place import index_is_in_cache
             from bushel._dataset.read.listed import keep_list
 
-            keep_list(paths[0], shards, state)
+            if not index_is_in_cache():
+                keep_list(paths[0], shards, state)
     elif not allow_incomplete:
         warn_incomplete(found.incomplete, len(dataset))
     dataset = _saved(dataset, view, allow_stale=allow_stale)
@@ -198,6 +197,8 @@ def _opened(
     """Find the shards of a dataset, read their tables, and note which samples are not removed."""
     found = discover(paths, container, allow_incomplete=allow_incomplete)
     if place is not None:
+        from bushel._dataset.open.index_place import indexed_in
+
         found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
     lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
     shards = tables(found)
@@ -273,6 +274,16 @@ def _checked_shards(
 
         warn_damaged(damages)
     return shards
+
+
+def _below_fields(source: Any, config: str | None, split: str | None) -> tuple[str | None, str]:
+    """Return a split that is still to be chosen; and the beginning of the keys of one that lies below fields."""
+    if config is not None or split is None or not (beginnings := splits_below_fields(source)):
+        return split, ""
+    if split == ALL:
+        return None, ""
+    [beginning] = beginnings[chosen_split(source, beginnings, split)]
+    return None, beginning
 
 
 def _understood_shards(
