@@ -37,7 +37,7 @@ def metres_of_codes(codec: str) -> npt.NDArray[np.float32] | None:
         codec: Such as `frame(depth,0.01,10.0,3.5,log)`.
 
     Raises:
-        SpecError: The parameters are no such numbers.
+        SpecError: The parameters are other numbers.
     """
     arguments = codec.partition("(")[2].removesuffix(")")
     if not arguments.startswith("depth"):

@@ -293,7 +293,7 @@ class _Pixels:
         out[...] = rows[:, : frame.width * 3].reshape(out.shape)
 
     def _plane(self, frame: Any, pixel_format: str, dtype: np.dtype[Any]) -> Pixels:
-        """Return the rows of a frame in a pixel format of one plane, with what stands behind each row."""
+        """Return the rows of a frame in a pixel format of one plane, with the padding after each row."""
         plane = self._reformatter.reformat(frame, format=pixel_format, **self._options).planes[0]
         return np.frombuffer(plane, dtype).reshape(frame.height, plane.line_size // dtype.itemsize)
 

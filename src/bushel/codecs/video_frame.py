@@ -94,7 +94,7 @@ def _encode(codec: str, value: Any) -> Buffer:
 def _frames(name: str, arguments: str) -> Codec:
     base = name.partition("(")[0]
     if arguments and metres_of_codes(name) is None:
-        raise SpecError(f"codec {name!r} takes no parameters but those of a depth camera: write {base!r}")
+        raise SpecError(f"codec {name!r} takes only parameters of a depth camera: write {base!r}")
     if base == "frame":
         return Codec(name, partial(_encode, name), partial(_decode_frame, name))
     ranged = Ranged(partial(_count, name), partial(_decode_some, name))

@@ -70,7 +70,7 @@ def _parsed(value: Any, kind: Any) -> Any:
         return msgspec.json.decode(value)
     if isinstance(value, dict):
         return {name: _parsed(element, kind.field(name).type) for name, element in value.items()}
-    if hasattr(kind, "item_type"):  # a map, whose keys are no JSON
+    if hasattr(kind, "item_type"):  # a map, whose keys are not JSON
         return [[key, _parsed(element, kind.item_type)] for key, element in value]
     return [_parsed(element, kind.value_type) for element in value]
 

@@ -30,7 +30,7 @@ class Recovered:
         whole: bool[samples], whether the extents of a sample are known for certain. The others have placeholders.
         lost: Number of samples that are known to have existed, but have no row in the table.
         gaps: Where some of these were: the number of rows before each, ascending, and its key.
-        errors: The errors of the first gaps, if the container tells which belongs to which.
+        errors: The errors of the first gaps, if the container names the gap of each.
     """
 
     index: ShardIndex

@@ -100,7 +100,7 @@ class Meta:
     """The facts about a dataset."""
 
     fps: float  # frames per second
-    # the features that are stored as videos, each with the parameters of codec `frame`: empty, or those of depths
+    # the features that are stored as videos, each with the parameters of codec `frame`: empty, except for depths
     cameras: Mapping[str, str]
     episodes: Episodes
     tasks: Mapping[int, bytes]  # number of a task to its text
