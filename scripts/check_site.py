@@ -60,7 +60,8 @@ def missing_entries(site: Path) -> list[str]:
     """Return the public names that the reference does not show."""
     missing = []
     for module, public in public_modules().items():
-        ids = Page((site / "reference" / module / "index.html").read_text("utf-8")).ids
+        pages = (site / "reference").glob(f"{module}*/index.html")  # a list of its names, and a page for each
+        ids = set().union(*(Page(page.read_text("utf-8")).ids for page in pages))
         names = [f"{module}.{name}" for group in public.groups.values() for name in group]
         names += [f"{module}.{name}" for name in public.members]
         missing += [name for name in names if name not in ids]

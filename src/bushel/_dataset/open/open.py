@@ -84,7 +84,7 @@ def open(
             `az://container/…`, `https://host/…` (docs/cloud.md); or a dataset of the Hugging Face Hub,
             `hf://datasets/org/name` (docs/hub.md).
         container: Name of the container, for a folder that holds files of several containers. An archive is then read
-            by its members alone: folders are no classes (docs/folders.md).
+            by its members alone: folders are not classes (docs/folders.md).
         config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if it has only one, or
             a default one.
         split: Name of the split of such a dataset, or of a folder of splits, such as `train/` and `val/`
