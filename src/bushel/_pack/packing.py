@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 from bushel._dataset.open.open import files_asked
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
 from bushel._pack.images import Jpeg
 from bushel._pack.pack_options import PackOptions
@@ -204,7 +205,7 @@ def convert(
 
     Args:
         source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a
-            dataset, a view of one, or a stream.
+            dataset, a view of one, such as `ds.map(...)`, or a stream.
         target: See `bushel.Writer`. With `mode="overwrite"` and without parts it may be the source, which is replaced
             once the new dataset is complete.
         container: See `bushel.Writer`. Can be left out if the suffix of `target` implies it.
@@ -265,5 +266,5 @@ def convert(
     """
     options = PackOptions.of(locals(), strict=max_errors == 0)
     files = files_asked(source, split)
-    opened = files if isinstance(files, Dataset | StreamDataset) else DatasetAt(files)
+    opened = files if isinstance(files, Dataset | Mapped | StreamDataset) else DatasetAt(files)
     return write_dataset(opened, as_path(target), options, callback_of(progress))

@@ -14,6 +14,7 @@ from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.read.splitting import divided
 from bushel._dataset.views.concat import one_after_another
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
 from bushel._index.sidecar import find_manifest
 from bushel._pack.packing import convert
@@ -180,8 +181,11 @@ def _of_whole(callback: OnProgress | None, samples: int, size: int, total: int) 
 
 
 def _open(source: Any) -> Dataset:
-    if isinstance(source, StreamDataset):
-        raise UnsupportedError("a stream cannot be split or merged: write it as a dataset first, with bushel.convert")
+    if isinstance(source, Mapped | StreamDataset):
+        raise UnsupportedError(
+            "a stream cannot be split or merged, nor can a mapped view: "
+            "write it as a dataset first, with bushel.convert"
+        )
     return source if isinstance(source, Dataset) else open_dataset(source, verify=True, on_damage="raise")
 
 
