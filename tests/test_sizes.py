@@ -19,7 +19,7 @@ MOST_LINES = 450
 MOST_LINES_OF_A_FUNCTION = 60
 MOST_PARAMETERS = 8
 
-MOST_OF = {"tokens": 694_700, "conditional expressions": 2_580, "fillers": 1_120}
+MOST_OF = {"tokens": 692_700, "conditional expressions": 2_580, "fillers": 1_120}
 """What the source may have of these, without drop-ins, comments and docstrings. Lower them after a landing."""
 
 MOST_TOKENS_OF_A_LINE = 10.6

@@ -26,7 +26,7 @@ from bushel._pack.run_folder import RunFolder, find_run, planned_listing
 from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.scale_out import RunOptions, join_run, run_parts
 from bushel._runtime.tasks.drive import TaskOptions
-from bushel._runtime.tasks.numbers import format_numbers
+from bushel._runtime.tasks.engine import format_numbers
 from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError
 from bushel.sources.opening import open_source
 

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from bushel._runtime import large_memory
-from bushel._runtime.large_memory import room_for
+from bushel._runtime import system
+from bushel._runtime.system import room_for
 
 MEGABYTE = 1 << 20
 
@@ -19,7 +19,7 @@ MEGABYTE = 1 << 20
 @pytest.fixture(autouse=True)
 def free(monkeypatch: pytest.MonkeyPatch) -> deque[mmap.mmap]:
     none: deque[mmap.mmap] = deque()
-    monkeypatch.setattr(large_memory, "_free", none)
+    monkeypatch.setattr(system, "_free", none)
     return none
 
 
@@ -71,5 +71,5 @@ def test_no_memory_of_that_kind(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: Any, **__: Any) -> Any:
         raise OSError
 
-    monkeypatch.setattr("bushel._runtime.large_memory.mmap.mmap", fail)
+    monkeypatch.setattr("bushel._runtime.system.mmap.mmap", fail)
     assert room_for(5 * MEGABYTE).shape == (5 * MEGABYTE,)

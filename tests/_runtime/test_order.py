@@ -22,10 +22,9 @@ from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, Scheduled
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel.loader.order.bucketed import Bucketed, bucketed_order
-from bushel.loader.order.chunked import Chunked
-from bushel.loader.order.megatron import Chunks, Megatron, MegatronChunks
+from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of
-from bushel.loader.order.sampling import balanced_order, weighted_order
+from bushel.loader.plan.planning import balanced_order, weighted_order
 
 I64 = npt.NDArray[np.int64]
 

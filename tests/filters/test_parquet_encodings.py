@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.containers.tfrecords import varint
 from tests.filters.parquet_deltas import encoded, signed
 
-from bushel.filters.parquet_encodings import DELTA, SPLIT, delta_byte_arrays, number_bytes, prefixed_byte_arrays
+from bushel.filters.parquet import DELTA, SPLIT, delta_byte_arrays, number_bytes, prefixed_byte_arrays
 from bushel.kernels import decode_deltas, join_prefixed
 
 

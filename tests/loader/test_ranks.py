@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bushel.loader.ranks import detect_rank
+from bushel.loader.base import detect_rank
 
 
 @pytest.fixture(autouse=True)

@@ -23,8 +23,7 @@ from bushel.transforms import (
     RandomVerticalFlip,
     Resize,
 )
-from bushel.transforms.fused import geometry_rows, plan_decode
-from bushel.transforms.programs import program_of
+from bushel.transforms.fused import geometry_rows, plan_decode, program_of
 from bushel.transforms.spatial import apply_to
 
 FLIPS = [RandomHorizontalFlip(), RandomVerticalFlip(0.3)]

@@ -14,9 +14,9 @@ from bushel._kinds import BEGINNINGS
 from bushel._pack.columns import WrittenSamples
 from bushel._pack.images import base_codec, image_kind
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder, encoded_bytes
-from bushel._runtime.large_memory import room_for
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.structs import Struct
+from bushel._runtime.system import room_for
 from bushel._writer.column_writer import ColumnWriter
 from bushel.codecs import holds_image
 from bushel.containers.stored_column import StoredColumn

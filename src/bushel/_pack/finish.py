@@ -27,7 +27,7 @@ from bushel._pack.side_files import error_log_path
 from bushel._runtime.arrays import U64
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks.drive import map_on_engine
-from bushel._runtime.tasks.numbers import format_numbers
+from bushel._runtime.tasks.engine import format_numbers
 from bushel.engines import connect
 from bushel.errors import StateError, TooManyErrors, naming
 from bushel.spec import parse_spec

@@ -12,8 +12,7 @@ from typing import Any, Self
 
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel._pack.transcoder import Transcoder
-from bushel._runtime.pickles import pickle_for_worker, portable
-from bushel._runtime.processes import WorkerProcess, answer
+from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 
 
 class WorkerPool:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from bushel._dataset.read.labels import labels_of
+from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
 from bushel._writer.target import Target

@@ -26,7 +26,7 @@ def command(
     """
     from bushel._pack.lost_parts import missing_parts
     from bushel._pack.run_folder import find_run
-    from bushel._runtime.tasks.numbers import format_numbers
+    from bushel._runtime.tasks.engine import format_numbers
     from bushel.cli.output import count, print_json, print_text
 
     run, plan = find_run(target)

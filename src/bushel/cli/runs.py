@@ -153,7 +153,7 @@ class PartOptions(Struct, frozen=True):
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
         from bushel._pack.lost_parts import missing_parts
         from bushel._pack.run_folder import find_run
-        from bushel._runtime.tasks.numbers import format_numbers
+        from bushel._runtime.tasks.engine import format_numbers
         from bushel.cli.output import print_text
 
         run, plan = find_run(target)

@@ -14,8 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import I64
-from bushel._runtime.large_memory import room_for
 from bushel._runtime.log import log_warning
+from bushel._runtime.system import room_for
 from bushel.codecs.av1_headers import needed_parts
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.depth import FORMAT, metres_of_codes

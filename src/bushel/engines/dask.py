@@ -8,7 +8,7 @@ from typing import Any
 
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
-from bushel.engines.calls import call_pickled
+from bushel.engines.local import call_pickled
 from bushel.errors import UnsupportedError, needed_by
 
 with needed_by("engine='dask'", "bushel[dask]"):

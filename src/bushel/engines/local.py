@@ -5,12 +5,35 @@ from __future__ import annotations
 import pickle
 import select
 from collections.abc import Sequence
+from functools import lru_cache
+from typing import Any
 
-from bushel._runtime.pickles import pickle_for_worker
-from bushel._runtime.processes import WorkerDiedError, WorkerProcess, answer
+from bushel._runtime.processes import WorkerDiedError, WorkerProcess, answer, pickle_for_worker, portable
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
-from bushel.engines.calls import call
+
+
+def call(task: Task, number: int) -> tuple[Any, BaseException | None]:
+    """Return the result of a task, or its error in a form that can be pickled."""
+    try:
+        return task(number), None
+    except Exception as error:
+        return None, portable(error)
+
+
+def call_pickled(job: bytes, number: int) -> tuple[Any, BaseException | None]:
+    """Call a pickled task. A worker unpickles it once."""
+    try:
+        task = _load(job)
+    except Exception as error:
+        return None, RuntimeError(f"a worker cannot load the task: {type(error).__name__}: {error}")
+    return call(task, number)
+
+
+@lru_cache(maxsize=1)
+def _load(job: bytes) -> Task:
+    task: Task = pickle.loads(job)
+    return task
 
 
 def connect(engine: object = "local") -> LocalEngine:

@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import Any
 
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
-from bushel.engines.calls import call
+from bushel.engines.local import call
 from bushel.errors import needed_by
 
 with needed_by("engine='ray'", "bushel[ray]"):

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.large_memory import room_for
 from bushel._runtime.structs import Struct
+from bushel._runtime.system import room_for
 from bushel.errors import BushelError
 
 if TYPE_CHECKING:

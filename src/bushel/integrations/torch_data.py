@@ -10,10 +10,10 @@ from typing import Any
 
 from bushel._dataset.views.dataset import Dataset
 from bushel.errors import StateError, needed_by
-from bushel.loader.checks import check_count
+from bushel.loader.base import detect_rank
 from bushel.loader.loader import Loader
-from bushel.loader.ranks import detect_rank
-from bushel.loader.run.shared_memory import SharedCounts
+from bushel.loader.options import check_count
+from bushel.loader.run.processes import SharedCounts
 
 with needed_by("bushel.integrations.torch_data", "bushel[torch]"):
     import torch.utils.data

@@ -20,7 +20,7 @@ from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.removal_lists import PlacedList, list_to_write
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.read.find_keys import positions_of_keys
+from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.remaining import lists_of, matches_in, names_of, recorded_digests, remaining_in
 from bushel._dataset.read.shards import kinds

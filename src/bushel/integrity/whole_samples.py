@@ -10,8 +10,8 @@ import numpy as np
 
 from bushel._dataset.open.completeness import manifest_of
 from bushel._dataset.open.tables import bind, stamps_of
-from bushel._dataset.read.labels import labels_beside
 from bushel._dataset.read.remaining import remaining_in
+from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields

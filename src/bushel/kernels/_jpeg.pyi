@@ -159,7 +159,7 @@ def draw_crops(
 
     Args:
         datas: n JPEGs; their headers suffice.
-        steps: The transforms, in order, as `bushel.transforms.programs` gives them: ("resize", height, width),
+        steps: The transforms, in order, as `bushel.transforms.fused` gives them: ("resize", height, width),
             ("resize_shorter", edge), ("center_crop", height, width), ("random_crop", height, width),
             ("random_resized_crop", height, width, least scale, most scale, least ratio, most ratio, and the
             logarithms of the ratios), ("flip_x", probability), ("flip_y", probability).

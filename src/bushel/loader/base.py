@@ -1,7 +1,10 @@
-"""The shared base of the loaders: epochs, `peek`, statistics and bad samples."""
+"""The shared base of the loaders: ranks, epochs, `peek`, statistics, bad samples, and how notebooks show them."""
 
 from __future__ import annotations
 
+import html
+import os
+import sys
 import typing
 import warnings
 from abc import ABC, abstractmethod
@@ -13,10 +16,7 @@ from typing import TYPE_CHECKING, Any, Generic
 from bushel._runtime.arrays import python_numbers
 from bushel._runtime.threads import cpu_count
 from bushel.errors import TooManyErrors, UnsupportedError
-from bushel.loader.checks import check_count, check_shared
-from bushel.loader.in_notebook import shown
-from bushel.loader.options import BatchOptions
-from bushel.loader.ranks import detect_rank
+from bushel.loader.options import BatchOptions, check_count, check_shared
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Clock, Finished
 from bushel.loader.run.run import PrefetchWindow
@@ -25,6 +25,108 @@ from bushel.loader.state import Progress
 from bushel.loader.values.bad_samples import BadSample, ErrorReport, error_limit
 from bushel.loader.values.collate import Batch
 from bushel.loader.values.outputs import Output
+
+
+class ShownBatch(dict[str, Any]):
+    """A batch that `peek` returns: a dict, which a notebook shows with its shapes, types, pictures and texts.
+
+    The batches of an iteration are plain dicts, since some frameworks take other classes for single values.
+    """
+
+    __slots__ = ()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return ShownBatch, (dict(self),)
+
+    def __repr__(self) -> str:
+        from bushel._pictures.terminal import is_brief, lines_of
+
+        if is_brief(self):
+            return dict.__repr__(self)
+        return lines_of(self)
+
+    def _repr_html_(self) -> str:
+        from bushel._pictures.notebook import batch_html
+
+        return batch_html(self)
+
+
+def shown(batch: Any) -> Any:
+    """Return a batch that is a dict as one that notebooks show; others as they are."""
+    return ShownBatch(batch) if type(batch) is dict else batch
+
+
+def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
+    """Return the description of a loader."""
+    from bushel._pictures.notebook import batch_html, facts_html
+
+    facts = [
+        ("gives", sizes),
+        ("order", order),
+        ("seed", str(loader.seed)),
+        ("rank", f"{loader.rank} of {loader.world_size}"),
+        ("processes", str(loader.processes)),
+        ("epoch", f"{loader.epoch}, {consumed} consumed"),
+    ]
+    try:
+        batch = loader.peek()
+        shown = batch_html(batch, getattr(loader.dataset, "labels", None)) if isinstance(batch, dict) else ""
+    except Exception as error:  # of a transform, a collate function or the data: the loop over the loader raises it
+        shown = f"<div>The next batch cannot be made: {html.escape(f'{type(error).__name__}: {error}')}</div>"
+    return facts_html(f"bushel.Loader of {len(loader.dataset):,} samples", facts, (), shown)
+
+
+def detect_rank(rank: int | None = None, world_size: int | None = None, *, may_change: bool = False) -> tuple[int, int]:
+    """Return the rank of this process and the number of training processes.
+
+    They come from the arguments; else from torch.distributed or a JAX cluster, if the program has initialised one; else
+    from the environment variables `RANK` and `WORLD_SIZE`; else they are 0 and 1.
+
+    Args:
+        rank: The rank, if it is given.
+        world_size: The number of processes, if it is given.
+        may_change: Whether they will be looked up again. Then `WORLD_SIZE` alone, which Lightning sets in the processes
+            that it starts, is not an error yet.
+
+    Raises:
+        TypeError: One is not a whole number.
+        ValueError: Only one of the two is given, or `rank` is not between 0 and `world_size` - 1.
+    """
+    if (rank is None) != (world_size is None):
+        raise ValueError(f"rank={rank}, world_size={world_size}: give both or neither")
+    if rank is None or world_size is None:
+        rank, world_size = _from_torch() or _from_jax() or _from_environment(may_change=may_change) or (0, 1)
+    size = check_count("world_size", world_size, least=1)
+    return check_count("rank", rank, most=size - 1, instead=f" in world_size={size}"), size
+
+
+def _from_torch() -> tuple[int, int] | None:
+    distributed = getattr(sys.modules.get("torch"), "distributed", None)
+    if distributed is None or not distributed.is_available() or not distributed.is_initialized():
+        return None
+    return distributed.get_rank(), distributed.get_world_size()
+
+
+def _from_jax() -> tuple[int, int] | None:
+    jax = sys.modules.get("jax")
+    # outside a cluster, jax.process_count() would initialise the devices
+    if jax is None or not getattr(jax.distributed, "is_initialized", bool)():
+        return None
+    return jax.process_index(), jax.process_count()
+
+
+def _from_environment(*, may_change: bool) -> tuple[int, int] | None:
+    rank, world_size = os.environ.get("RANK"), os.environ.get("WORLD_SIZE")
+    if rank is None and (world_size is None or may_change):
+        return None
+    try:
+        return int(rank or ""), int(world_size or "")
+    except ValueError:
+        raise ValueError(
+            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: set both to numbers, unset both, or "
+            f"give Loader(rank=, world_size=)"
+        ) from None
+
 
 if TYPE_CHECKING:
     from typing_extensions import TypeVar

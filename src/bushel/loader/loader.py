@@ -9,16 +9,14 @@ from functools import cached_property
 from typing import Any
 
 from bushel._runtime.public import public
-from bushel.loader.base import Item, LoaderBase
-from bushel.loader.checks import check_count, check_dataset, check_rules, check_whole_batches
-from bushel.loader.in_notebook import shown
-from bushel.loader.options import LoaderOptions
+from bushel.loader.base import Item, LoaderBase, shown
+from bushel.loader.options import LoaderOptions, check_count, check_dataset, check_rules, check_whole_batches
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of
 from bushel.loader.plan.steps import steps_after, unequal_steps, without_batches
 from bushel.loader.plan.who import batch_of, keys_of, shares_of, steps_with
-from bushel.loader.read.expansion import warn_if_costly
+from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.resume import place_after, restored, resume
 from bushel.loader.run.make_pipeline import pipeline_of
@@ -221,7 +219,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         )
 
     def _repr_html_(self) -> str:
-        from bushel.loader.in_notebook import loader_html
+        from bushel.loader.base import loader_html
 
         order = self._plan.at(self.epoch).order
         samples = f"{self._progress.samples:,} of {order.samples:,} {self._plan.unit}"

@@ -9,14 +9,13 @@ import numpy as np
 from bushel._runtime.arrays import I64
 from bushel._runtime.order import Sequential
 from bushel.codecs.image import ImageReading
-from bushel.loader.checks import check_count, check_dataset, check_fields
 from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.options import MapOptions
+from bushel.loader.options import MapOptions, check_count, check_dataset, check_fields
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
-from bushel.loader.read.window_fields import random_windows
+from bushel.loader.run.make_pipeline import random_windows
 from bushel.loader.run.pipeline import Clock, Pipeline, raise_first
-from bushel.loader.run.shared_memory import SharedCounts
+from bushel.loader.run.processes import SharedCounts
 from bushel.loader.values.bad_samples import Failure
 from bushel.loader.values.collate import Sample
 

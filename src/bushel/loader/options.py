@@ -2,34 +2,41 @@
 
 `Loader`, `StreamLoader` and `MapView` inherit from them and check them in `__post_init__`. So the signature that
 `inspect`, `help`, editors and type checkers show is the one that `dataclasses` made of these lines.
+Errors of the checks name the options as the user wrote them.
 """
 
 from __future__ import annotations
 
 import inspect
+import operator
 import os
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import KW_ONLY, dataclass
-from typing import TYPE_CHECKING, Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self, get_args
 
+import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.views.stream import StreamDataset
-from bushel._runtime.public import check_names
+from bushel._runtime.public import check_flags, check_names, did_you_mean
 from bushel._runtime.shuffle import Shuffle
+from bushel.errors import SpecError, UnsupportedError
 from bushel.loader.order.bucketed import BatchSizes
-from bushel.loader.order.megatron import Megatron
+from bushel.loader.order.chunks import Megatron
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.order.packed import Longer
 from bushel.loader.plan.plan import Pad
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.values.bad_samples import BadSample, OnError
-from bushel.loader.values.collate import Collate, Sample
+from bushel.loader.values.collate import Collate, Padded, Ragged, Sample
 from bushel.loader.values.outputs import To
 from bushel.transforms.by_field import Transforms
 
 if TYPE_CHECKING:
     from bushel.loader.device.device import DeviceDecoder
+
+_METHODS = ("spec", "keys", "fingerprint", "__len__", "read", "decode_samples", "prefetch", "position", "location")
+_RULES = ("list", "stack")
 
 
 @dataclass(frozen=True, kw_only=True, eq=False, repr=False)
@@ -148,3 +155,151 @@ class MapOptions(ReadOptions):
 
 for _options, _class in ((LoaderOptions, "Loader"), (StreamOptions, "StreamLoader"), (MapOptions, "MapView")):
     _options.__init__.__qualname__ = _class  # which Python names in the error about a missing argument
+
+
+def check_count(name: str, value: Any, *, least: int = 0, most: int | None = None, instead: str = "") -> int:
+    """Return a whole number that a user gave.
+
+    Raises:
+        TypeError: It is not a whole number.
+        ValueError: It is out of its range.
+    """
+    expected = f"a whole number from {least}{'' if most is None else f' to {most}'}{instead}"
+    if isinstance(value, bool | np.bool_) or not hasattr(value, "__index__"):
+        raise TypeError(f"{name}={value!r}: expected {expected}")
+    number = operator.index(value)
+    if number < least or (most is not None and number > most):
+        raise ValueError(f"{name}={value!r}: expected {expected}")
+    return number
+
+
+def check_shared(options: BatchOptions) -> None:
+    """Check the options that all loaders share.
+
+    Whole numbers of NumPy become Python's, so that states can be stored as JSON.
+
+    Raises:
+        TypeError: One has another type.
+        ValueError: One is out of its range.
+    """
+    another = "; for another order in every run, give seed=secrets.randbits(64) and keep it"
+    counts = {
+        "seed": check_count("seed", options.seed, most=(1 << 64) - 1, instead=another),
+        "processes": check_count("processes", options.processes),
+        "prefetch_bytes": check_count("prefetch_bytes", options.prefetch_bytes),
+    }
+    if options.threads is not None:
+        counts["threads"] = check_count("threads", options.threads)
+    if options.prefetch is not None:
+        counts["prefetch"] = check_count("prefetch", options.prefetch, least=1, instead=" batches")
+    for name, count in counts.items():
+        object.__setattr__(options, name, count)
+    flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")
+    given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
+    if given.get("decode") == "device":
+        del given["decode"]
+    check_flags(**given)
+    if options.on_error not in (known := get_args(OnError)):
+        raise ValueError(f"unknown on_error={options.on_error!r}: {_meant(options.on_error, known)}")
+    if options.batch_transform is not None and not callable(options.batch_transform):
+        raise TypeError(f"batch_transform={options.batch_transform!r} is not callable")
+
+
+def check_dataset(dataset: Any) -> None:
+    """Check that a loader can read from an object.
+
+    Raises:
+        TypeError: It cannot.
+        UnsupportedError: It is a stream.
+    """
+    if isinstance(dataset, StreamDataset):
+        raise UnsupportedError("a stream can only be read forward: load it with bushel.StreamLoader")
+    if isinstance(dataset, str | os.PathLike):
+        raise TypeError(
+            f"{dataset!r} is a path: open it first, as in bushel.Loader(bushel.open({os.fspath(dataset)!r}))"
+        )
+    if missing := [name for name in _METHODS if not hasattr(dataset, name)]:
+        raise TypeError(
+            f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): give what bushel.open "
+            f"returns, or pack it first with bushel.pack"
+        )
+
+
+def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[str]) -> None:
+    """Check `fields=` of a loader, and that transforms are for fields that it reads.
+
+    Raises:
+        TypeError: `fields` is a single name.
+        SpecError: The field does not exist, or a transform is for a field that is not read.
+    """
+    if fields is None:
+        return
+    if isinstance(fields, str):
+        raise TypeError(f"fields={fields!r} is one name: give a list, as in fields=[{fields!r}]")
+    names = list(fields)
+    for name in names:
+        if name not in spec:
+            raise SpecError(f"fields= names {name!r}, which the dataset does not have: {_meant(name, tuple(spec))}")
+    read = [name for name in names if not isinstance(fields, Mapping) or fields[name] is not False]
+    if left_out := [name for name in transformed if name not in read]:
+        raise SpecError(
+            f"transforms= changes {left_out[0]!r}, which fields= does not read: add it there, or leave it out"
+        )
+
+
+def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
+    """Check `collate=` of a loader.
+
+    Args:
+        collate: The argument.
+        spec: Field to type; None if the fields are unknown.
+
+    Raises:
+        TypeError: It, or a rule in it, is neither a function nor a rule.
+        SpecError: A rule is for a field that the dataset does not have.
+        ValueError: The rule does not exist.
+    """
+    if collate is None or callable(collate):
+        return
+    if not isinstance(collate, Mapping):
+        raise TypeError(f"collate={collate!r}: expected a function, or a mapping of fields to rules")
+    for name, rule in collate.items():
+        if spec is not None and name not in spec:
+            raise SpecError(f"collate= names {name!r}, which the dataset does not have: {_meant(name, tuple(spec))}")
+        if isinstance(rule, str) and rule not in _RULES:
+            others = "; bushel.loader.Padded(0) pads to the longest value"
+            raise ValueError(f"collate={{{name!r}: {rule!r}}}: unknown rule: {_meant(rule, _RULES)}{others}")
+        if rule in (Padded, Ragged):
+            raise TypeError(f"collate={{{name!r}: {rule.__name__}}} is a class: write {rule.__name__}()")
+        if not isinstance(rule, str) and not callable(rule):
+            raise TypeError(
+                f"collate={{{name!r}: {rule!r}}}: expected 'list', 'stack', Padded(), Ragged() or a function"
+            )
+
+
+def check_whole_batches(options: LoaderOptions, *, leaves_out: str | None) -> None:
+    """Check that samples are not left out where batches have to be full, or ranks need as many batches as each other.
+
+    Args:
+        options: The options, with the number of ranks that was found out.
+        leaves_out: The option by which samples are left out, or None if no option does that.
+
+    Raises:
+        ValueError: Samples may be left out there.
+    """
+    if leaves_out is None:
+        return
+    if (options.world_size or 1) > 1:
+        why = "a rank whose samples are all bad would have fewer batches than the others, which wait for it"
+    elif options.drop_last or options.pad is not None:
+        why = f"{'drop_last=' if options.drop_last else 'pad='} promises full batches"
+    else:
+        return
+    raise ValueError(
+        f'{leaves_out} leaves samples out, but {why}: give on_error="replace", which takes another sample instead'
+    )
+
+
+def _meant(name: Any, known: tuple[str, ...]) -> str:
+    question = did_you_mean(name, known) if isinstance(name, str) else ""
+    return question or f"expected one of {', '.join(map(repr, known)) or 'none'}"

@@ -1,15 +1,115 @@
-"""Places in a training run: a loader goes on from a state, and skips steps."""
+"""Places in a training run: a loader goes on from a state, and skips steps.
+
+The state may be older than shards that were appended, samples that were removed, or a change of the
+schedule of a mixture after the samples that were drawn.
+"""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bushel.loader.plan.appended import loader_before_append
-from bushel.loader.plan.future import accept_future
-from bushel.loader.read.expansion import blocks_of_state
+from bushel._dataset.views.before_append import BeforeAppend, before_append
+from bushel._dataset.views.before_removal import before_removal
+from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
+from bushel.errors import StateError
+from bushel.loader.order.mixture import Mixture
+from bushel.loader.order.packed import Packed
+from bushel.loader.read.costs import blocks_of_state
 from bushel.loader.state import LoaderState, Progress
+from bushel.loader.values.bad_samples import read_errors
+
+
+def loader_before_append(loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool) -> Any:
+    """Return a loader of the samples that a dataset had when a state was saved, at the place of the state.
+
+    Returns:
+        The loader; None if the dataset did not begin with the samples of the state.
+
+    Raises:
+        StateError: They are, but that is not allowed; or the loader refuses the state for another reason.
+    """
+    given = loader._given
+    earlier = before_append(loader.dataset, LoaderState.from_dict(state).fingerprint)
+    if earlier is None:
+        return None
+    if isinstance(given["dataset"], Mixture):
+        message = f"{_reason(earlier)}; the order of a mixture depends on its sizes: start without the state"
+        raise StateError(message)
+    if not allow_appended:
+        raise StateError(
+            f"{_reason(earlier)}. To end the epoch with the samples that it began with, and to have all of them from "
+            "the next one on: loader.load_state_dict(state, allow_appended=True)"
+        )
+    options: Mapping[str, Any] = {**given, "dataset": earlier.dataset}
+    before = type(loader)(**options)
+    before.load_state_dict(state, allow_removed=allow_removed)
+    return before
+
+
+def _reason(earlier: BeforeAppend) -> str:
+    return f"{earlier.appended:,} samples were appended to the dataset after this state was saved"
+
+
+def accept_future(state: LoaderState, own: Any) -> LoaderState:
+    """Return a state for this loader's order if only the draws after it differ; any other state unchanged.
+
+    Raises:
+        StateError: The order belongs to a mixture whose schedule differs in samples that were drawn.
+    """
+    order = own.base if isinstance(own, Packed) else own
+    if not isinstance(order, Scheduled) or state.version == own.version:
+        return state
+    version, consumed = state.version, state.samples
+    if isinstance(own, Packed):
+        if version.partition(";")[0] != own.version.partition(";")[0]:
+            return state
+        version = version.partition(";")[2].rpartition(")/")[0]
+        consumed = min(order.samples, -(-consumed // own.window) * own.window)  # a window is packed as a whole
+    if (old := scheduled_of(version, state.seed)) is None:
+        return state
+    if state.epoch and old.samples != order.samples:
+        raise StateError(
+            f"an epoch of the mixture had {old.samples} samples when the state was saved, and has {order.samples} now, "
+            f"which moves the draws of epoch {state.epoch}: give until={old.samples}"
+        )
+    drawn = state.epoch * old.samples + consumed
+    if (place := first_difference(old, replace(order, seed=state.seed), drawn)) is not None:
+        raise StateError(
+            f"the mixture differs from the state's from sample {place} on, and {drawn} were drawn: its past must stay "
+            f"the same. The state has the schedule {_said(old)}, and the loader {_said(order)}"
+        )
+    return replace(state, version=own.version)
+
+
+def _said(order: Scheduled) -> str:
+    points = ", ".join(f"({at}, {', '.join(f'{weight:g}' for weight in weights)})" for at, weights in order.points)
+    return f"{points}{' as ramps' if order.ramp else ''}"
+
+
+def with_removed_samples(
+    given: Mapping[str, Any], dataset: Any, fingerprint: str, *, allowed: bool
+) -> dict[str, Any] | None:
+    """Return the options of a loader of the dataset before samples were removed, which leaves these out.
+
+    Returns:
+        The options; None if the dataset never had this fingerprint.
+
+    Raises:
+        StateError: It had, and that is not allowed, or the dataset is a mixture.
+    """
+    if (found := before_removal(dataset, fingerprint)) is None:
+        return None
+    if isinstance(given["dataset"], Mixture):
+        raise StateError(f"{found.reason}; the order of a mixture depends on its sizes: start without the state")
+    if not allowed:
+        again = "loader.load_state_dict(state, allow_removed=True)"
+        raise StateError(f"{found.reason}. To go on in the same order without them: {again}")
+    known = given["exclude"]
+    exclude = read_errors(known) if isinstance(known, str | os.PathLike) else known
+    return {**given, "dataset": found.dataset, "exclude": [*exclude, *found.removed.tolist()]}
 
 
 def resume(loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool) -> None:
@@ -20,8 +120,6 @@ def resume(loader: Any, state: Mapping[str, object], *, allow_appended: bool, al
     """
     loaded = LoaderState.from_dict(state)
     if loaded.fingerprint != loader._fingerprint:
-        from bushel.loader.plan.removed_since import with_removed_samples
-
         given = with_removed_samples(loader._given, loader.dataset, loaded.fingerprint, allowed=allow_removed)
         if given is not None:
             without_removed = type(loader)(**given)

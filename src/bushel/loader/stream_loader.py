@@ -1,14 +1,14 @@
-"""`StreamLoader`: batches from sources that can only be read forward."""
+"""`StreamLoader`: batches from sources that can only be read forward, through a shuffle buffer."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Collection, Generator, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import count, islice
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -18,10 +18,8 @@ from bushel._runtime.permutation import LIMIT, derive
 from bushel._runtime.public import public
 from bushel.errors import UnsupportedError
 from bushel.loader.base import Item, LoaderBase
-from bushel.loader.checks import check_count, check_rules
 from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.iterables import shuffle_buffer
-from bushel.loader.options import StreamOptions
+from bushel.loader.options import StreamOptions, check_count, check_rules
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.loadable import source_of
 from bushel.loader.run.pipeline import Clock, Finished, Pipeline
@@ -30,13 +28,69 @@ from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.generator import generator
-
-if TYPE_CHECKING:
-    from bushel._dataset.read.room import Room
-    from bushel.loader.run.read_ahead import HeldBatch
 from bushel.transforms.values import Call
 
+if TYPE_CHECKING:
+    from bushel._dataset.read.decoding import Room
+    from bushel.loader.run.read_ahead import HeldBatch
+
+T = TypeVar("T")
 _STREAM_VERSION = 2  # of the order in which samples leave the shuffle buffer
+
+
+def shuffle_buffer(
+    samples: Iterable[T], size: int, draw: Callable[[int], int], *, initial: int | None = None
+) -> Iterator[T]:
+    """Shuffle samples through a buffer: each sample that leaves is drawn at random from those in the buffer.
+
+    The buffer is filled with `initial` samples before the first one leaves. Then it grows by one sample for each that
+    leaves, until it holds `size` samples. At the end of the input it is emptied, still at random.
+
+    Args:
+        samples: The input.
+        size: Number of samples in the buffer.
+        draw: Returns a random integer from 0 to its argument - 1, such as `random.Random(0).randrange`.
+        initial: Number of samples to wait for; at most `size`, which is the default.
+
+    Examples:
+        >>> import random
+        >>> from bushel.loader import shuffle_buffer
+        >>> list(shuffle_buffer(range(8), 4, random.Random(0).randrange))
+        [3, 4, 0, 2, 7, 1, 6, 5]
+    """
+    least = size if initial is None else min(initial, size)
+    source, held = iter(samples), list[T]()
+    for sample in source:
+        held.append(sample)
+        if len(held) < size:
+            held.extend(islice(source, 1))
+        if len(held) >= least:
+            yield _take(held, draw)
+    while held:
+        yield _take(held, draw)
+
+
+def _take(held: list[T], draw: Callable[[int], int]) -> T:
+    """Take a random sample out of a list; the last sample moves to its place."""
+    place, last = draw(len(held)), held.pop()
+    if place == len(held):
+        return last
+    taken, held[place] = held[place], last
+    return taken
+
+
+def in_batches(items: Iterable[T], size: int, *, drop_last: bool = False) -> Iterator[list[T]]:
+    """Yield items in lists of `size`; the last list may be shorter, unless `drop_last` leaves it out.
+
+    Examples:
+        >>> from bushel.loader import in_batches
+        >>> list(in_batches(range(5), 2))
+        [[0, 1], [2, 3], [4]]
+    """
+    source = iter(items)
+    while batch := list(islice(source, size)):
+        if len(batch) == size or not drop_last:
+            yield batch
 
 
 @public()

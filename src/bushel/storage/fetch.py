@@ -11,9 +11,8 @@ import numpy as np
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U8, Bools
-from bushel._runtime.large_memory import room_for
 from bushel._runtime.parallel import map_all
-from bushel._runtime.system import keep_freed_memory
+from bushel._runtime.system import keep_freed_memory, room_for
 from bushel._runtime.threads import cpu_count
 from bushel.filters import FilterError
 from bushel.kernels import MappedFile

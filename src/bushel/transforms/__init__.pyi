@@ -2,17 +2,20 @@
 
 from bushel.transforms.batches import CutMix as CutMix
 from bushel.transforms.batches import MixUp as MixUp
-from bushel.transforms.choices import MultiCrop as MultiCrop
-from bushel.transforms.choices import RandomApply as RandomApply
-from bushel.transforms.choices import RandomChoice as RandomChoice
 from bushel.transforms.colour import ColorJitter as ColorJitter
+from bushel.transforms.colour import GaussianBlur as GaussianBlur
 from bushel.transforms.colour import Grayscale as Grayscale
-from bushel.transforms.flips import RandomHorizontalFlip as RandomHorizontalFlip
-from bushel.transforms.flips import RandomVerticalFlip as RandomVerticalFlip
-from bushel.transforms.pixels import GaussianBlur as GaussianBlur
-from bushel.transforms.pixels import RandomErasing as RandomErasing
+from bushel.transforms.colour import RandomErasing as RandomErasing
+from bushel.transforms.fused import RandomHorizontalFlip as RandomHorizontalFlip
+from bushel.transforms.fused import RandomVerticalFlip as RandomVerticalFlip
+from bushel.transforms.moves import Boxes as Boxes
+from bushel.transforms.moves import Mask as Mask
+from bushel.transforms.moves import Points as Points
 from bushel.transforms.policies import AugMix as AugMix
+from bushel.transforms.policies import MultiCrop as MultiCrop
 from bushel.transforms.policies import RandAugment as RandAugment
+from bushel.transforms.policies import RandomApply as RandomApply
+from bushel.transforms.policies import RandomChoice as RandomChoice
 from bushel.transforms.policies import TrivialAugmentWide as TrivialAugmentWide
 from bushel.transforms.spatial import CenterCrop as CenterCrop
 from bushel.transforms.spatial import Crop as Crop
@@ -23,9 +26,6 @@ from bushel.transforms.spatial import Resize as Resize
 from bushel.transforms.spatial import ScaleTo as ScaleTo
 from bushel.transforms.spatial import Spatial as Spatial
 from bushel.transforms.spatial import apply_steps as apply_steps
-from bushel.transforms.together import Boxes as Boxes
-from bushel.transforms.together import Mask as Mask
-from bushel.transforms.together import Points as Points
 from bushel.transforms.values import Compose as Compose
 from bushel.transforms.values import EachFrame as EachFrame
 from bushel.transforms.values import Lambda as Lambda

@@ -8,7 +8,7 @@ from typing import Any
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import holds_image
 from bushel.errors import SpecError
-from bushel.transforms.together import Follower, names_of
+from bushel.transforms.moves import Follower, names_of
 from bushel.transforms.values import Transform, check_instances
 
 Together = tuple[str | Follower, ...]

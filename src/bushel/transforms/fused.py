@@ -7,9 +7,12 @@ Crops, flips and at most one resizing at the start of a list of transforms becom
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
-from typing import Any, Literal, cast
+from numbers import Real
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -20,12 +23,116 @@ from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError
-from bushel.transforms.programs import Program, program_of
-from bushel.transforms.spatial import Geometry, Image, Spatial
+from bushel.transforms.spatial import (
+    CenterCrop,
+    Flip,
+    Geometry,
+    Image,
+    RandomCrop,
+    RandomResizedCrop,
+    Resize,
+    Spatial,
+    Steps,
+    apply_to,
+)
 from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
+Program: TypeAlias = tuple[tuple[str | float, ...], ...]
+"""The kind and the numbers of each transform."""
+_MOST_PIXELS = 1 << 24
+_MOST_EXACT = 1 << 53
 _EXIF_ORIENTATION = 0x0112
 _AS_STORED = ImageReading()
+
+
+@dataclass(frozen=True, slots=True)
+class _RandomFlip:
+    """Mirror in one direction with probability `p`."""
+
+    p: float = 0.5
+    horizontal: ClassVar[bool]
+    resizes: ClassVar[bool] = False
+    output: ClassVar[tuple[int, int] | None] = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.p, Real) or not 0 <= self.p <= 1:
+            raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
+
+    def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
+        """Return the steps for an image of this size."""
+        return (Flip(horizontal=self.horizontal),) if rng.random() < self.p else ()
+
+    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
+        """Transform an image: uint8, HxW or HxWxC."""
+        return apply_to(self, image, rng)
+
+
+@dataclass(frozen=True, slots=True)
+class RandomHorizontalFlip(_RandomFlip):
+    """Mirror left to right with probability `p`.
+
+    Examples:
+        >>> from bushel.transforms import RandomHorizontalFlip
+        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomHorizontalFlip(p=0.5)])
+    """
+
+    horizontal: ClassVar[bool] = True
+
+
+@dataclass(frozen=True, slots=True)
+class RandomVerticalFlip(_RandomFlip):
+    """Mirror top to bottom with probability `p`.
+
+    Examples:
+        >>> from bushel.transforms import RandomVerticalFlip
+        >>> loader = bushel.Loader(ds, batch_size=4, transforms=[RandomVerticalFlip()])
+    """
+
+    horizontal: ClassVar[bool] = False
+
+
+def program_of(transforms: Iterable[Spatial]) -> Program | None:
+    """Return the steps of transforms for the kernel, or None if one of them has to be asked for each image."""
+    steps = tuple(map(_step, transforms))
+    if None in steps or not steps:
+        return None
+    return tuple(step for step in steps if step is not None)
+
+
+def _step(transform: Spatial) -> tuple[str | float, ...] | None:
+    kind: Any = type(transform)  # a subclass may do anything
+    if isinstance(transform, RandomHorizontalFlip | RandomVerticalFlip) and kind in _FLIPS:
+        return (_FLIPS[kind], float(transform.p)) if _are_plain(transform.p) else None
+    if isinstance(transform, Resize | CenterCrop | RandomCrop | RandomResizedCrop) and kind in _SIZES:
+        size: Any = transform.size
+        sides = (size, size) if type(size) is int else tuple(size) if isinstance(size, tuple | list) else ()
+        if len(sides) != 2 or not all(type(side) is int and side <= _MOST_PIXELS for side in sides):
+            return None
+        if kind is Resize and type(size) is int:
+            return ("resize_shorter", size)
+        if isinstance(transform, RandomResizedCrop):
+            if not _are_plain(*transform.scale, *transform.ratio):
+                return None
+            numbers = (*map(float, (*transform.scale, *transform.ratio)), *map(math.log, transform.ratio))
+            return ("random_resized_crop", *sides, *numbers)
+        return (_SIZES[kind], *sides)
+    return None
+
+
+_FLIPS = {RandomHorizontalFlip: "flip_x", RandomVerticalFlip: "flip_y"}
+
+
+_SIZES = {
+    Resize: "resize",
+    CenterCrop: "center_crop",
+    RandomCrop: "random_crop",
+    RandomResizedCrop: "random_resized_crop",
+}
+
+
+def _are_plain(*numbers: object) -> bool:
+    """Return whether numbers are floats, or ints that a float holds. Other types have arithmetic of their own."""
+    return all(type(number) is float or (type(number) is int and abs(number) < _MOST_EXACT) for number in numbers)
 
 
 class DecodePlan(Struct, frozen=True):

@@ -1,7 +1,7 @@
 """Affine maps and padding: geometry that cannot be fused into decoding, and is applied to decoded images.
 
 `Warp` and `Padding` are steps, as `Crop` is: values from which the source of each pixel follows. So masks, boxes
-and points can follow them (see `bushel.transforms.together`).
+and points can follow them (see `bushel.transforms.moves`).
 """
 
 from __future__ import annotations

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._pictures.pixels import is_picture
-from bushel.loader.decode.sources import SOURCE
+from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.spec import KEY
 from bushel.viewer.shelf import plain_text
 

@@ -98,7 +98,7 @@ class Settings:
 def positions_of_batch(dataset: Dataset, settings: Settings) -> tuple[list[int], int]:
     """Return the samples of a batch, as the loader chooses them, and the number of batches of this rank's epoch."""
     from bushel.loader.plan.plan import Plan
-    from bushel.loader.read.expansion import blocks_that_fit
+    from bushel.loader.read.costs import blocks_that_fit
 
     if settings.shuffle == "blocks":
         order: Order = blocks_that_fit(dataset, settings.seed)

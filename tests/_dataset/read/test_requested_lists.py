@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 import bushel
 from bushel._dataset.open.remote_discovery import ListedFiles
+from bushel._dataset.read.listed import RequestedLists
 from bushel._dataset.read.remaining import remaining_in
-from bushel._dataset.read.requested_lists import RequestedLists
 from bushel._dataset.read.shards import OpenShard
 from bushel.storage.base import FROM_TAG
 

@@ -7,9 +7,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests._runtime.tasks.pretended import Pretended
 
-from bushel._runtime.tasks.drive import TaskOptions, can_be_tried_again, drive
+from bushel._runtime.tasks.drive import Schedule, TaskOptions, can_be_tried_again, drive
 from bushel._runtime.tasks.engine import Attempt, LostWorkerError
-from bushel._runtime.tasks.schedule import Schedule
 from bushel.engines import connect
 
 

@@ -27,7 +27,7 @@ from bushel.transforms import Normalize, RandomHorizontalFlip, RandomResizedCrop
 torch = pytest.importorskip("torch")
 
 from bushel.loader.device import nvidia  # noqa: E402
-from bushel.loader.device.nvidia_resample import CROP  # noqa: E402
+from bushel.loader.device.nvidia import CROP  # noqa: E402
 
 CROPS: list[Any] = [RandomResizedCrop(96), RandomHorizontalFlip()]
 gpu = pytest.mark.skipif(not torch.cuda.is_available(), reason="torch has no GPU here")

@@ -15,8 +15,7 @@ from tests.loader.documents import COUNT, LENGTHS, longer, write
 import bushel
 from bushel._runtime.order import Blocks, Exact, Order, Sequential, Weighted
 from bushel.errors import SpecError, StateError
-from bushel.loader.order.chunked import Chunked, RowPieces
-from bushel.loader.order.megatron import Megatron, MegatronChunks
+from bushel.loader.order.chunks import Chunked, Megatron, MegatronChunks, RowPieces
 from bushel.loader.plan.chunk_plan import ChunkPlan
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "megatron-order.json").read_text())

@@ -12,9 +12,7 @@ import pytest
 from msgspec.structs import replace
 
 from bushel._runtime.order import Balanced, Blocks, Exact, Sequential
-from bushel.loader.order import chunked
-from bushel.loader.order.chunked import Chunked
-from bushel.loader.order.megatron import Megatron, MegatronChunks
+from bushel.loader.order.chunks import Chunked, Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of
 from bushel.loader.plan import who
 from bushel.loader.plan.chunk_plan import ChunkPlan
@@ -66,8 +64,8 @@ def test_what_was_counted_before_does_not_change_an_answer(name: str) -> None:
 
 @pytest.mark.parametrize("pad", [None, "wrap"])
 def test_rows_after_a_step_are_not_counted(pad: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(chunked, "_AT_A_TIME", 1)
-    monkeypatch.setattr(chunked, "_MOST_AT_A_TIME", 1)
+    monkeypatch.setattr("bushel.loader.order.chunks._AT_A_TIME", 1)
+    monkeypatch.setattr("bushel.loader.order.chunks._MOST_AT_A_TIME", 1)
     plan, own = replace(chunks(CLASSES)(), pad=pad), chunks(CLASSES)()  # draws: nobody knows how many tokens they have
     assert isinstance(plan.order, Chunked)
     assert isinstance(own.order, Chunked)

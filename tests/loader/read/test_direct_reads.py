@@ -13,7 +13,7 @@ import bushel
 from bushel.errors import CorruptError, FormatError
 from bushel.kernels import MappedFile
 from bushel.loader import Loader
-from bushel.loader.read.direct_reads import read_directly
+from bushel.loader.read.costs import read_directly
 from bushel.transforms import RandomResizedCrop
 
 SAMPLES = 60
@@ -33,7 +33,7 @@ def written(folder: Path, container: str = "tar") -> bushel.Dataset:
 @pytest.fixture
 def small_memory(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """Let datasets of more than 300 kB be larger than the memory."""
-    monkeypatch.setattr("bushel.loader.read.direct_reads.memory_limit", lambda: 100_000)
+    monkeypatch.setattr("bushel.loader.read.costs.memory_limit", lambda: 100_000)
     (tmp_path / "x").write_bytes(bytes(5000))
     if MappedFile(tmp_path / "x").direct() is None:
         pytest.skip("the file system of temporary files does not offer direct reads")
@@ -57,7 +57,7 @@ def test_batches_are_the_same(small_memory: None, tmp_path: Path, container: str
         direct = Loader(ds, 8, shuffle=shuffle, **options)
         assert is_direct(direct)
         with pytest.MonkeyPatch.context() as patched:
-            patched.setattr("bushel.loader.read.direct_reads.memory_limit", lambda: 1 << 40)
+            patched.setattr("bushel.loader.read.costs.memory_limit", lambda: 1 << 40)
             usual = Loader(ds, 8, shuffle=shuffle, **options)
         assert not is_direct(usual)
         for _ in range(2):

@@ -17,12 +17,11 @@ from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import files_named, remaining_of
 from bushel._dataset.open.tables import stamps_of
-from bushel._dataset.read.each_shard import each_shard
 from bushel._dataset.read.key_file import has_old_key_file, write_key_file
-from bushel._dataset.read.labels import labels_beside
-from bushel._dataset.read.listed import write_manifest
+from bushel._dataset.read.listed import each_shard, write_manifest
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.rebuild import Indexing, RebuildIndex, Rebuilt
+from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.column_names import column_of, expanded, names_of

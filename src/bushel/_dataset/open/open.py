@@ -44,7 +44,7 @@ from bushel.storage import AnyPath
 
 if TYPE_CHECKING:
     from bushel._dataset.open.discovery import Found
-    from bushel._dataset.read.requested_lists import RequestedLists
+    from bushel._dataset.read.listed import RequestedLists
     from bushel._dataset.read.selection import Remaining
     from bushel._dataset.views.stream import StreamDataset
     from bushel._index.shard_list import FolderState
@@ -256,7 +256,7 @@ def _checked_shards(
 
         shards = with_one_type(shards)
     if any(map(_LABELS, shards)):
-        from bushel._dataset.read.labels import labels_of
+        from bushel._dataset.read.shard_fields import labels_of
 
         labels_of(shards, union_of_fields(shards))  # raises if shards differ
     if any(map(_SECTION, shards)):
@@ -357,7 +357,7 @@ def _requested_lists(found: Found) -> RequestedLists | None:
     """Request the lists of removed samples of shards in a store, while their tables are loaded."""
     if found.listed is None:
         return None
-    from bushel._dataset.read.requested_lists import RequestedLists
+    from bushel._dataset.read.listed import RequestedLists
 
     return RequestedLists(found.shards, found.listed)
 

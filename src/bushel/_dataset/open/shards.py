@@ -78,12 +78,12 @@ def open_shards(
         opened += work(shard) if one is None else [one]
         here += 1
     if here < len(shards):
-        from bushel._dataset.read.each_shard import each_shard
+        from bushel._dataset.read.listed import each_shard
 
         opened += chain.from_iterable(each_shard(shards[here:], work))
     keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
     if keeps and not any(shard.labels for shard in opened):
-        from bushel._dataset.read.labels import labels_beside
+        from bushel._dataset.read.shard_fields import labels_beside
 
         labels = labels_beside(container, shards, manifest)
         for one in opened:

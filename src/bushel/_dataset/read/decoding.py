@@ -7,12 +7,14 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.read_plan import FieldPlan, ReadPlan
 from bushel._runtime.arrays import I64
+from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError
@@ -20,12 +22,19 @@ from bushel.kernels import ExtentError, read_samples
 from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.room import Room
     from bushel._index.row_forms import RowForms
     from bushel.storage import File
 
 KNOWN_TYPES = (bool, int, float, str)
 """Types of values from the index. No stored value has one of them, so decoding recognises such values by their type."""
+
+
+class Room(Struct, frozen=True):
+    """Where the stored bytes of some fields go, so that a batch needs no bytes object for each."""
+
+    names: frozenset[str]  # the fields; their values may become read-only memoryviews; bytes are as good
+    # returns uint8 of at least that many bytes; None for bytes objects
+    take: Callable[[int], npt.NDArray[np.uint8] | None]
 
 
 class Source(Protocol):

@@ -1,21 +1,26 @@
-"""The lists of a folder's shards: the manifest, and the list of shards by which large datasets open."""
+"""The lists of a folder's shards: the manifest, and the list of shards by which large datasets open.
+
+Lists of removed samples are requested from a store here, and a function is called for every shard.
+"""
 
 from __future__ import annotations
 
 import threading
 import time
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import overload
+from typing import Any, TypeVar, overload
 
 import numpy as np
 from msgspec import UNSET, UnsetType
 
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import is_staged, listed_names, manifest_path
-from bushel._dataset.read.labels import labels_in, labels_of
+from bushel._dataset.open.remote_discovery import ListedFiles
+from bushel._dataset.open.removal_lists import PlacedList, lists_beside
+from bushel._dataset.read.shard_fields import labels_in, labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, samples_of
 from bushel._index.class_names import Labels
 from bushel._index.file_spec import asked_for
@@ -31,16 +36,94 @@ from bushel._index.shard_list import (
     save_shard_list,
 )
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
-from bushel._index.table import Shard
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
+from bushel._runtime.threads import Result, Threads
+from bushel.containers.base import Shard
 from bushel.spec import Field, parse_spec
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, is_local
 
+_REMOTE_WORKERS = 8  # number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
+T = TypeVar("T")
 _MANY = 1000  # a list of shards is kept for datasets of more shards than this
 _HELD = 4096  # number of shards whose tables stay mapped; a process may have some 65,000 mappings
 _SETTLED_NS = 2_000_000_000
 """Age of a modification time from which a later change is sure to have another time: file system clocks have steps."""
+
+
+class RequestedLists:
+    """The lists of removed samples of shards, which a thread requests from now on.
+
+    They are as they were after the files were listed: `listed` are the files as the store has listed them. A table that
+    describes other files may be newer than the lists.
+    """
+
+    def __init__(self, shards: Sequence[Shard], listed: ListedFiles) -> None:
+        self._shards, self._listed = shards, listed
+        self._result = Result[Sequence[PlacedList]]()
+        self._threads = Threads(1, "bushel-removed")
+        self._threads.submit(self._load)
+
+    def _load(self) -> None:
+        try:
+            self._result.set(lists_beside(self._shards))
+        except BaseException as error:  # raised where the lists are taken
+            self._result.fail(error)
+        finally:
+            self._threads.close(wait=False)  # this thread ends with its only work, also if nobody takes the lists
+
+    def of(self, shards: Sequence[OpenShard]) -> Sequence[PlacedList] | None:
+        """Return the lists; None if a table describes another file than the listed one, so they may be too old.
+
+        Raises:
+            FormatError: A list is damaged.
+            OSError: The store refuses, or cannot be reached.
+        """
+        if not all(self._listed.have(each.shard.files, each.stamps) for each in shards):
+            return None
+        return self._result.get()
+
+
+def each_shard(
+    shards: Sequence[Shard],
+    work: Callable[[Shard], T],
+    *,
+    threads: int | None = None,
+    finished: Callable[[T], None] | None = None,
+    engine: Any = None,
+) -> list[T]:
+    """Call a function with every shard in threads or on an engine, and return the results in order.
+
+    Args:
+        shards: The shards.
+        work: The function.
+        threads: Number of threads.
+        finished: Called with each result, from this thread.
+        engine: Where the function is called instead; it can be pickled then.
+
+    Raises:
+        BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
+    """
+    if engine is not None:
+        from bushel._runtime.tasks.drive import map_on_engine
+        from bushel.engines import connect
+
+        return map_on_engine(work, shards, connect(engine), finished=finished and (lambda _, result: finished(result)))
+    each: Iterable[T]
+    if len(shards) <= 1:
+        each = map(work, shards)
+    else:
+        from bushel._runtime.parallel import parallel_map
+        from bushel._runtime.threads import cpu_count
+
+        usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
+        each = parallel_map(work, shards, threads=threads or usual, limit=len(shards), name="bushel-index")
+    results: list[T] = []
+    for result in each:
+        results.append(result)
+        if finished is not None:
+            finished(result)
+    return results
 
 
 class ListedShards(Listing):

@@ -28,8 +28,8 @@ from bushel.storage import FilePool
 
 if TYPE_CHECKING:
     from bushel._dataset.open.completeness import Incomplete
+    from bushel._dataset.read.decoding import Room
     from bushel._dataset.read.known_values import KnownFields
-    from bushel._dataset.read.room import Room
     from bushel._dataset.read.selection import Remaining
     from bushel._dataset.read.sides import Joined, Side
     from bushel._dataset.read.windows import Windows
@@ -226,7 +226,7 @@ class Reader(ShardRows):
 
         parts, forms = parts and not self.verify, None
         if parts and any(elements is not None for elements in wanted.values()):
-            from bushel._dataset.read.outlines import forms_and_outlines
+            from bushel._dataset.read.row_forms import forms_and_outlines
 
             forms = forms_and_outlines(self, groups, wanted, total)
         return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms)

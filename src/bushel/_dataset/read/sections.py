@@ -89,7 +89,7 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
     sections = [one for one in shards if one.section is not None and not one.loaded]
     if not sections:
         return 0
-    from bushel._dataset.read.section_tables import is_known
+    from bushel._dataset.read.load_table import is_known
 
     return sum(
         one.section.size

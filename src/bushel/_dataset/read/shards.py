@@ -118,7 +118,7 @@ class OpenShard(Struct):
         """
         if self._index is None:
             if self.section is not None:
-                from bushel._dataset.read.section_tables import table_of_section
+                from bushel._dataset.read.load_table import table_of_section
 
                 index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
             else:
@@ -182,7 +182,7 @@ class OpenShard(Struct):
             return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0], many)
         stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
-            from bushel._dataset.read.section_tables import file_of_section
+            from bushel._dataset.read.load_table import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
         if len(self.stamps) > _MANY_FILES and stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:

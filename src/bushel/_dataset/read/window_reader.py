@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.read.element_counts import element_counts
+from bushel._dataset.read.columns import element_counts
 from bushel._dataset.read.reader import Reader, Sample
 from bushel._dataset.read.windows import Windows, WindowShape
 from bushel._index.elements import Elements, Group, Ranges
@@ -17,7 +17,7 @@ from bushel.codecs.frames import choose
 from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.room import Room
+    from bushel._dataset.read.decoding import Room
     from bushel._dataset.read.selection import Selection
     from bushel._dataset.read.shards import OpenShard
     from bushel.storage.fetch import Held

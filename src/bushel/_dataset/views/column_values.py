@@ -33,7 +33,7 @@ class ColumnValues(StoredValues):
         """
         if not any(map(attrgetter("labels"), kinds(self._reader.shards))):
             return {}
-        from bushel._dataset.read.labels import labels_of
+        from bushel._dataset.read.shard_fields import labels_of
 
         return labels_of(kinds(self._reader.shards), self._selection.fields)
 
@@ -105,7 +105,7 @@ class ColumnValues(StoredValues):
             array([ 6,  7,  8,  9, 10, 11])
         """
         from bushel._dataset.read.columns import part_of
-        from bushel._dataset.read.labels import labels_of
+        from bushel._dataset.read.shard_fields import labels_of
         from bushel._dataset.read.where import choose
 
         column = partial(part_of, self._reader, self._selection.positions)

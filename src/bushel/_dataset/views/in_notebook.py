@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._dataset.read.labels import labels_of
+from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.views.info import Info
 from bushel._pictures.notebook import Gallery, facts_html, sample_html
 from bushel._runtime.amounts import size

@@ -7,8 +7,7 @@ from typing import Literal
 
 import numpy as np
 
-from bushel._dataset.read.join_lists import ListedNames, lists_of_values
-from bushel._dataset.read.join_match import match
+from bushel._dataset.read.join_match import ListedNames, lists_of_values, match
 from bushel._dataset.read.join_names import Names, can_name
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined

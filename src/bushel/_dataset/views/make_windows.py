@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from bushel._dataset.read.element_counts import check_has_elements, element_counts
+from bushel._dataset.read.columns import check_has_elements, element_counts
 from bushel._dataset.read.selection import Selection
 from bushel._dataset.read.window_reader import WindowReader
 from bushel._dataset.read.windows import Windows, WindowShape, window_counts

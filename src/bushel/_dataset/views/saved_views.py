@@ -19,8 +19,8 @@ import msgspec
 import numpy as np
 
 from bushel._dataset.open.folders import above_parts
-from bushel._dataset.read.find_keys import positions_of_keys
 from bushel._dataset.read.identity import digests_of
+from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.shards import Listing
 from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.shard_list import Strings

@@ -14,13 +14,13 @@ from bushel.containers.growing import GrowingArrays
 from bushel.containers.parquet.footer import Footer
 from bushel.containers.parquet.pages import ChunkPages, ListRows, OtherEncoding, chunks_of
 from bushel.containers.parquet.schema import FIXED, Node
-from bushel.filters.parquet import values_side
-from bushel.filters.parquet_encodings import (
+from bushel.filters.parquet import (
     DELTA_LENGTHS,
     DELTA_PREFIXES,
     SPLIT,
     delta_byte_arrays,
     prefixed_byte_arrays,
+    values_side,
 )
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Page, Payload, codec_of, indices
 from bushel.kernels import MappedFile, scan_byte_arrays, scan_snappy

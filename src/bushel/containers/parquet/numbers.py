@@ -14,8 +14,7 @@ from bushel.containers.growing import GrowingArrays
 from bushel.containers.parquet.footer import Footer
 from bushel.containers.parquet.pages import ChunkPages, ListRows, OtherEncoding, chunks_of
 from bushel.containers.parquet.schema import BOOLEAN, Node, dtype_of
-from bushel.filters.parquet import side_of
-from bushel.filters.parquet_encodings import NUMBERS, number_bytes
+from bushel.filters.parquet import NUMBERS, number_bytes, side_of
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, codec_of, indices
 from bushel.kernels import read_hybrid
 from bushel.storage import Blocks, File

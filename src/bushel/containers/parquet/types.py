@@ -19,7 +19,7 @@ from bushel.containers.parquet.schema import (
     element_of,
     holds_json,
 )
-from bushel.filters.parquet_encodings import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
+from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
 from bushel.kernels import decode_deltas
 from bushel.spec import Field

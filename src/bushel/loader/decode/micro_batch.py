@@ -20,13 +20,11 @@ from bushel._dataset.read.decoding import KNOWN_TYPES
 from bushel._index.seek_lookup import warn_of_refused
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
-from bushel.loader.decode.frame_sequences import decode_sequence, is_sequence
-from bushel.loader.decode.moving import Drawn, decoded_and_moved, draw_together
+from bushel.loader.decode.moving import Drawn, decode_sequence, decoded_and_moved, draw_together, is_sequence
 from bushel.loader.decode.sample_transforms import FieldTransforms, SampleTransforms
 from bushel.loader.read.batch_arrays import BatchArrays, is_large
 from bushel.loader.read.loadable import Loadable, failure_of
-from bushel.loader.values.applied import apply_calls, checked
-from bushel.loader.values.bad_samples import Failure, named, note_once
+from bushel.loader.values.bad_samples import Failure, apply_calls, checked, named, note_once
 from bushel.loader.values.collate import Sample, as_array
 from bushel.loader.values.generator import SampleDraws
 from bushel.spec import KEY

@@ -1,4 +1,7 @@
-"""Fields that move together: the geometry of a sample is drawn once, and its masks, boxes and points follow."""
+"""Fields that move together: the geometry of a sample is drawn once, and its masks, boxes and points follow.
+
+Frames of a sequence, which share a geometry too, are decoded here with their fused transforms.
+"""
 
 from __future__ import annotations
 
@@ -8,16 +11,18 @@ from itertools import chain
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._runtime.structs import Struct
-from bushel.codecs.image import ImageReading, decode_image, decode_top
+from bushel.codecs.image import ImageReading, Seekable, decode_image, decode_top
+from bushel.errors import CodecError
 from bushel.loader.decode.sample_transforms import FieldTransforms
+from bushel.loader.values.bad_samples import apply_calls
 from bushel.loader.values.collate import Sample
-from bushel.transforms.fused import DecodePlan, bytes_of, image_size, is_image
-from bushel.transforms.moves import Moves, Stage, moved_image
+from bushel.transforms.fused import DecodePlan, bytes_of, decode_into, frame_geometries, image_size, is_image
+from bushel.transforms.moves import Moves, Stage, moved_image, names_of
 from bushel.transforms.spatial import Geometry
-from bushel.transforms.together import names_of
-from bushel.transforms.values import Call
+from bushel.transforms.values import Call, EachFrame
 
 
 class Drawn(Struct, frozen=True):
@@ -114,3 +119,48 @@ def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
         )
     [(height, width)] = shapes
     return width, height
+
+
+def is_sequence(value: Any) -> bool:
+    """Return whether a value is a list of images that are still encoded."""
+    return isinstance(value, list) and all(map(is_image, value))
+
+
+def decode_sequence(
+    frames: EachFrame,
+    plan: DecodePlan,
+    stored: Sequence[Any],
+    rng: np.random.Generator | None,
+    gap: float | None,
+    reading: ImageReading,
+    out: npt.NDArray[Any],
+    refused: list[int],
+) -> list[npt.NDArray[Any]]:
+    """Decode the frames of a sample, transformed by the plan of `frames`, into an array.
+
+    Raises:
+        CodecError: A frame cannot be decoded.
+    """
+    if not stored:
+        return []
+    datas = list(map(bytes_of, stored))
+    geometries = frame_geometries(
+        frames, plan, [image_size(data, exif_rotate=reading.exif_rotate) for data in datas], rng
+    )
+    tables = [one.table if isinstance(one, Seekable) else None for one in stored]
+    errors = decode_into(
+        plan,
+        datas,
+        geometries,
+        out,
+        reducing_gap=gap,
+        reading=reading,
+        seek_tables=None if all(table is None for table in tables) else tables,
+        refused=refused,
+    )
+    for number, error in errors.items():
+        raise CodecError(f"element {number}: {error}", **error.details)
+    if not plan.rest:
+        return list(out)
+    calls = tuple(map(Call.of, plan.rest))
+    return [apply_calls(calls, frame, None, "") for frame in out]

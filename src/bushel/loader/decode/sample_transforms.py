@@ -1,12 +1,18 @@
-"""Plan which transforms of a loader are fused into decoding, and which are applied afterwards. Pure: no I/O."""
+"""Plan which transforms of a loader are fused into decoding, and which are applied afterwards. Pure: no I/O.
+
+The datasets of a mixture may have transforms of their own.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Container, Iterable, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, MutableSequence, Sequence
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 from msgspec.structs import replace
 
+from bushel._runtime.arrays import I64
 from bushel._runtime.public import did_you_mean
 from bushel._runtime.structs import Struct
 from bushel.codecs import holds_image
@@ -15,14 +21,18 @@ from bushel.errors import SpecError
 from bushel.transforms import EachFrame
 from bushel.transforms.by_field import Together, Transforms, split_together, transforms_by_field
 from bushel.transforms.fused import DecodePlan, plan_decode, plan_frames
-from bushel.transforms.moves import Moves, grouped
+from bushel.transforms.moves import Follower, Moves, grouped, names_of
 from bushel.transforms.spatial import Spatial
-from bushel.transforms.together import Follower, names_of
 from bushel.transforms.values import Call, Normalize, ToCHW, Transform
 from bushel.transforms.warp import Warping
 
+if TYPE_CHECKING:
+    from bushel.loader.order.mixture import Mixture
+
 _AS_STORED = ImageReading()
 _MASKS = ("mask", "segm", "label", "annot")
+SOURCE = "__source__"
+"""The name of the dataset in each sample of a mixture."""
 
 
 class FieldTransforms(Struct, frozen=True):
@@ -213,3 +223,62 @@ def _fused(fields: Iterable[FieldTransforms], plain: Container[str]) -> frozense
         for name in one.images or (one.field,)
         if not one.images or (one.plan.size is not None and name in plain)
     )
+
+
+class Sources(Struct, frozen=True, eq=False):
+    """The named datasets of a mixture.
+
+    Attributes:
+        names: Their names.
+        starts: int64[datasets], the number of samples of the mixture's dataset before each.
+        transforms: The transforms of each; empty if all have the transforms of the loader.
+    """
+
+    names: tuple[str, ...]
+    starts: I64
+    transforms: tuple[SampleTransforms, ...] = ()
+
+    @classmethod
+    def of(cls, mixture: Mixture, made: SampleTransforms, make: Any) -> Sources | None:
+        """Return the datasets of a mixture; None if they have no names."""
+        if not mixture.sources:
+            return None
+        own = [made if one.transforms is None else make(one.transforms) for one in mixture.sources]
+        starts = np.array([one.start for one in mixture.sources], np.int64)
+        names = tuple(one.name for one in mixture.sources)
+        return cls(names, starts, () if all(one is made for one in own) else tuple(own))
+
+    def without_transforms(self) -> Sources:
+        """Return the datasets without transforms."""
+        return replace(self, transforms=())
+
+    def numbers(self, samples: I64) -> I64:
+        """Return the number of the dataset of each sample."""
+        return np.searchsorted(self.starts, samples, side="right") - 1
+
+    def names_of(self, samples: I64) -> list[str]:
+        """Return the name of the dataset of each sample."""
+        return [self.names[number] for number in self.numbers(samples).tolist()]
+
+    def name(self, decoded: MutableSequence[Any], samples: I64) -> None:
+        """Write the name of its dataset into each sample."""
+        for sample, name in zip(decoded, self.names_of(samples), strict=True):
+            if isinstance(sample, dict):
+                sample[SOURCE] = name
+
+    def runs(self, samples: I64) -> Iterator[tuple[int, int, int]]:
+        """Yield runs of samples of one dataset: its number, the place of the first of them, and that after the last."""
+        numbers = self.numbers(samples)
+        ends = [*(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(numbers)]
+        start = 0
+        for end in ends if len(numbers) else ():
+            yield int(numbers[start]), start, end
+            start = end
+
+    def all_transforms(self, made: SampleTransforms) -> SampleTransforms:
+        """Return a value that has the fields of all transforms, for questions about batches of all datasets."""
+        if not self.transforms:
+            return made
+        fields = tuple(field for own in (made, *self.transforms) for field in own.fields)
+        sample = next((own.sample for own in self.transforms if own.sample is not None), made.sample)
+        return replace(made, fields=fields, sample=sample)

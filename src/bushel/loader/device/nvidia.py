@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import threading
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from importlib import import_module
+from importlib.resources import files
 from itertools import pairwise
 from queue import LifoQueue
 from types import ModuleType
@@ -20,6 +22,14 @@ from bushel.errors import needed_by
 from bushel.kernels import jpeg_header
 from bushel.loader.device.device import EncodedImages
 
+CROP = np.dtype(
+    [(name, np.int64) for name in ("pixels", "stride", "width", "height", "scaled_width", "scaled_height")]
+    + [(name, np.int64) for name in ("left", "top", "mirrored", "upside_down")]
+)
+"""A row of the table that the kernel reads: `Crop` of resample.cu."""
+_BLOCK = 32, 8
+_kernels: dict[int, Any] = {}
+_lock = threading.Lock()
 _OPTIONS = ":fancy_upsampling=1 nvjpeg_cuda_decoder:hybrid_huffman_threshold=0"
 """Chroma as libjpeg-turbo interpolates it; where a GPU has no engines for JPEGs, its cores decode all of them."""
 _BLOCKS = 16
@@ -27,6 +37,65 @@ _BLOCKS = 16
 _ALIGNED = 256
 """Boundaries on which the pixels of each image begin."""
 _VERBOSITY = "PYNVIMGCODEC_VERBOSITY"
+
+
+def resample(crops: npt.NDArray[Any], out: Any) -> None:
+    """Launch the kernel on the current stream.
+
+    Args:
+        crops: CROP[images], where the pixels of each image are, and how they are resized. Each box is within its
+            pixels, and each window within its resized box.
+        out: A tensor on the GPU, uint8[images, height, width, 3], which is written.
+
+    Raises:
+        RuntimeError: CUDA refuses the kernel.
+    """
+    import torch
+    from cuda.bindings import driver
+
+    images, height, width = out.shape[:3]
+    table = torch.from_numpy(crops.view(np.int64)).to(out.device, non_blocking=True)
+    arguments = (table.data_ptr(), out.data_ptr(), height, width)
+    kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)
+    grid = -(-width // _BLOCK[0]), -(-height // _BLOCK[1]), images
+    stream = torch.cuda.current_stream(out.device).cuda_stream
+    _checked(driver.cuLaunchKernel(_kernel(out.device), *grid, *_BLOCK, 1, 0, stream, (arguments, kinds), 0))
+
+
+def _kernel(device: Any) -> Any:
+    """Return the kernel of a device, which is compiled once."""
+    import torch
+    from cuda.bindings import driver
+
+    with _lock:
+        if device.index not in _kernels:
+            major, minor = torch.cuda.get_device_capability(device)
+            module = _checked(driver.cuModuleLoadData(_compiled(f"sm_{major}{minor}")))
+            _kernels[device.index] = _checked(driver.cuModuleGetFunction(module, b"resample"))
+        return _kernels[device.index]
+
+
+def _compiled(architecture: str) -> bytes:
+    """Return the machine code of the kernel."""
+    from cuda.bindings import nvrtc
+
+    source = files("bushel.loader.device").joinpath("resample.cu").read_bytes()
+    program = _checked(nvrtc.nvrtcCreateProgram(source, b"resample.cu", 0, [], []))
+    try:
+        _checked(nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture={architecture}".encode()]))
+        code = bytearray(_checked(nvrtc.nvrtcGetCUBINSize(program)))
+        _checked(nvrtc.nvrtcGetCUBIN(program, code))
+    finally:
+        nvrtc.nvrtcDestroyProgram(program)
+    return bytes(code)
+
+
+def _checked(result: tuple[Any, ...]) -> Any:
+    """Return the value that a function of CUDA returned after its status."""
+    status, *values = result
+    if status:
+        raise RuntimeError(f"CUDA refused the kernel that resizes photos: {status!r}")
+    return values[0] if values else None
 
 
 @public("bushel.loader")
@@ -147,8 +216,6 @@ class _Slot:
 
     def _decode_part(self, images: EncodedImages, first: int, last: int, out: Any) -> dict[int, str]:
         """Decode images into `out`, and return errors by number of the image. Both may not be complete yet."""
-        from bushel.loader.device.nvidia_resample import CROP, resample
-
         errors: dict[int, str] = {}
         sources, regions = {}, np.zeros((last - first, 4), np.int64)
         for number, box in enumerate(images.boxes[first:last].tolist()):

@@ -8,7 +8,7 @@ from bushel._runtime.scheduled import SampleOrder
 
 if TYPE_CHECKING:
     from bushel.loader.order.bucketed import Bucketed
-    from bushel.loader.order.megatron import Chunks
+    from bushel.loader.order.chunks import Chunks
     from bushel.loader.order.packed import Packed
     from bushel.loader.plan.bucket_plan import BucketPlan
     from bushel.loader.plan.chunk_plan import ChunkPlan

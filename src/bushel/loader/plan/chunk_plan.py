@@ -14,8 +14,7 @@ import numpy as np
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.order import Sequential
 from bushel._runtime.structs import Struct
-from bushel.loader.order.chunked import RowPieces
-from bushel.loader.order.megatron import Chunks
+from bushel.loader.order.chunks import Chunks, RowPieces
 from bushel.loader.plan.plan import BatchPlan, Pad, Plan
 from bushel.loader.values.rows import Rows
 

@@ -1,35 +1,319 @@
-"""Make the plan of a `Loader` from its options: the order of its samples, and their division into batches."""
+"""Make the plan of a `Loader` from its options: the order of its samples, and their division into batches.
+
+Orders by weights, balance and buckets, and those of packs and chunks, take columns of the dataset.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
-from bushel._runtime.order import Exact
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
+from bushel._runtime.arrays import I64
+from bushel._runtime.order import Balanced, Exact, Weighted
 from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.shuffle import Shuffle, check_mixed, make_order
 from bushel.errors import UnsupportedError
-from bushel.loader.checks import check_count
-from bushel.loader.order.megatron import Megatron
-from bushel.loader.order.mixture import Mixture
-from bushel.loader.order.sampling import order_of_buckets, sampled_order
+from bushel.loader.options import check_count
+from bushel.loader.order.bucketed import BatchSizes, Bucketed, TooLongError, bucketed_order
+from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
+from bushel.loader.order.mixture import Mixture, indexed
+from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
 from bushel.loader.plan.bucket_plan import BucketPlan
 from bushel.loader.plan.chunk_plan import ChunkPlan
-from bushel.loader.plan.pack_options import check_alone, order_of_chunks, order_of_packs
 from bushel.loader.plan.pack_plan import PackPlan
 from bushel.loader.plan.plan import Plan
-from bushel.loader.read.expansion import blocks_that_fit, bytes_to_find
+from bushel.loader.read.costs import blocks_that_fit, bytes_to_find
 from bushel.loader.read.loadable import Loadable
+from bushel.loader.values.rows import NAMES, RowShape
 
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
     from bushel.loader.order.orders import AnyPlan
 
+_LENGTH = ".length"
+_MOST_TOKENS = (1 << 31) - 1
 _SAMPLES_PER_READ = 64  # without a batch size
-
 _MOST_UNREAD = 1 << 30
 """Bytes that an exact order may read before its first batch, to find where the samples of a remote dataset are."""
+
+
+def sampled_order(
+    dataset: Any, weights: str | npt.ArrayLike | None, balance: str | None, shuffle: Shuffle, seed: int
+) -> Weighted | Balanced:
+    """Return the order for `weights=` or `balance=` of a loader.
+
+    Raises:
+        ValueError: Both or another order are asked for, or weights or classes are unusable.
+        TypeError: A column is named, but the dataset has no index.
+        KeyError: The column does not exist.
+    """
+    if weights is not None and balance is not None:
+        raise ValueError("weights= and balance= are two orders: give only one of them")
+    if shuffle is not None:
+        raise ValueError(f"weights= and balance= draw in an order of their own: leave out shuffle={shuffle!r}")
+    if balance is not None:
+        return balanced_order(_column(dataset, balance, "balance"), balance, seed)
+    if isinstance(weights, str):
+        found = _column(dataset, weights, "weights")
+        return weighted_order(np.ma.filled(found, 0) if isinstance(found, np.ma.MaskedArray) else found, seed)
+    if len(given := np.asarray(weights)) != len(dataset):
+        raise ValueError(f"weights= has {len(given)} weights for {len(dataset)} samples")
+    return weighted_order(given, seed)
+
+
+def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
+    """Return the order that draws samples by weight.
+
+    Args:
+        weights: Numbers [samples], finite and not negative, at least one above 0.
+        seed: The seed.
+    """
+    if weights.ndim != 1 or weights.dtype.kind not in "biuf":
+        raise ValueError(f"weights= must be one number for each sample, not {weights.dtype} of shape {weights.shape}")
+    own = weights.astype(np.float64)
+    sums = np.cumsum(own)
+    if len(own) and not (np.isfinite(own).all() and (own >= 0).all() and 0 < sums[-1] < np.inf):
+        raise ValueError("weights must be finite and 0 or more, and one of them above 0")
+    return Weighted(sums, seed)
+
+
+def balanced_order(classes: npt.NDArray[Any], name: str, seed: int) -> Balanced:
+    """Return the order that draws every class equally often.
+
+    Args:
+        classes: [samples], the class of each sample. Masked ones are never drawn.
+        name: Name of the column, for errors.
+        seed: The seed.
+    """
+    there = np.flatnonzero(~np.ma.getmaskarray(classes))
+    _, numbers, sizes = np.unique(np.ma.getdata(classes)[there], return_inverse=True, return_counts=True)
+    if len(classes) and not len(there):
+        raise ValueError(f"balance={name!r}: no sample has a value in this column")
+    members = there[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
+    return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
+
+
+def order_of_buckets(
+    dataset: Any,
+    bucket_by: str | npt.ArrayLike,
+    batch_size: BatchSizes,
+    batch_tokens: float | None,
+    shuffle: Shuffle,
+    *,
+    drop_last: bool,
+    seed: int,
+) -> Bucketed:
+    """Return the order for `bucket_by=` of a loader.
+
+    Raises:
+        ValueError: Another order is asked for, a length is missing, or a sample is too long for every batch.
+        TypeError: A column is named, but the dataset has no index.
+        KeyError: The column does not exist.
+    """
+    if shuffle not in (None, True, "exact"):
+        raise ValueError(f"bucket_by= has an order of its own: leave out shuffle={shuffle!r}")
+    name = bucket_by if isinstance(bucket_by, str) else "length"
+    lengths = _column(dataset, name, "bucket_by") if isinstance(bucket_by, str) else np.asanyarray(bucket_by)
+    if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
+        raise ValueError(f"bucket_by= must be one number for each sample, not {lengths.dtype} of shape {lengths.shape}")
+    if len(lengths) != len(dataset):
+        raise ValueError(f"bucket_by= has {len(lengths)} lengths for {len(dataset)} samples")
+    if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
+        raise ValueError(
+            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not None') has the others"
+        )
+    own = np.ma.getdata(lengths)
+    if len(own) and not (np.isfinite(own).all() and (own >= 0).all()):
+        raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
+    try:
+        return bucketed_order(own, batch_size, batch_tokens, drop_last=drop_last, seed=seed)
+    except TooLongError as error:
+        raise ValueError(
+            f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), which is more than a batch may "
+            f"have: leave them out with ds.where('{name} <= {error.limit:g}'), or allow larger batches"
+        ) from None
+
+
+def _column(dataset: Any, name: str, argument: str) -> npt.NDArray[Any]:
+    if (own := indexed(dataset)) is None:
+        raise TypeError(f"{argument}={name!r} names a column of an index, which {type(dataset).__name__} does not have")
+    return own.column(name)
+
+
+def check_alone(options: LoaderOptions) -> None:
+    """Check that `pack_by` and `chunk_by` come with their own options, and with no other option that makes batches.
+
+    Raises:
+        ValueError: They do not.
+        TypeError: `collate` is a function.
+    """
+    packs, chunks = options.pack_by is not None, options.chunk_by is not None
+    if packs and chunks:
+        raise ValueError("pack_by= and chunk_by= are two ways to fill rows: give only one of them")
+    if not packs and (options.pack_tokens is not None or options.pack_longer != "error"):
+        raise ValueError("pack_tokens= and pack_longer= need pack_by=, such as pack_by='tokens.length'")
+    if not chunks and (options.chunk_tokens is not None or options.overlap):
+        raise ValueError("chunk_tokens= and overlap= need chunk_by=, such as chunk_by='tokens.length'")
+    if not packs and not chunks:
+        return
+    by, size = ("pack_by=", "pack_tokens") if packs else ("chunk_by=", "chunk_tokens")
+    if getattr(options, size) is None:
+        raise ValueError(f"{by} needs {size}=, the number of tokens in a row, such as {size}=8192")
+    tokens = check_count(size, getattr(options, size), least=1, most=_MOST_TOKENS)
+    check_count("overlap", options.overlap, most=tokens - 1, instead=f", fewer than {size}")
+    if options.pack_longer not in (known := get_args(Longer)):
+        raise ValueError(f"unknown pack_longer={options.pack_longer!r}: expected {', '.join(map(repr, known))}")
+    if options.bucket_by is not None or options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
+        raise ValueError(f"{by} makes rows of one length: leave out bucket_by=, batch_tokens= and sizes per bucket")
+    if options.batch_size is None:
+        raise ValueError(f"{by} needs a batch size: the number of rows, such as 8 in Loader(ds, 8, {by}...)")
+    if callable(options.collate):
+        raise TypeError(f"{by} joins the fields itself: collate= must be a mapping of fields to rules")
+    if not options.decode:
+        raise ValueError(f"{by} joins arrays, which are decoded: leave out decode=False")
+    # an iterator is only asked for its first element where that is an error
+    if chunks and (options.on_error != "raise" or isinstance(options.exclude, os.PathLike) or any(options.exclude)):
+        raise ValueError(
+            "chunk_by= joins all documents, so one that is left out would change every row after it: leave out "
+            "on_error= and exclude=, and load a view without the bad documents"
+        )
+
+
+def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
+    """Return the form of the batches; None if each sample has its own row.
+
+    Raises:
+        ValueError: A field of the dataset has the name of what batches have besides.
+    """
+    by, tokens = options.pack_by or options.chunk_by, options.pack_tokens or options.chunk_tokens
+    if by is None or tokens is None:
+        return None
+    read = source.spec if options.fields is None else options.fields
+    for name in NAMES if options.chunk_by is None else NAMES[-1:]:
+        if name in read:
+            raise ValueError(f"such a batch has {name!r} of its own: leave the field {name!r} out with fields=")
+    return RowShape(_field(next(iter(_costs(by)))), tokens, options.chunk_by is None)
+
+
+def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Packed:
+    """Return the order for `pack_by=` of a loader.
+
+    Raises:
+        ValueError: A length is missing, or a document is longer than a row.
+        TypeError: The dataset has no index.
+        KeyError: The column does not exist.
+    """
+    tokens, longer, by = options.pack_tokens or 0, options.pack_longer, _costs(options.pack_by or {})
+    lengths = np.zeros(len(source), np.int64)
+    for name, weight in by.items():
+        own = lengths_of(source, name, "pack_by")
+        lengths += own if weight == 1 else np.ceil(own * weight).astype(np.int64)
+    if longer != "error" and len(by) > 1:
+        raise ValueError(f"pack_longer={longer!r} shortens one field, but pack_by= adds {len(by)}: give one column")
+    if longer == "error" and len(lengths) and int(lengths.max()) > tokens:
+        place, count = int(lengths.argmax()), int((lengths > tokens).sum())
+        condition = " + ".join(name if weight == 1 else f"{weight:g} * {name}" for name, weight in by.items())
+        raise ValueError(
+            f"{count} documents have more than pack_tokens={tokens} tokens, the longest {lengths[place]} (sample "
+            f"{source.keys[place]!r}): cut them with pack_longer='cut', divide them with pack_longer='split', or leave "
+            f"them out with ds.where('{condition} <= {tokens}')"
+        )
+    if longer == "split" and isinstance(options.dataset, Mixture):
+        raise ValueError(
+            "pack_longer='split' makes several samples of one, which changes the shares of a mixture: give 'cut', or "
+            "split the documents when they are packed"
+        )
+    pieces = pieces_of(lengths, tokens, longer)
+    order, window = base(len(pieces)), usual_window(pieces.costs, tokens)
+    return Packed(order, pieces, tokens, window, kernels.crc32(pieces.costs.view(np.uint8)))
+
+
+def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Chunks:
+    """Return the order for `chunk_by=` of a loader.
+
+    Raises:
+        ValueError: A length is missing, or options contradict each other.
+        TypeError: `chunk_by` is not the name of a column, or the dataset has no index.
+        KeyError: The column does not exist.
+    """
+    name, tokens = options.chunk_by, options.chunk_tokens or 0
+    if not isinstance(name, str) or not name.endswith(_LENGTH):
+        raise TypeError(f"chunk_by={name!r}: expected the column with the lengths of a field, such as 'tokens.length'")
+    lengths = lengths_of(source, name, "chunk_by")
+    if len(lengths) and int(lengths.max()) >= 1 << 32:
+        raise ValueError(f"chunk_by={name!r}: a document has {lengths.max()} tokens; expected fewer than 2**32")
+    own = lengths.astype(np.uint32)
+    parameters = own, tokens, options.overlap, kernels.crc32(own.view(np.uint8))
+    if not isinstance(options.shuffle, Megatron):
+        return Chunked(base(len(own)), *parameters)
+    if isinstance(options.dataset, Mixture) or options.weights is not None or options.balance is not None:
+        raise ValueError("the order of Megatron is one of its own: leave out weights= and balance=, and do not mix")
+    check_count("seed", options.seed, most=(1 << 32) - 1, instead=" for the order of Megatron")
+    return MegatronChunks(options.shuffle, *parameters, options.seed)
+
+
+def lengths_of(source: Loadable, name: str, argument: str) -> I64:
+    """Return the lengths of documents, a column of the index.
+
+    Raises:
+        ValueError: A length is missing, or is not a whole number from 0.
+        TypeError: The dataset has no index.
+        KeyError: The column does not exist.
+    """
+    if (own := indexed(source)) is None:
+        raise TypeError(f"{argument}={name!r} names a column of an index, which {type(source).__name__} does not have")
+    try:
+        found: Any = own.column(name)
+    except KeyError as error:
+        how = str(error.args[0])
+        if "bushel index" not in how:  # the field does not exist, either
+            how = f"{how}{'' if how.endswith('?') else '.'} `bushel index --columns FIELD.length` records them"
+        raise KeyError(
+            f"{argument}= needs the length of every document before it is read: {how}. If a transform makes "
+            f"the tokens, as a tokenizer does, store what it makes with `bushel convert --transform`, and load that"
+        ) from None
+    if (missing := int(np.ma.getmaskarray(found).sum())) > 0:
+        raise ValueError(
+            f"{argument}={name!r}: {missing} samples have no value; ds.where('{name} is not None') has the others"
+        )
+    lengths = np.ma.getdata(found)
+    if lengths.dtype.kind not in "biu":
+        raise ValueError(f"{argument}={name!r}: expected whole numbers, not {lengths.dtype}")
+    if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > 1 << 48):
+        raise ValueError(f"{argument}={name!r}: lengths must be between 0 and 2**48")
+    return lengths.astype(np.int64)
+
+
+def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
+    """Return the columns that `pack_by=` adds up, and their weights."""
+    if isinstance(by, str):
+        by = {by: 1}
+    if not isinstance(by, Mapping) or not by:
+        raise TypeError(
+            f"pack_by={by!r}: expected a column of lengths, such as 'tokens.length', or columns and weights"
+        )
+    for name, weight in by.items():
+        if not isinstance(name, str):
+            raise TypeError(f"pack_by={by!r}: expected names of columns, not {name!r}")
+        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= _MOST_TOKENS:
+            raise ValueError(f"pack_by={by!r}: expected weights from 0, not {weight!r}")
+    first = next(iter(by))
+    if not first.endswith(_LENGTH) or by[first] != 1:
+        raise ValueError(
+            f"pack_by={by!r}: the first column must be the length of the field that is packed, with the weight 1, such "
+            f"as 'tokens.length'"
+        )
+    return dict(by)
+
+
+def _field(name: str) -> str:
+    return name.removesuffix(_LENGTH)
 
 
 def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:

@@ -74,8 +74,7 @@ def decoded_one_by_one(
 def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]:
     """Yield the samples that may replace the one at a position of an epoch, each as a batch."""
     from bushel.loader.order.bucketed import Bucketed
-    from bushel.loader.order.chunked import Chunked
-    from bushel.loader.order.megatron import MegatronChunks
+    from bushel.loader.order.chunks import Chunked, MegatronChunks
     from bushel.loader.order.packed import Packed
 
     if isinstance(order, Packed):

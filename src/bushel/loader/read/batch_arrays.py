@@ -19,14 +19,13 @@ from typing import Any, TypeGuard
 import numpy as np
 import numpy.typing as npt
 
-from bushel._dataset.read.room import Room
+from bushel._dataset.read.decoding import Room
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import offsets_of
-from bushel._runtime.large_memory import fresh_memory
 from bushel._runtime.structs import Struct
-from bushel._runtime.system import keep_freed_memory
+from bushel._runtime.system import fresh_memory, keep_freed_memory
 from bushel.loader.read.batch_reader import NumberReader, gathers
-from bushel.loader.read.expansion import bytes_to_find
+from bushel.loader.read.costs import bytes_to_find
 from bushel.loader.read.joined_numbers import number_reader
 from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.loader.values.bad_samples import Failure

@@ -34,8 +34,8 @@ from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.storage import Extents, File
 
 if TYPE_CHECKING:
+    from bushel._dataset.read.decoding import Room
     from bushel._dataset.read.reader import Reader
-    from bushel._dataset.read.room import Room
     from bushel.storage.fetch import Held
 
 _EXAMPLES = 4096  # rows of a shard among which examples of values are looked for

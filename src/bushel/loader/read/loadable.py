@@ -16,7 +16,7 @@ from bushel.loader.values.bad_samples import BadSample, Failure, cause_of, note_
 from bushel.loader.values.collate import Sample
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.room import Room
+    from bushel._dataset.read.decoding import Room
     from bushel.loader.run.read_ahead import HeldBatch, Planned
 
 

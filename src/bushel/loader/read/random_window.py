@@ -10,7 +10,7 @@ from zlib import crc32
 
 import numpy as np
 
-from bushel._dataset.read.element_counts import check_has_elements, element_counts
+from bushel._dataset.read.columns import check_has_elements, element_counts
 from bushel._dataset.read.windows import PAD
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
@@ -20,7 +20,7 @@ from bushel._runtime.order import WINDOWS
 from bushel._runtime.permutation import derive, hash_words
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import SpecError
-from bushel.loader.checks import check_count
+from bushel.loader.options import check_count
 
 _MOST = 1 << 31
 

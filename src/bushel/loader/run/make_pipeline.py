@@ -2,28 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.views.mapped import Mapped
 from bushel.codecs.image import ImageReading
-from bushel.loader.checks import check_fields, check_whole_batches
-from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.decode.sources import Sources
-from bushel.loader.options import LoaderOptions
-from bushel.loader.order.mapped_parts import MappedParts, chosen_fields
-from bushel.loader.order.mixture import Mixture
-from bushel.loader.plan.pack_options import shape_of
-from bushel.loader.read.direct_reads import read_directly
+from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
+from bushel.loader.options import LoaderOptions, check_fields, check_whole_batches
+from bushel.loader.order.mixture import MappedParts, Mixture, chosen_fields
+from bushel.loader.plan.planning import shape_of
+from bushel.loader.read.costs import read_directly
 from bushel.loader.read.joined_numbers import with_one_type
 from bushel.loader.read.loadable import Loadable, excluded_positions, source_of
-from bushel.loader.read.window_fields import random_windows
 from bushel.loader.run.pipeline import Pipeline
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.order.orders import AnyOrder
+    from bushel.loader.read.random_window import RandomWindows
 
 
 def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pipeline:
@@ -87,3 +85,20 @@ def _device(options: LoaderOptions, transforms: SampleTransforms, sources: Sourc
     from bushel.loader.device.device_options import device_step_of
 
     return device_step_of(options, transforms)
+
+
+def random_windows(fields: Any, dataset: Any, seed: int, *, packed: object = None) -> tuple[Any, RandomWindows | None]:
+    """Return `fields=` of a loader without random windows, and these windows, or None if it has no random windows.
+
+    Raises:
+        TypeError, ValueError, KeyError: As `RandomWindows.of`.
+        ValueError: The loader packs whole documents.
+    """
+    if not isinstance(fields, Mapping) or all(isinstance(own, bool | slice | range) for own in fields.values()):
+        return fields, None
+    from bushel.loader.read.random_window import RandomWindows
+
+    mask, windows = RandomWindows.of(dataset, fields, seed)
+    if windows is not None and packed is not None:
+        raise ValueError("pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out")
+    return mask, windows

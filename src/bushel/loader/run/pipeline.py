@@ -19,8 +19,7 @@ from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.errors import BushelError
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
-from bushel.loader.decode.sample_transforms import SampleTransforms
-from bushel.loader.decode.sources import Sources
+from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
 from bushel.loader.plan.replacing import decoded_one_by_one, following, nothing_left, one_by_one
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
@@ -29,13 +28,12 @@ from bushel.loader.read.loadable import PlainReader, describe, failure_of
 from bushel.loader.values.bad_samples import ErrorReport, Failure, OnError
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws
-from bushel.loader.values.row_batches import collate_rows
-from bushel.loader.values.rows import RowShape
+from bushel.loader.values.rows import RowShape, collate_rows
 from bushel.spec import KEY
 from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.room import Room
+    from bushel._dataset.read.decoding import Room
     from bushel.loader.device.device_step import DeviceStep
     from bushel.loader.order.orders import AnyOrder
     from bushel.loader.read.random_window import RandomWindows
@@ -392,7 +390,7 @@ class Pipeline(Struct, frozen=True):
         if not self.keys and not callable(self.collate):
             del batch[KEY]
         if self.batch_transform is not None:
-            from bushel.loader.values.batch_transform import transformed
+            from bushel.loader.values.generator import transformed
 
             with nullcontext() if self.device is None else self.device.stream.complete():
                 batch = transformed(self.batch_transform, batch, self.order.seed, plan)

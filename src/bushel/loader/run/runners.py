@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BufferPool
-from bushel.loader.run.grouped import Groups, run_groups
+from bushel.loader.run.groups import Groups, run_groups
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, PrefetchWindow, run_inline, run_threads
 
@@ -61,7 +61,7 @@ def run_one(iteration: Iteration, plan: BatchPlan, window: PrefetchWindow, pool:
 
 
 def _rows() -> type[Groups]:
-    from bushel.loader.run.row_groups import RowGroups
+    from bushel.loader.run.groups import RowGroups
 
     return RowGroups
 

@@ -1,4 +1,4 @@
-"""Bad samples, which could not be read, decoded or transformed."""
+"""Bad samples, which could not be read, decoded or transformed, and transforms with a check of what they return."""
 
 from __future__ import annotations
 
@@ -6,16 +6,18 @@ import json
 import math
 import os
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
+import numpy as np
 from msgspec.structs import asdict
 
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, TooManyErrors
 from bushel.storage import read_whole
+from bushel.transforms.values import Call
 
 OnError = Literal["raise", "skip", "replace"]
 
@@ -180,3 +182,30 @@ def read_errors(path: str | os.PathLike[str]) -> list[str]:
             ) from None
         offset += len(line)
     return keys
+
+
+def apply_calls(calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str) -> Any:
+    """Apply transforms to the value of a field, and return the result.
+
+    Raises:
+        Exception: A transform fails; the error has a note that names the transform and the field.
+    """
+    for call in calls:
+        try:
+            value = checked(call.function(value, rng=rng) if call.random else call.function(value), object)
+        except Exception as error:
+            note_once(error, f"in the transform {named(call.function)} of field {field!r}")
+            raise
+    return value
+
+
+def checked(made: Any, kind: type) -> Any:
+    """Return the result of a transform if it is valid.
+
+    Raises:
+        TypeError: It is None, or of another type.
+    """
+    if made is None or not isinstance(made, kind):
+        found = "None" if made is None else f"a {type(made).__name__}"
+        raise TypeError(f"it returned {found}: return the value, changed or not")
+    return made

@@ -1,4 +1,4 @@
-"""The random numbers of samples: a function of seed, epoch and sample only.
+"""The random numbers of samples and of transforms of batches: a function of seed, epoch and sample only.
 
 So they do not depend on the thread, process, batch or rank that transforms a sample.
 """
@@ -7,15 +7,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
 from numpy.random.bit_generator import ISpawnableSeedSequence
 
 from bushel._runtime.arrays import I64
+from bushel._runtime.permutation import LIMIT
 from bushel.kernels import draw_crops
-from bushel.transforms.programs import Program
+from bushel.loader.values.bad_samples import named
+from bushel.transforms.fused import Program
+
+if TYPE_CHECKING:
+    from bushel.loader.plan.plan import BatchPlan
+    from bushel.transforms.values import Call
 
 
 class _SampleSeed(ISpawnableSeedSequence):
@@ -105,3 +111,18 @@ class SampleDraws:
         found = draw_crops(datas, program, self._seed, self._epoch, self._samples[places], drawn, orient=exif_rotate)
         self._drawn[places] = drawn
         return found
+
+
+def transformed(call: Call, batch: Any, seed: int, plan: BatchPlan) -> Any:
+    """Return a batch after its `batch_transform`, whose random numbers depend on the first position of the batch.
+
+    Raises:
+        TypeError: The transform returned None.
+    """
+    if call.random:
+        batch = call.function(batch, rng=generator(seed, plan.epoch, LIMIT + plan.first))
+    else:
+        batch = call.function(batch)
+    if batch is None:
+        raise TypeError(f"the batch_transform {named(call.function)} returned None: return the batch")
+    return batch

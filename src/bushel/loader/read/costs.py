@@ -1,35 +1,44 @@
-"""Orders of datasets with compressed blocks: choose the size of `shuffle="blocks"`, and warn of expensive orders."""
+"""What an epoch reads: the size of `shuffle="blocks"`, warnings of expensive orders, and direct reads (`O_DIRECT`).
+
+Direct reads are for epochs of several times the bytes that fit into memory. The page cache would add
+pages that are evicted before the next epoch needs them, and evicting takes more time than reading. An
+epoch that fits, or nearly does, is read through the page cache.
+"""
 
 from __future__ import annotations
 
 import re
 import warnings
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import reader_of, reading, whole_positions
+from bushel._dataset.views.inside import direct, reader_and_selection, reader_of, reading, whole_positions
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.order import Blocks, Order, Sequential
-from bushel.errors import StateError
+from bushel._runtime.system import memory_limit
+from bushel.errors import BushelError, StateError
+from bushel.kernels import MappedFile
 
 if TYPE_CHECKING:
     from bushel.loader.order.orders import AnyOrder
 
 _PARTS = 4
 """Number of places that are examined instead of the whole dataset. The table of the shard at each place is loaded."""
-
 _SAMPLES_PER_PART = 1 << 20
-
 _BLOCKS = re.compile(r"blocks\((?P<size>[0-9]{1,18}),(?P<window>[0-9]{1,18})\)/1")
 """Version of an order of blocks in a state."""
-
 _TO_USER = 4
 """Number of calls from `warn_if_costly` to the program that makes a loader."""
+DatasetT = TypeVar("DatasetT")
+_TIMES_MEMORY = 3
+"""An epoch in random order finds 6 % of its bytes in a page cache that holds a third of them."""
+_LOOKED_AT = 256
 
 
 def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expansion | None:
@@ -146,3 +155,39 @@ def _cost(costs: Expansion, order: Order) -> float:
     if isinstance(order, Sequential):
         return costs.in_stored_order
     return costs.in_blocks(order.size, order.window) if isinstance(order, Blocks) else costs.at_random
+
+
+def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
+    """Return a view that reads local files directly, if an epoch has too many bytes and their file system offers it.
+
+    Args:
+        dataset: The dataset of a loader.
+        fields: The fields that it reads.
+        decode: Whether they are decoded.
+    """
+    if not isinstance(dataset, Dataset) or dataset.remote or not len(dataset):
+        return dataset
+    enough = _TIMES_MEMORY * memory_limit()
+    large = dataset.size > enough and _can_read_more(dataset, enough, fields, decode=decode)
+    return direct(dataset) if large else dataset
+
+
+def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) -> bool:
+    """Return whether all samples have more bytes together, and the file of the first can be read directly.
+
+    Samples at equal distances stand for all.
+    """
+    samples = len(dataset)
+    places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
+    reader, selection = reader_and_selection(dataset)
+    positions = selection.absolute(places)
+    with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when a batch is read
+        asked = reader.asked(positions, selection.wanted(fields))
+        groups = reader.readable(positions, asked)
+        rest = reader.unknown(groups, asked) if decode else asked
+        plan = reader.plan(groups, len(positions), rest, parts=decode)
+        found = sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
+        if found * samples // len(places) > enough:
+            first = reader.file(*plan.batches[0].files[0])
+            return isinstance(first, MappedFile) and first.direct() is not None
+    return False
