@@ -99,7 +99,7 @@ def test_peek_gives_the_batch_of_any_step_of_any_rank(ds: bushel.Dataset, name: 
         loader.epoch = 1
         batches = list(loader)
         for step in sorted({0, len(batches) // 2, len(batches) - 1}):
-            assert str(other.peek(step, rank, 1)) == str(batches[step])
+            assert str(dict(other.peek(step, rank, 1))) == str(dict(batches[step]))
         with pytest.raises(IndexError, match=f"step={len(batches)}"):
             other.peek(len(batches), rank, 1)
         assert other.state_dict() == state

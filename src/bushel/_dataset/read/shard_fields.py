@@ -110,8 +110,9 @@ def _with_types(shard: OpenShard, union: Mapping[str, Field], shards: Sequence[O
     except SpecError as error:
         reason, _, _ = str(error).partition(". Leave it out")
         file = next(str(other.path(0)) for other in shards if set(wider.values()) & set(other.fields))
+        spec = dict.fromkeys(wider, "json")
         raise SpecError(
-            f"{reason}. {file} has values of that type: spec={{NAME: 'json'}} keeps each number as its file has it"
+            f"{reason}. {file} has values of that type: spec={spec} keeps each number as its file has it"
         ) from error
 
 
