@@ -92,6 +92,25 @@ def granular(root: Path) -> dict[str, Any]:
     return {"datapoints": [{"image": jpeg(number), "label": number, "words": ["a", "b", "c"]} for number in range(9)]}
 
 
+def torch(root: Path) -> dict[str, Any]:
+    image_folder(root / "photos", 9)
+
+    class Squares:
+        def __len__(self) -> int:
+            return 6
+
+        def __getitem__(self, position: int) -> Any:
+            return np.full((8, 8, 3), position, np.uint8), position
+
+    return {"dataset": Squares()}
+
+
+def pandas(root: Path) -> dict[str, Any]:
+    pytest.importorskip("pyarrow")
+    frame = pytest.importorskip("pandas").DataFrame({"text": ["a", None, "c"], "label": [1, 2, 3]})
+    return {"frame": frame, "table": __import__("pyarrow").Table.from_pandas(frame)}
+
+
 def tfrecord(root: Path) -> dict[str, Any]:
     shutil.copy(FOREIGN / "tfrecord-plain" / "train.tfrecord-00000-of-00003", root / "train.tfrecord")
     shutil.copy(FOREIGN / "tfrecord-records" / "raw.tfrecord", root / "raw.tfrecord")
@@ -158,6 +177,8 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
         | {"sorted.tar": 9, "changed.tar": 9, "shards": 9, "one.tar": 9},
     ),
     "Granular": (granular, {"bag": 9, "sharded": 9}),
+    "Torch": (torch, {"photos": 9, "packed": 6}),
+    "pandas": (pandas, {"rows.tar": 3, "table.tar": 3}),
     "MosaicML": (mosaicml, {"mds": 24, "expanded.tar": 24}),
     "LitData": (litdata, {"litdata": 24, "out": 24}),
     "LeRobot": (lerobot, {"robot": 80}),
@@ -247,6 +268,14 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert results['bushel.open("train.tfrecord")[3]']["label"] == opened("train.tfrecord").column("label")[3]
         [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
         assert [len(batch["image"]) for batch in loader] == [8]
+    elif section == "Torch":
+        assert set(results['bushel.open("photos/")[3, ["image", "label"]]']) == {"__key__", "image", "label"}
+        assert results['bushel.open("photos/").labels["label"]'] == tuple(sorted(os.listdir("photos")))
+        loaders = [value for value in results.values() if isinstance(value, bushel.Loader)]
+        assert [batch["label"].tolist() for batch in loaders[1]] == [[0, 1, 2, 3], [4, 5]]
+    elif section == "pandas":
+        frame = results['bushel.open("rows.tar").to_arrow().to_pandas()']
+        assert frame["label"].tolist() == [1, 2, 3]
     else:
         assert results['bushel.open("bag/")[3, ["label"]]'] == {"__key__": "3", "label": 3}
         assert results['bushel.open("bag/")[3, {"words": slice(0, 2)}]']["words"] == ["a", "b"]

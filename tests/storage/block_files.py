@@ -45,6 +45,8 @@ def pack_deflate(data: bytes, window: bytes, bit: int) -> tuple[bytes, bytes]:
         zlib.compressobj(6, zlib.DEFLATED, -15, zdict=window) if window else zlib.compressobj(6, zlib.DEFLATED, -15)
     )
     stream = packer.compress(data) + packer.flush()
+    if stream[0] >> 1 & 3 == 0:  # the bytes of a stored block begin at a whole byte, so it cannot be shifted
+        bit = 0
     shifted = int.from_bytes(stream, "little") << bit | (1 << bit) - 1
     return shifted.to_bytes(len(stream) + (bit > 0), "little"), deflate_side(bit, window)
 

@@ -221,7 +221,9 @@ def check_dataset(dataset: Any) -> None:
     if missing := [name for name in _METHODS if not hasattr(dataset, name)]:
         raise TypeError(
             f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): give what bushel.open "
-            f"returns, or pack it first with bushel.pack"
+            "returns; or write it once by bushel.pack(dataset, 'set/', container='tar', "
+            "spec={'image': 'png', 'label': 'int'}), where spec= names the values of samples that are tuples, "
+            "and give bushel.open('set/')"
         )
 
 

@@ -23,6 +23,7 @@ from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Source
 from bushel.sources.files import AudioFolder, Files, ImageFolder, VideoFolder, walk
+from bushel.sources.foreign import samples_of
 from bushel.sources.lists import ListFile
 from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
 from bushel.sources.members import Recipe, SampleFolder
@@ -66,8 +67,10 @@ def open_source(
     """Make a source of a path or an object.
 
     Args:
-        source: A source; a dataset; an adapter of GulpIO; a list of dicts, or anything that yields dicts; an array or
-            a dict of arrays; or a path: a folder of images, videos or sounds, a pattern or a list of paths of such
+        source: A source; a dataset; an adapter of GulpIO; a list of dicts, or anything that yields dicts; a dataset of
+            torch, or anything else with a length and positions, of dicts, of named tuples, or of tuples for which
+            `types` has a name each; a frame of pandas or polars, or a table of Arrow; an array or a dict of arrays; or
+            a path: a folder of images, videos or sounds, a pattern or a list of paths of such
             files, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, or a dataset.
         kind: The kind of source at the path; by default it is detected. `files` packs a folder of images as files.
         types: Types of fields, for dicts whose values have no obvious type.
@@ -104,12 +107,15 @@ def open_source(
         return Samples(rows_of(source), types=types)
     if isinstance(source, np.ndarray) or (isinstance(source, Mapping) and source):
         return Arrays(source)
-    if isinstance(source, Sequence):
+    if isinstance(source, Sequence) and (not len(source) or isinstance(source[0], Mapping)):
         return Samples(source, types=types)
+    if (samples := samples_of(source, types)) is not None:
+        return samples
     if isinstance(source, Iterable):
         return Stream(source, types=types)
     raise TypeError(
-        f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts or a source of your own"
+        f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts, a table of rows, anything "
+        "with a length and positions, or a source of your own"
     )
 
 

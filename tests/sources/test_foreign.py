@@ -1,0 +1,106 @@
+"""Samples of other libraries are packed: datasets of torch, named tuples, frames and tables."""
+
+from __future__ import annotations
+
+from collections import namedtuple
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import bushel
+
+Pair = namedtuple("Pair", ["text", "label"])
+
+
+class OfTorch:
+    """A map-style dataset: a length and positions, and nothing else."""
+
+    def __init__(self, samples: list[Any]) -> None:
+        self.samples = samples
+
+    def __len__(self) -> int:
+        return len(self.samples)
+
+    def __getitem__(self, position: int) -> Any:
+        return self.samples[position]
+
+
+def packed(source: Any, folder: Path, **options: Any) -> bushel.Dataset:
+    bushel.pack(source, folder / "set", container="tar", sync=False, **options)
+    return bushel.open(folder / "set")
+
+
+@pytest.mark.parametrize("kind", [list, OfTorch])
+@pytest.mark.parametrize(
+    "samples",
+    [
+        [{"text": "a", "label": 1}, {"text": "b", "label": 2}],
+        [("a", 1), ("b", 2)],
+        [Pair("a", 1), Pair("b", 2)],
+    ],
+)
+def test_samples_by_position(samples: list[Any], kind: Any, tmp_path: Path) -> None:
+    spec = {"text": "utf8", "label": "int"}
+    opened = packed(kind(samples), tmp_path, spec=spec)
+    assert opened.spec == spec
+    assert [(sample["text"], sample["label"]) for sample in opened] == [("a", 1), ("b", 2)]
+
+
+def test_types_of_dicts_are_inferred(tmp_path: Path) -> None:
+    image = np.zeros((4, 4, 3), np.uint8)
+    assert packed(OfTorch([{"image": image, "n": 1}]), tmp_path).spec == {"image": "png", "n": "int"}
+
+
+@pytest.mark.parametrize(
+    ("samples", "options", "message"),
+    [
+        ([("a", 1)], {}, "sample 0 is a tuple of 2 values: name each of them"),
+        ([("a", 1)], {"spec": {"text": "utf8"}}, "sample 0 is a tuple of 2 values"),
+        ([7], {}, "a sample must be a dict of fields, not int"),
+    ],
+)
+def test_what_has_no_names_is_refused(
+    samples: list[Any], options: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(bushel.SpecError, match=message):
+        packed(OfTorch(samples), tmp_path, **options)
+    assert not (tmp_path / "set").exists()
+
+
+def test_the_advice_of_the_loader_works(tmp_path: Path) -> None:
+    samples = OfTorch([(np.full((4, 4, 3), number, np.uint8), number) for number in range(3)])
+    with pytest.raises(TypeError, match="write it once by bushel.pack") as refused:
+        bushel.Loader(samples, 2)  # type: ignore[arg-type]
+    call = str(refused.value).partition("write it once by ")[2].partition(", where")[0]
+    eval(call.replace("'set/'", "target"), {"bushel": bushel, "dataset": samples, "target": tmp_path / "set"})
+    batch = next(iter(bushel.Loader(bushel.open(tmp_path / "set"), 2)))
+    assert (batch["image"].shape, batch["label"].tolist()) == ((2, 4, 4, 3), [0, 1])
+
+
+def test_tensors_are_arrays(tmp_path: Path) -> None:
+    torch = pytest.importorskip("torch")
+    opened = packed(OfTorch([{"x": torch.arange(4) + number} for number in range(2)]), tmp_path)
+    assert opened[1]["x"].tolist() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars", "pyarrow"])
+def test_rows_of_tables(library: str, tmp_path: Path) -> None:
+    module = pytest.importorskip(library)
+    pytest.importorskip("pyarrow")
+    columns = {"text": [None, "b", "c"], "n": [1, 2, 3], "w": [0.5, 1.5, 2.5]}
+    table = module.table(columns) if library == "pyarrow" else module.DataFrame(columns)
+    opened = packed(table, tmp_path)
+    assert opened.spec == {"text": "utf8", "n": "int", "w": "float"}
+    assert [{name: value for name, value in sample.items() if name != "__key__"} for sample in opened] == [
+        {"n": 1, "w": 0.5},
+        {"text": "b", "n": 2, "w": 1.5},
+        {"text": "c", "n": 3, "w": 2.5},
+    ]
+
+
+def test_long_tables_are_read_in_blocks(tmp_path: Path) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    opened = packed(pyarrow.table({"n": np.arange(2500)}), tmp_path)
+    assert opened.column("n").tolist() == list(range(2500))
