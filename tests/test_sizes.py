@@ -15,14 +15,17 @@ import bushel
 HOUSE = Path(bushel.__file__).parent
 FILES = [*sorted(HOUSE.rglob("*.py")), *sorted(HOUSE.rglob("*.pyi"))]
 
-MOST_LINES = 450
+MOST_LINES = 550  # of at most 100 columns
 MOST_LINES_OF_A_FUNCTION = 60
+LONG_FUNCTIONS = {"_dataset/open/open.py:open", "containers/parquet/schema.py:_node", "storage/pieces.py:pieces_of"}
+"""Functions that are longer, and are to be divided."""
+
 MOST_PARAMETERS = 8
 
-MOST_OF = {"tokens": 692_700, "conditional expressions": 2_580, "fillers": 1_120}
+MOST_OF = {"tokens": 692_100, "conditional expressions": 2_545, "fillers": 1_045}
 """What the source may have of these, without drop-ins, comments and docstrings. Lower them after a landing."""
 
-MOST_TOKENS_OF_A_LINE = 10.6
+MOST_TOKENS_OF_A_LINE = 9.2
 
 FILLERS = {
     *("own", "one", "found", "given", "known", "made", "there", "here"),
@@ -155,7 +158,7 @@ def test_files_are_short() -> None:
 
 def test_functions_are_short() -> None:
     lines = {name: lines_of(function) for name, function in all_functions()}
-    assert not {name: length for name, length in lines.items() if length > MOST_LINES_OF_A_FUNCTION}
+    assert {name for name, length in lines.items() if length > MOST_LINES_OF_A_FUNCTION} == LONG_FUNCTIONS
 
 
 def test_only_public_functions_have_many_parameters() -> None:

@@ -25,7 +25,9 @@ _SHOWN_MODULES = ("jpeg", "transforms")
 _HOMES_OF_RARE_NAMES = ("datasets", "runs", "errors", "integrity", "loader")
 
 __all__ = sorted(
-    {"__version__", *_SHOWN_MODULES}.union(name for name, module in _MODULE_OF.items() if module != __name__)
+    {"__version__", *_SHOWN_MODULES}.union(
+        name for name, module in _MODULE_OF.items() if module != __name__
+    )
 )
 
 
@@ -48,7 +50,14 @@ def __dir__() -> list[str]:
 _SETTINGS = frozenset(
     f"BUSHEL_{name}"
     for name in (
-        *("BLOCK_CACHE", "CACHE_DIR", "CACHE_SIZE", "NETWORK_CA", "NETWORK_PATIENCE", "NETWORK_TIMEOUT"),
+        *(
+            "BLOCK_CACHE",
+            "CACHE_DIR",
+            "CACHE_SIZE",
+            "NETWORK_CA",
+            "NETWORK_PATIENCE",
+            "NETWORK_TIMEOUT",
+        ),
         *("INDEX", "TABLES_DIR", "TABLES_SIZE"),
     )
 )

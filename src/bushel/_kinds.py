@@ -1,7 +1,7 @@
 """What a value is, by its first bytes: images, sounds and clips.
 
-The one place that knows these bytes. File names are not reliable: every large collection holds a PNG that is called
-.jpg.
+The one place that knows these bytes. File names are not reliable: every large collection holds a
+PNG that is called .jpg.
 """
 
 from __future__ import annotations
@@ -62,8 +62,8 @@ def kind_of(data: bytes | bytearray | memoryview, *, sound: bool = False) -> str
 
     Args:
         data: The value, or at least its first 16 bytes.
-        sound: Whether it is known to be a sound. Then MP3 is recognised by the first marker of any frame, and MP4 holds
-            a sound.
+        sound: Whether it is known to be a sound. Then MP3 is recognised by the first marker of any
+            frame, and MP4 holds a sound.
 
     Examples:
         >>> from bushel._kinds import kind_of
@@ -75,7 +75,9 @@ def kind_of(data: bytes | bytearray | memoryview, *, sound: bool = False) -> str
         return _RIFF.get(head[8:12])
     if head[4:8] == b"ftyp":
         return "m4a" if sound else _brand(head)
-    kind = next((kind for magic, kind in _BY_BYTE.get(head[:1], ()) if head.startswith(magic)), None)
+    kind = next(
+        (kind for magic, kind in _BY_BYTE.get(head[:1], ()) if head.startswith(magic)), None
+    )
     if kind is not None and not (sound and kind in IMAGES):
         return kind
     # numbers may begin with these two bytes, too

@@ -1,8 +1,8 @@
 """The exceptions of Bushel.
 
-All derive from `BushelError`. Where Python has a fitting exception, Bushel raises that: a position out of range is an
-`IndexError`, an unknown key a `KeyError`, a missing file a `FileNotFoundError`, a wrong argument a `ValueError` or
-`TypeError`.
+All derive from `BushelError`. Where Python has a fitting exception, Bushel raises that: a position
+out of range is an `IndexError`, an unknown key a `KeyError`, a missing file a `FileNotFoundError`,
+a wrong argument a `ValueError` or `TypeError`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 class BushelError(Exception):
     """Base class of all errors of Bushel.
 
-    Keyword arguments are kept in `details` and survive pickling, so an error of a worker process keeps them.
+    Keyword arguments are kept in `details` and survive pickling, so an error of a worker process
+    keeps them.
 
     Examples:
         >>> try:
@@ -107,7 +108,9 @@ def noted_in(error: BaseException) -> Iterator[None]:
         yield
     except Exception as second:
         if not (is_out_of_room(error) and is_out_of_room(second)):  # once is enough
-            error.add_note(f"and cleaning up after this failed too: {type(second).__name__}: {second}")
+            error.add_note(
+                f"and cleaning up after this failed too: {type(second).__name__}: {second}"
+            )
 
 
 @contextmanager
@@ -160,17 +163,29 @@ class FormatError(BushelError):
         Traceback (most recent call last):
             ...
         bushel.errors.FormatError: photo.jpg: this file does not belong to any container that Bushel
-            reads (bag, tar, ffrecord, ...) (`bushel pack` makes a dataset of a folder of plain files)
+            reads (bag, tar, ffrecord, ...) (`bushel pack` makes a dataset of a folder of plain
+            files)
     """
 
     def __init__(
-        self, message: str, *, file: str | None = None, offset: int | None = None, hint: str | None = None
+        self,
+        message: str,
+        *,
+        file: str | None = None,
+        offset: int | None = None,
+        hint: str | None = None,
     ) -> None:
         super().__init__(message, file=file, offset=offset, hint=hint)
         self.file, self.offset, self.hint = file, offset, hint
 
     def __str__(self) -> str:
-        where = "" if self.file is None else f"{self.file}: " if self.offset is None else f"{self.file}@{self.offset}: "
+        where = (
+            ""
+            if self.file is None
+            else f"{self.file}: "
+            if self.offset is None
+            else f"{self.file}@{self.offset}: "
+        )
         return f"{where}{self.message}" + ("" if self.hint is None else f" ({self.hint})")
 
 
@@ -221,7 +236,8 @@ class CodecError(BushelError):
         >>> bushel.codecs.get_codec("utf8").decode(b"\xff")
         Traceback (most recent call last):
             ...
-        bushel.errors.CodecError: codec 'utf8' expected UTF-8 text (invalid start byte at byte 0), found 1
+        bushel.errors.CodecError: codec 'utf8' expected UTF-8 text (invalid start byte at byte 0),
+        found 1
             bytes starting with ff
     """
 
@@ -233,7 +249,8 @@ class SpecError(BushelError):
         >>> bushel.Writer("out/", {"label": "integer"}, container="tar")
         Traceback (most recent call last):
             ...
-        bushel.errors.SpecError: unknown codec 'integer': did you mean 'int' or 'uint' or 'image'? Add your
+        bushel.errors.SpecError: unknown codec 'integer': did you mean 'int' or 'uint' or 'image'?
+        Add your
             own with bushel.register_codec
     """
 
@@ -245,8 +262,10 @@ class UnsupportedError(BushelError):
         >>> bushel.open_stream("train/*.tar").read([3])
         Traceback (most recent call last):
             ...
-        bushel._dataset.views.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot be read at
-            random and is read from front to back: run `bushel convert ... and open the result for random access
+        bushel._dataset.views.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot
+        be read at
+            random and is read from front to back: run
+            `bushel convert ... and open the result for random access
     """
 
 
@@ -261,7 +280,8 @@ class MissingPackageError(UnsupportedError, ModuleNotFoundError):
         >>> ds.to_arrow()
         Traceback (most recent call last):
             ...
-        bushel.errors.MissingPackageError: to_arrow needs pyarrow, which is not installed: pip install 'bushel[arrow]'
+        bushel.errors.MissingPackageError: to_arrow needs pyarrow, which is not installed: pip
+        install 'bushel[arrow]'
         >>> _ = sys.modules.pop("pyarrow") if installed is None else sys.modules.update(pyarrow=installed)
     """
 
@@ -290,7 +310,8 @@ def needed_by(what: str, install: str) -> Iterator[None]:
         if package in ("", "bushel"):
             raise
         raise MissingPackageError(
-            f"{what} needs {package}, which is not installed: pip install '{install}'", package=package
+            f"{what} needs {package}, which is not installed: pip install '{install}'",
+            package=package,
         ) from error
 
 
@@ -302,17 +323,18 @@ class StateError(BushelError):
         >>> bushel.Loader(ds[:6], 4).load_state_dict(state)
         Traceback (most recent call last):
             ...
-        bushel.errors.StateError: the state belongs to another dataset (fingerprint ... instead of ...). Open
-            the same dataset, or start without the state (one file is another dataset after an append: write a
-            folder if it will grow)
+        bushel.errors.StateError: the state belongs to another dataset (fingerprint ... instead of
+        ...). Open
+            the same dataset, or start without the state (one file is another dataset after an
+            append: write a folder if it will grow)
     """
 
 
 class InUseError(BushelError, FileExistsError):
     """Another writer is open for the target: in this process, in another one, or on another machine.
 
-    The message names its process, machine, command and start time, and what to do. The target is free when that
-    writer has ended, also if it was killed.
+    The message names its process, machine, command and start time, and what to do. The target is
+    free when that writer has ended, also if it was killed.
 
     Examples:
         >>> first = bushel.Writer("numbers/", {"y": "int"}, container="tar")
@@ -332,6 +354,7 @@ class TooManyErrors(BushelError):
         >>> bushel.pack([{"x": "a"}, {"x": 1}], "out.tar", spec={"x": "utf8"}, max_errors=0)
         Traceback (most recent call last):
             ...
-        bushel.errors.TooManyErrors: 1 of the first 2 items cannot be packed, but max_errors allows 0. The
+        bushel.errors.TooManyErrors: 1 of the first 2 items cannot be packed, but max_errors allows
+        0. The
             last one is position 1: ...
     """

@@ -11,22 +11,37 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel.codecs.base import Buffer, codec_error, describe, found_bytes
 
-__all__ = ["Box", "Tiles", "baseline", "decode", "encode", "is_tiled", "read_crop", "read_header", "tile"]
+__all__ = [
+    "Box",
+    "Tiles",
+    "baseline",
+    "decode",
+    "encode",
+    "is_tiled",
+    "read_crop",
+    "read_header",
+    "tile",
+]
 
 Box = tuple[int, int, int, int]
 """Left, top, right and bottom, in pixels; right and bottom are exclusive."""
 
 
 def decode(
-    data: Buffer, *, exif_rotate: bool = False, allow_truncated: bool = False, fast: bool = False, grey: bool = False
+    data: Buffer,
+    *,
+    exif_rotate: bool = False,
+    allow_truncated: bool = False,
+    fast: bool = False,
+    grey: bool = False,
 ) -> npt.NDArray[np.uint8]:
     """Decode a JPEG.
 
     Args:
         data: A JPEG.
         exif_rotate: Apply the Exif orientation.
-        allow_truncated: Accept damage that only makes libjpeg warn, such as a premature end: missing parts are grey, or
-            repeat the rows above.
+        allow_truncated: Accept damage that only makes libjpeg warn, such as a premature end:
+            missing parts are grey, or repeat the rows above.
         fast: Use the fast inverse DCT and no smoothing of chroma. Levels differ by a few.
         grey: Decode only the luma of a colour JPEG.
 
@@ -41,20 +56,27 @@ def decode(
         (400, 500, 3)
     """
     try:
-        return kernels.decode_jpeg(data, orient=exif_rotate, tolerant=allow_truncated, fast=fast, grey=grey)
+        return kernels.decode_jpeg(
+            data, orient=exif_rotate, tolerant=allow_truncated, fast=fast, grey=grey
+        )
     except kernels.JpegError as error:
         raise codec_error("jpg", "a complete JPEG", f"{found_bytes(data)}: {error}") from error
 
 
 def encode(
-    image: npt.NDArray[np.uint8], quality: int = 95, sampling: tuple[int, int] = (2, 2), *, fast: bool = False
+    image: npt.NDArray[np.uint8],
+    quality: int = 95,
+    sampling: tuple[int, int] = (2, 2),
+    *,
+    fast: bool = False,
 ) -> bytes:
     """Encode an image as a baseline JPEG.
 
     Args:
         image: uint8[height, width], or uint8[height, width, 3], RGB.
         quality: 1 to 100.
-        sampling: Horizontal and vertical sampling factor of the luma: (2, 2) is 4:2:0, (1, 1) is 4:4:4.
+        sampling: Horizontal and vertical sampling factor of the luma: (2, 2) is 4:2:0, (1, 1) is
+            4:4:4.
         fast: Use the fast DCT.
 
     Raises:
@@ -70,7 +92,9 @@ def encode(
     try:
         return kernels.encode_jpeg(np.ascontiguousarray(image), quality, sampling, fast=fast)
     except kernels.JpegError as error:
-        raise codec_error("jpg", "an image of 1 to 65,500 pixels a side", f"{describe(image)}: {error}") from error
+        raise codec_error(
+            "jpg", "an image of 1 to 65,500 pixels a side", f"{describe(image)}: {error}"
+        ) from error
 
 
 def read_header(data: Buffer) -> kernels.JpegHeader:
@@ -95,13 +119,14 @@ def read_header(data: Buffer) -> kernels.JpegHeader:
 def tile(data: Buffer, *, metadata: bool = False) -> bytes:
     """Rewrite a JPEG as a tiled one, without loss: its coefficients, and so its pixels, do not change.
 
-    Every decoder can read the result. It is baseline (or, with 16-bit quantisation, extended sequential) with optimised
-    Huffman tables. A progressive file becomes a few percent larger and decodes about twice as fast.
+    Every decoder can read the result. It is baseline (or, with 16-bit quantisation, extended
+    sequential) with optimised Huffman tables. A progressive file becomes a few percent larger and
+    decodes about twice as fast.
 
     Args:
         data: A JPEG.
-        metadata: Keep Exif, colour profile, comments and other application segments. By default only an orientation
-            other than upright is kept.
+        metadata: Keep Exif, colour profile, comments and other application segments. By default
+            only an orientation other than upright is kept.
 
     Returns:
         The tiled JPEG; the same bytes if it is tiled already.
@@ -120,20 +145,23 @@ def tile(data: Buffer, *, metadata: bool = False) -> bytes:
             return bytes(data)
         return kernels.tile_jpeg(data, metadata=metadata)
     except kernels.JpegError as error:
-        raise codec_error("jpg", "a complete JPEG to tile", f"{found_bytes(data)}: {error}") from error
+        raise codec_error(
+            "jpg", "a complete JPEG to tile", f"{found_bytes(data)}: {error}"
+        ) from error
 
 
 def baseline(data: Buffer) -> bytes:
     """Rewrite a progressive JPEG as a baseline one, without loss: its coefficients, and so its pixels, do not change.
 
-    The result is a few percent larger. Crops of it decode 1.7 times as fast, and it can have a seek table. With
-    16-bit quantisation it is extended sequential.
+    The result is a few percent larger. Crops of it decode 1.7 times as fast, and it can have a seek
+    table. With 16-bit quantisation it is extended sequential.
 
     Args:
         data: A JPEG.
 
     Returns:
-        The JPEG with all of its metadata; the same bytes if it is neither progressive nor arithmetic-coded.
+        The JPEG with all of its metadata; the same bytes if it is neither progressive nor
+        arithmetic-coded.
 
     Raises:
         CodecError: The data are not a JPEG, or a damaged one.
@@ -173,7 +201,8 @@ class Tiles:
 
     Attributes:
         head: The bytes before the first segment.
-        segments: int64[segments + 1]: the offset of each segment, and the offset that another one would have.
+        segments: int64[segments + 1]: the offset of each segment, and the offset that another one
+            would have.
 
     Examples:
         >>> from bushel.jpeg import Tiles, tile
@@ -213,7 +242,9 @@ class Tiles:
             return [(int(self.segments[0]), int(self.segments[-1] - self.segments[0]))]
         first, last, top, bottom, across = window
         if len(self.segments) <= (bottom - 1) * across + last:
-            raise codec_error("jpg", "the segments of this JPEG", f"{max(len(self.segments) - 1, 0)} segments")
+            raise codec_error(
+                "jpg", "the segments of this JPEG", f"{max(len(self.segments) - 1, 0)} segments"
+            )
         runs: list[tuple[int, int]] = []
         for row in range(top, bottom):
             begin, end = self.segments[[row * across + first, row * across + last]].tolist()
@@ -226,15 +257,20 @@ class Tiles:
         """Make a JPEG of a crop from the bytes of its `ranges`.
 
         Returns:
-            The JPEG, which may show a little more than the crop, and the column and row at which it begins.
+            The JPEG, which may show a little more than the crop, and the column and row at which it
+            begins.
 
         Raises:
             CodecError: The header is damaged, or the segments do not belong to it.
-            ValueError: The parts do not match the requested box, or the box is not inside the image.
+            ValueError: The parts do not match the requested box, or the box is not inside the
+                image.
         """
         ranges = self.ranges(box)
         if [len(part) for part in parts] != [length for _, length in ranges]:
-            raise ValueError("the parts do not match the requested box: read the byte ranges that `ranges` returns")
+            raise ValueError(
+                "the parts do not match the requested box: read the byte ranges that"
+                " `ranges` returns"
+            )
         data = bytearray(int(self.segments[-1]))
         data[: len(self.head)] = self.head
         for (offset, length), part in zip(ranges, parts, strict=True):
@@ -256,7 +292,8 @@ def read_crop(
         fetch: A function that returns the bytes of some ranges of the JPEG, each (offset, length).
 
     Returns:
-        uint8[height, width, 3], or uint8[height, width] for a grey image: the same pixels as in the whole image.
+        uint8[height, width, 3], or uint8[height, width] for a grey image: the same pixels as in the
+        whole image.
 
     Raises:
         CodecError: The fetched bytes are damaged.
@@ -274,5 +311,7 @@ def read_crop(
     try:
         image = kernels.decode_jpeg(data)
     except kernels.JpegError as error:
-        raise codec_error("jpg", "a whole crop of a tiled JPEG", f"{found_bytes(data)}: {error}") from error
+        raise codec_error(
+            "jpg", "a whole crop of a tiled JPEG", f"{found_bytes(data)}: {error}"
+        ) from error
     return np.ascontiguousarray(image[box[1] - top : box[3] - top, box[0] - left : box[2] - left])

@@ -68,14 +68,25 @@ def parse_spec(spec: Mapping[str, str]) -> dict[str, Field]:
         SpecError: The name or the type of a field is malformed.
     """
     if not isinstance(spec, Mapping):
-        raise SpecError(f"a spec is a mapping of field names to types such as {{'image': 'jpg'}}, not {spec!r}")
+        raise SpecError(
+            f"a spec is a mapping of field names to types such as {{'image': 'jpg'}}, not {spec!r}"
+        )
     fields = {}
     for name, kind in spec.items():
-        if not isinstance(name, str) or not name or name == KEY or "\0" in name or not _is_unicode(name):
+        if (
+            not isinstance(name, str)
+            or not name
+            or name == KEY
+            or "\0" in name
+            or not _is_unicode(name)
+        ):
             hint = f"use a non-empty string of Unicode text other than {KEY!r}"
             raise SpecError(f"{name!r} cannot be the name of a field: {hint}")
         if not isinstance(kind, str) or not _is_type(kind):
-            raise SpecError(f"field {name!r} has the malformed type {kind!r}: write 'jpg', or 'jpg[]' for a sequence")
+            raise SpecError(
+                f"field {name!r} has the malformed type {kind!r}: write 'jpg', or"
+                " 'jpg[]' for a sequence"
+            )
         fields[name] = Field(name, kind.removesuffix("[]"), kind.endswith("[]"))
     return fields
 

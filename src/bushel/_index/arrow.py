@@ -34,8 +34,8 @@ def index_table(
         names: The fields that become columns.
         positions: range or int64[n], the positions of the samples in the whole dataset.
         values: Name of a column to its values in these samples.
-        rows: Field to the place of each value among the samples of all shards, -1 for none; empty if these are the
-            positions.
+        rows: Field to the place of each value among the samples of all shards, -1 for none; empty
+            if these are the positions.
 
     Raises:
         MissingPackageError: pyarrow is not installed.
@@ -49,14 +49,18 @@ def index_table(
         for name in names:
             column = shard.index.fields.get(name)
             title = f"{name}.extent" if name in values else name
-            columns[title] = pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
+            columns[title] = (
+                pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
+            )
         tables.append(pa.table(columns))
         first += shard.samples
     table = pa.concat_tables(tables, promote_options="permissive")
     if rows:
         places = {f"{name}.extent" if name in values else name: at for name, at in rows.items()}
         places = {KEY: np.asarray(positions, np.int64)} | places
-        table = pa.table({name: table[name].take(pa.array(at, mask=at < 0)) for name, at in places.items()})
+        table = pa.table(
+            {name: table[name].take(pa.array(at, mask=at < 0)) for name, at in places.items()}
+        )
     elif isinstance(positions, range) and positions.step == 1:
         table = table.slice(positions.start, len(positions))
     else:
@@ -78,7 +82,9 @@ def _keys(pa: Any, keys: Keys | None, samples: int, first: int) -> Any:
 
 def keys_array(pa: Any, keys: Keys) -> Any:
     """Return keys as an array of text; of bytes if some are not UTF-8, which a tar allows."""
-    text, offsets = (pa.py_buffer(np.ascontiguousarray(array)) for array in (keys.text, keys.offsets))
+    text, offsets = (
+        pa.py_buffer(np.ascontiguousarray(array)) for array in (keys.text, keys.offsets)
+    )
     array = pa.LargeStringArray.from_buffers(len(keys), offsets, text)
     try:
         array.validate(full=True)
@@ -93,7 +99,9 @@ def values_array(pa: Any, part: Part) -> Any:
     if array.dtype.kind != "O":
         return pa.array(np.ascontiguousarray(array), mask=missing)
     absent = np.zeros(len(array), np.bool_) if missing is None else missing
-    values = [None if no else value for value, no in zip(array.tolist(), absent.tolist(), strict=True)]
+    values = [
+        None if no else value for value, no in zip(array.tolist(), absent.tolist(), strict=True)
+    ]
     plain = [value for value in values if value is not None]
     if not plain or isinstance(plain[0], str):
         return pa.array(values, pa.string())
@@ -108,10 +116,16 @@ def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
     missing: npt.NDArray[np.bool_] = column.length == MISSING
     number, offset = in_one_piece(shard.index, column)
     files = [str(shard.path(number_of_file)) for number_of_file in range(len(shard.index.files))]
-    crc32 = pa.nulls(rows, pa.uint32()) if column.crc32 is None else pa.array(np.ascontiguousarray(column.crc32))
+    crc32 = (
+        pa.nulls(rows, pa.uint32())
+        if column.crc32 is None
+        else pa.array(np.ascontiguousarray(column.crc32))
+    )
     struct = pa.StructArray.from_arrays(
         [
-            pa.DictionaryArray.from_arrays(pa.array(number, mask=number < 0), pa.array(files, pa.string())),
+            pa.DictionaryArray.from_arrays(
+                pa.array(number, mask=number < 0), pa.array(files, pa.string())
+            ),
             pa.array(np.ascontiguousarray(offset)),
             pa.array(np.ascontiguousarray(column.length)),
             crc32,

@@ -33,8 +33,9 @@ class Arrays(Protocol):
 def arrays_of_blocks(blocks: Sequence[Blocks]) -> dict[str, Array]:
     """Return the arrays of the block files of a shard, by name.
 
-    They are `start` (int64[blocks + 1]), `file` (int32[blocks]), `offset` and `length` (int64[blocks]), `filter`
-    (uint8[blocks]), and where there are some `held` (uint8[bytes]), `side_offsets` and `side` (uint8[bytes]).
+    They are `start` (int64[blocks + 1]), `file` (int32[blocks]), `offset` and `length`
+    (int64[blocks]), `filter` (uint8[blocks]), and where there are some `held` (uint8[bytes]),
+    `side_offsets` and `side` (uint8[bytes]).
     """
     arrays: dict[str, Array] = {}
     for number, block_file in enumerate(blocks):

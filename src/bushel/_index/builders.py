@@ -68,7 +68,9 @@ class FieldBuilder:
         """Add the rows of a finished column."""
         self.offset.frombytes(column.offset.tobytes())
         self.length.frombytes(column.length.tobytes())
-        self.crc32.frombytes((np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32).tobytes())
+        self.crc32.frombytes(
+            (np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32).tobytes()
+        )
         if self.starts is not None and self.absent is not None and column.starts is not None:
             self.starts.frombytes(column.starts[1:].tobytes())
             samples = len(column.starts) - 1
@@ -84,7 +86,11 @@ class FieldBuilder:
     def since(self, samples: int) -> dict[str, bytes]:
         """Return the rows that were added after the first `samples` samples, for `extend`."""
         rows = samples if self.starts is None else self.starts[samples]
-        parts = {"offset": self.offset[rows:], "length": self.length[rows:], "crc32": self.crc32[rows:]}
+        parts = {
+            "offset": self.offset[rows:],
+            "length": self.length[rows:],
+            "crc32": self.crc32[rows:],
+        }
         if self.starts is not None and self.absent is not None:
             parts |= {"starts": self.starts[samples + 1 :], "absent": self.absent[samples:]}
         return {name: part.tobytes() for name, part in parts.items()}
@@ -117,8 +123,9 @@ class IndexBuilder:
         container: Name of the container.
         columns: One builder per field.
         samples: Number of complete samples.
-        left_out: For each length word that is left out of the first file (`split_records`), the number of its sample
-            and its offset. If there are any, the extents are positions in the file without them.
+        left_out: For each length word that is left out of the first file (`split_records`), the
+            number of its sample and its offset. If there are any, the extents are positions in the
+            file without them.
     """
 
     def __init__(self, container: str, columns: Iterable[FieldBuilder], *, keyed: bool) -> None:
@@ -188,7 +195,10 @@ class IndexBuilder:
 
             if blocks.filters != ("stored",) or blocks.held is not None:
                 raise FormatError(
-                    "the shard has values that are not stored as they are, so Bushel cannot append to it",
+                    (
+                        "the shard has values that are not stored as they are, so Bushel cannot"
+                        " append to it"
+                    ),
                     file=index.files[0].name,
                     hint="write a new dataset with `bushel convert` first",
                 )
@@ -215,7 +225,10 @@ class IndexBuilder:
             self.columns[name].extend(column)
         if any(part.get("fragments", {}).values()):
             raise FormatError(
-                "the unfinished shard was written by an older Bushel and has records in several parts",
+                (
+                    "the unfinished shard was written by an older Bushel and has records in several"
+                    " parts"
+                ),
                 hint="complete it with that version, or start again with mode='overwrite'",
             )
         self.left_out += [(sample, offset) for sample, offset in part.get("left_out", ())]
@@ -236,5 +249,7 @@ class IndexBuilder:
             fields = {name: replace(extents, file=len(files)) for name, extents in fields.items()}
         keys = None
         if self._ends is not None:
-            keys = Keys.build(np.frombuffer(bytes(self._text), np.uint8), np.array(self._ends, np.int64))
+            keys = Keys.build(
+                np.frombuffer(bytes(self._text), np.uint8), np.array(self._ends, np.int64)
+            )
         return ShardIndex(self.samples, tuple(files), fields, self.container, keys, blocks=blocks)

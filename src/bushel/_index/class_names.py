@@ -1,8 +1,8 @@
 """Names of classes for the numbers in a label field. Nothing here does I/O.
 
-`{"label": ("cat", "dog")}` means that a sample with the label 1 shows a dog. An empty name stands for a number that no
-class has. Names are kept in the index of each shard and in the manifest. They only grow at the end, so the names in an
-older shard are the beginning of those in a newer one.
+`{"label": ("cat", "dog")}` means that a sample with the label 1 shows a dog. An empty name stands
+for a number that no class has. Names are kept in the index of each shard and in the manifest. They
+only grow at the end, so the names in an older shard are the beginning of those in a newer one.
 """
 
 from __future__ import annotations
@@ -21,7 +21,18 @@ MAX_NAMES = 1 << 20
 MAX_NAME_LENGTH = 1024
 """Largest number of characters in a name."""
 
-_NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
+_NUMBERS = (
+    "int",
+    "uint",
+    "i64",
+    "u64",
+    "cls",
+    "float",
+    "f32",
+    "float-text",
+    "recordio-label",
+    "recordio-label-int",
+)
 _LISTS = ("array",)
 _MAPS = ("json", "msgpack")
 
@@ -33,7 +44,9 @@ def holds_numbers(fields: Spec, name: str) -> bool:
 
 def numbers_classes(fields: Spec, name: str) -> bool:
     """Return whether names of this field stand for numbers: values are numbers, or arrays that may hold several."""
-    return holds_numbers(fields, name) or (name in fields and fields[name].codec.partition("(")[0] in _LISTS)
+    return holds_numbers(fields, name) or (
+        name in fields and fields[name].codec.partition("(")[0] in _LISTS
+    )
 
 
 def can_be_named(fields: Spec, name: str) -> bool:
@@ -48,7 +61,9 @@ def labels_of_fields(labels: Labels, names: Iterable[str]) -> Labels:
     """Return the names of these fields only."""
     chosen = set(names)
     labels_kept = {
-        name: classes for name, classes in labels.items() if name in chosen or name.partition(".")[0] in chosen
+        name: classes
+        for name, classes in labels.items()
+        if name in chosen or name.partition(".")[0] in chosen
     }
     return labels if len(labels_kept) == len(labels) else labels_kept
 
@@ -57,28 +72,43 @@ def check_labels(labels: Mapping[str, Sequence[str]]) -> dict[str, tuple[str, ..
     """Check names, and return them in the stored form.
 
     Raises:
-        SpecError: A name is not text or is too long, two classes have the same name, or there are too many.
+        SpecError: A name is not text or is too long, two classes have the same name, or there are
+            too many.
     """
     checked: dict[str, tuple[str, ...]] = {}
     for field, classes in labels.items():
         if isinstance(classes, str | bytes) or not isinstance(classes, Iterable):
-            raise SpecError(f"the class names of field {field!r} must be a list of text, not {type(classes).__name__}")
+            raise SpecError(
+                f"the class names of field {field!r} must be a list of text, not"
+                f" {type(classes).__name__}"
+            )
         names = tuple(classes)
         if len(names) > MAX_NAMES:
-            raise SpecError(f"field {field!r} has {len(names):,} class names, more than {MAX_NAMES:,}")
+            raise SpecError(
+                f"field {field!r} has {len(names):,} class names, more than {MAX_NAMES:,}"
+            )
         for name in names:
             if not isinstance(name, str):
-                raise SpecError(f"the class names of field {field!r} must be text, not {type(name).__name__}: {name!r}")
+                raise SpecError(
+                    f"the class names of field {field!r} must be text, not"
+                    f" {type(name).__name__}: {name!r}"
+                )
             if not name.isascii() and name.encode("utf-8", "replace").decode() != name:
-                raise SpecError(f"class name {name!r} of field {field!r} is not UTF-8: rename that class")
+                raise SpecError(
+                    f"class name {name!r} of field {field!r} is not UTF-8: rename that class"
+                )
             if len(name) > MAX_NAME_LENGTH:
                 raise SpecError(
-                    f"a class name of field {field!r} has {len(name):,} characters, more than {MAX_NAME_LENGTH:,}"
+                    f"a class name of field {field!r} has {len(name):,} characters, more than"
+                    f" {MAX_NAME_LENGTH:,}"
                 )
         seen: dict[str, int] = {}
         for number, name in enumerate(names):
             if name and seen.setdefault(name, number) != number:
-                raise SpecError(f"classes {seen[name]} and {number} of field {field!r} have the same name {name!r}")
+                raise SpecError(
+                    f"classes {seen[name]} and {number} of field {field!r} have the"
+                    f" same name {name!r}"
+                )
         if names:
             checked[field] = _one(names)
     return checked
@@ -98,10 +128,16 @@ def numbered(names: Sequence[str]) -> dict[str, int]:
 def in_order(numbers: Mapping[str, int]) -> tuple[str, ...]:
     """Return the names of some numbers in order, with an empty name for each number that is left out.
 
-    The result is empty if the numbers cannot number classes: negative, used twice, or far too large.
+    The result is empty if the numbers cannot number classes: negative, used twice, or far too
+    large.
     """
     used = set(numbers.values())
-    if not numbers or len(used) < len(numbers) or min(used) < 0 or max(used) >= min(64 * len(used) + 1024, MAX_NAMES):
+    if (
+        not numbers
+        or len(used) < len(numbers)
+        or min(used) < 0
+        or max(used) >= min(64 * len(used) + 1024, MAX_NAMES)
+    ):
         return ()
     names = [""] * (max(used) + 1)
     for name, number in numbers.items():
@@ -154,14 +190,26 @@ def join_labels(each: Iterable[tuple[str, Labels]], fields: Spec) -> dict[str, t
     return joined
 
 
-def _difference(field: str, first: str, known: Sequence[str], second: str, names: Sequence[str]) -> str:
-    number = next((n for n, (a, b) in enumerate(zip(known, names, strict=False)) if a and b and a != b), None)
+def _difference(
+    field: str, first: str, known: Sequence[str], second: str, names: Sequence[str]
+) -> str:
+    number = next(
+        (n for n, (a, b) in enumerate(zip(known, names, strict=False)) if a and b and a != b), None
+    )
     if number is None:
-        twice = next(name for at, name in enumerate(names) if name and name in known and known.index(name) != at)
-        what = f"{twice!r} is class {known.index(twice)} in {first} and {names.index(twice)} in {second}"
+        twice = next(
+            name
+            for at, name in enumerate(names)
+            if name and name in known and known.index(name) != at
+        )
+        what = (
+            f"{twice!r} is class {known.index(twice)} in {first} and {names.index(twice)} in"
+            f" {second}"
+        )
     else:
         what = f"class {number} is {known[number]!r} in {first} and {names[number]!r} in {second}"
     return (
-        f"field {field!r} has different class numbers: {what}. `bushel merge` (bushel.merge) writes one dataset "
+        f"field {field!r} has different class numbers: {what}. `bushel merge` (bushel.merge)"
+        " writes one dataset "
         "with one numbering"
     )

@@ -1,6 +1,7 @@
 """Places of the packets of clips, so that single frames can be read.
 
-`ClipFrames` is the part of a column; docs/video.md specifies its arrays. `scans` makes it. Nothing here does I/O.
+`ClipFrames` is the part of a column; docs/video.md specifies its arrays. `scans` makes it. Nothing
+here does I/O.
 """
 
 from __future__ import annotations
@@ -22,11 +23,14 @@ if TYPE_CHECKING:
 class ClipFrames(Struct, frozen=True):
     """The video packets of the clips of one field, in decoding order."""
 
-    starts: I64  # int64[rows + 1]; clip `i` has the packets `starts[i]` to `starts[i + 1]`, none if it is read whole
+    # int64[rows + 1]; clip `i` has the packets `starts[i]` to `starts[i + 1]`, none if it is read
+    # whole
+    starts: I64
     offsets: U32  # uint32[packets], bytes from the start of the clip
     lengths: U32  # uint32[packets], bytes
     times: I64  # int64[packets], display times in the clip's own unit
-    flags: U8  # uint8[packets]: 1 for a keyframe, 2 for a packet whose frame is displayed, or their sum
+    # uint8[packets]: 1 for a keyframe, 2 for a packet whose frame is displayed, or their sum
+    flags: U8
     config: U32  # uint32[rows], number of the clip's configuration; 0 for a clip that is read whole
     config_text: U8  # uint8[bytes], the configurations (JSON), one after another, each once
     config_offsets: I64  # int64[configurations + 1] into `config_text`
@@ -52,25 +56,36 @@ class ClipFrames(Struct, frozen=True):
     def counts(self, rows: I64) -> I64:
         """Return the numbers of frames of clips: int64[n], -1 where they are unknown."""
         if len(rows) * 8 < self.rows:
-            return np.array([-1 if (count := self.count(row)) is None else count for row in rows.tolist()], np.int64)
+            return np.array(
+                [-1 if (count := self.count(row)) is None else count for row in rows.tolist()],
+                np.int64,
+            )
         from bushel.codecs.clip_parts import SHOWN
 
         sums = offsets_of((self.flags & SHOWN) != 0)
         first, last = self.starts[rows], self.starts[rows + 1]
         is_known = (first >= 0) & (first < last) & (last < len(sums))
-        return np.where(is_known, sums[np.where(is_known, last, 0)] - sums[np.where(is_known, first, 0)], -1)
+        return np.where(
+            is_known, sums[np.where(is_known, last, 0)] - sums[np.where(is_known, first, 0)], -1
+        )
 
     def of(self, row: int, size: int) -> ClipPackets | None:
         """Return the packets of a clip of `size` bytes; None if the recorded packets do not fit it."""
         from bushel.codecs.clip_parts import ClipPackets
 
-        first, last, number = int(self.starts[row]), int(self.starts[row + 1]), int(self.config[row])
+        first, last, number = (
+            int(self.starts[row]),
+            int(self.starts[row + 1]),
+            int(self.config[row]),
+        )
         if not (0 <= first < last <= len(self.offsets) and number + 1 < len(self.config_offsets)):
             return None
         begin, end = int(self.config_offsets[number]), int(self.config_offsets[number + 1])
         if not 0 <= begin <= end <= len(self.config_text):
             return None
-        offsets, lengths = (part[first:last].astype(np.int64) for part in (self.offsets, self.lengths))
+        offsets, lengths = (
+            part[first:last].astype(np.int64) for part in (self.offsets, self.lengths)
+        )
         if not lengths.all() or (offsets + lengths > size).any():
             return None
         config = self.config_text[begin:end].tobytes()
@@ -115,10 +130,20 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
     """Return the frames of the clips of `known`, followed by the frames of `clips`."""
     numbers: dict[bytes, int] = {}
     counts, config = [np.zeros(1, np.int64)], []
-    parts: dict[str, list[npt.NDArray[Any]]] = {"offsets": [], "lengths": [], "times": [], "flags": []}
+    parts: dict[str, list[npt.NDArray[Any]]] = {
+        "offsets": [],
+        "lengths": [],
+        "times": [],
+        "flags": [],
+    }
     if known is not None:
-        texts = (known.config_text[begin:end].tobytes() for begin, end in pairwise(known.config_offsets.tolist()))
-        renumbered = np.array([numbers.setdefault(text, len(numbers)) for text in texts] or [0], np.uint32)
+        texts = (
+            known.config_text[begin:end].tobytes()
+            for begin, end in pairwise(known.config_offsets.tolist())
+        )
+        renumbered = np.array(
+            [numbers.setdefault(text, len(numbers)) for text in texts] or [0], np.uint32
+        )
         counts.append(np.diff(known.starts))
         config.append(renumbered.take(known.config, mode="clip"))
         for name, part in parts.items():
@@ -132,7 +157,9 @@ def joined(known: ClipFrames | None, clips: Iterable[ClipPackets | None]) -> Cli
                 part.append(getattr(clip, name))
     dtypes = {attribute: dtype for attribute, dtype in ARRAYS.values()}
     joint = {
-        name: np.concatenate([part.astype(dtypes[name]) for part in arrays_of_part] or [np.zeros(0, dtypes[name])])
+        name: np.concatenate(
+            [part.astype(dtypes[name]) for part in arrays_of_part] or [np.zeros(0, dtypes[name])]
+        )
         for name, arrays_of_part in parts.items()
     }
     config.append(np.array(added, np.uint32))

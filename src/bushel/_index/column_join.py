@@ -1,6 +1,7 @@
 """Columns of several shards as one array, without loss. Pure: no I/O.
 
-Which dtype the array has depends on the values of the samples, and not on how they are divided into shards.
+Which dtype the array has depends on the values of the samples, and not on how they are divided into
+shards.
 """
 
 from __future__ import annotations
@@ -30,9 +31,10 @@ _DTYPES: Mapping[int, tuple[type[np.generic], ...]] = {
 def join_pieces(pieces: Sequence[Piece]) -> Part:
     """Return the values of several shards as one array.
 
-    The array is of bool, int64, uint64 or float64: the first of these that holds every value exactly. If none does, it
-    holds Python's integers and floats. If one of the values is a text, all are: numbers as Python prints them, `true`
-    and `false`. A piece without any value does not count.
+    The array is of bool, int64, uint64 or float64: the first of these that holds every value
+    exactly. If none does, it holds Python's integers and floats. If one of the values is a text,
+    all are: numbers as Python prints them, `true` and `false`. A piece without any value does not
+    count.
 
     Raises:
         ValueError: The types of a piece contradict its values.
@@ -40,20 +42,27 @@ def join_pieces(pieces: Sequence[Piece]) -> Part:
     types = list(map(_types, pieces))
     every = int(np.bitwise_or.reduce(types))
     arrays: Sequence[Array]
-    if len({piece.values.dtype for piece in pieces}) == 1 and all(piece.types is None for piece in pieces):
+    if len({piece.values.dtype for piece in pieces}) == 1 and all(
+        piece.types is None for piece in pieces
+    ):
         arrays = [piece.values for piece in pieces]
     elif not every:
         arrays = [_nothing(piece, pieces[0].values.dtype) for piece in pieces]
     elif every & _TIME:
         arrays = _times(pieces, types)
     elif every & TEXT:
-        arrays = [_texts(piece, type_of_piece) for piece, type_of_piece in zip(pieces, types, strict=True)]
+        arrays = [
+            _texts(piece, type_of_piece) for piece, type_of_piece in zip(pieces, types, strict=True)
+        ]
     else:
         arrays = _numbers(pieces, types, every)
     joined = arrays[0] if len(arrays) == 1 else np.concatenate(arrays)
     if all(piece.missing is None for piece in pieces):
         return joined, None
-    masks = [np.zeros(len(piece.values), np.bool_) if piece.missing is None else piece.missing for piece in pieces]
+    masks = [
+        np.zeros(len(piece.values), np.bool_) if piece.missing is None else piece.missing
+        for piece in pieces
+    ]
     return joined, masks[0] if len(masks) == 1 else np.concatenate(masks)
 
 
@@ -83,7 +92,9 @@ def _texts(piece: Piece, own: int) -> Array:
         if own:
             return piece.values
         return _nothing(piece, np.dtype(np.object_))
-    return objects_of(["" if value is None else (as_text(value) or b"").decode() for value in piece.plain()])
+    return objects_of(
+        ["" if value is None else (as_text(value) or b"").decode() for value in piece.plain()]
+    )
 
 
 def _times(pieces: Sequence[Piece], types: Sequence[int]) -> list[Array]:
@@ -93,8 +104,14 @@ def _times(pieces: Sequence[Piece], types: Sequence[int]) -> list[Array]:
         ValueError: Other pieces have other values, or the unit does not hold all times.
     """
     if any(type_of_piece not in (0, _TIME) for type_of_piece in types):
-        raise ValueError("it has times in some files, and other values in others: declare one type with spec=")
-    dtypes = [piece.values.dtype for piece, type_of_piece in zip(pieces, types, strict=True) if type_of_piece]
+        raise ValueError(
+            "it has times in some files, and other values in others: declare one type with spec="
+        )
+    dtypes = [
+        piece.values.dtype
+        for piece, type_of_piece in zip(pieces, types, strict=True)
+        if type_of_piece
+    ]
     if len({dtype.kind for dtype in dtypes}) > 1:
         raise ValueError("it has times in some files, and durations in others")
     dtype = np.result_type(*dtypes)
@@ -119,7 +136,9 @@ def _numbers(pieces: Sequence[Piece], types: Sequence[int], every: int) -> list[
         exact = [array for array in cast_arrays if array is not None]
         if len(exact) == len(cast_arrays):
             return exact
-    return [objects_of([0 if value is None else value for value in piece.plain()]) for piece in pieces]
+    return [
+        objects_of([0 if value is None else value for value in piece.plain()]) for piece in pieces
+    ]
 
 
 def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
@@ -132,13 +151,17 @@ def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             cast: Array = array.astype(dtype)
-    except (OverflowError, ValueError):  # Python's integers beyond the dtype; no number, as an integer
+    except (
+        OverflowError,
+        ValueError,
+    ):  # Python's integers beyond the dtype; no number, as an integer
         return None
     if array.dtype.kind in "iu" and int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
         if dtype.kind != "u" or int(array.min()) >= 0:
             return cast
         return None
-    pairs = zip(array.tolist(), cast.tolist(), strict=True)  # Python compares integers with floats exactly
+    # Python compares integers with floats exactly
+    pairs = zip(array.tolist(), cast.tolist(), strict=True)
     if all(before == after or (before != before and after != after) for before, after in pairs):
         return cast
     return None

@@ -1,8 +1,8 @@
 """Resolve the names of columns in a dataset with given fields. Pure: no I/O.
 
-`label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are properties of a value,
-or parts of it. `image.bytes` is the number of stored bytes of any field, which every index has.
-`*.width` stands for the columns of this name of all fields that can have one.
+`label` is the value of a field; `image.width`, `tokens.length` and `meta.camera.iso` are properties
+of a value, or parts of it. `image.bytes` is the number of stored bytes of any field, which every
+index has. `*.width` stands for the columns of this name of all fields that can have one.
 """
 
 from __future__ import annotations
@@ -16,7 +16,9 @@ from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
-Reading = Literal["value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes"]
+Reading = Literal[
+    "value", "image", "clip", "sound", "array", "member", "length", "elements", "bytes"
+]
 """The source of a column: the value itself, a header, the layout of an array, a member of a JSON or msgpack value, the
 length of a text, the number of elements of a sequence, or nothing (`bytes`)."""
 
@@ -31,7 +33,18 @@ BYTES = "bytes"
 _EVERY = "*."
 
 _NUMBERS = (
-    *("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"),
+    *(
+        "int",
+        "uint",
+        "i64",
+        "u64",
+        "cls",
+        "float",
+        "f32",
+        "float-text",
+        "recordio-label",
+        "recordio-label-int",
+    ),
     *("bool", "datetime64", "timedelta64"),
 )
 _ARRAYS = ("array", "npy")
@@ -69,7 +82,11 @@ def expanded(names: Iterable[str], fields: Spec) -> list[str]:
     for name in names:
         if name.startswith(_EVERY):
             candidates = (f"{field}.{name.removeprefix(_EVERY)}" for field in fields)
-            columns += [candidate for candidate in candidates if known_column_of(candidate, fields) is not None]
+            columns += [
+                candidate
+                for candidate in candidates
+                if known_column_of(candidate, fields) is not None
+            ]
         else:
             columns.append(name)
     return list(dict.fromkeys(columns))
@@ -80,7 +97,8 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
 
     Raises:
         KeyError: No field has this name or begins it; the message suggests names.
-        SpecError: The field cannot have this column; the message lists the columns that it can have.
+        SpecError: The field cannot have this column; the message lists the columns that it can
+            have.
     """
     column = known_column_of(name, fields)
     if column is not None:
@@ -89,14 +107,19 @@ def column_of(name: str, fields: Spec) -> ColumnOf:
     possible = possible_columns(fields)
     if field is None:
         meant = did_you_mean(name, [*possible, *fields])
-        raise KeyError(f"no field for a column {name!r}: {meant or 'the fields are ' + _listed(fields)}")
+        raise KeyError(
+            f"no field for a column {name!r}: {meant or 'the fields are ' + _listed(fields)}"
+        )
     columns_of_field = [
-        candidate for candidate in possible if candidate == field.name or candidate.startswith(f"{field.name}.")
+        candidate
+        for candidate in possible
+        if candidate == field.name or candidate.startswith(f"{field.name}.")
     ]
     meant = did_you_mean(name, columns_of_field)
     can = f"{meant} It can have" if meant else "it can have"
     raise SpecError(
-        f"field {field.name!r} of type {field.type!r} has no column {name!r}: {can} {', '.join(columns_of_field)}"
+        f"field {field.name!r} of type {field.type!r} has no column {name!r}: {can}"
+        f" {', '.join(columns_of_field)}"
     )
 
 

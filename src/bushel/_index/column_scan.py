@@ -1,8 +1,8 @@
 """Scan of stored values for columns of the index.
 
-Numbers, short texts and headers of images are read by kernels, straight from the mapped file; everything else is
-decoded value by value, in threads. Values that cannot be read, since they are damaged or of another kind, are missing
-from the column; reading it will report it.
+Numbers, short texts and headers of images are read by kernels, straight from the mapped file;
+everything else is decoded value by value, in threads. Values that cannot be read, since they are
+damaged or of another kind, are missing from the column; reading it will report it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,8 @@ from bushel.storage import Extents, File, gather, read_many
 
 _HEAD = 1 << 16  # bytes of a remote image that are read first
 _FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers them
-_USUAL_TEXT = 32  # writers record texts that have at most this many bytes on average: names, not captions
+# writers record texts that have at most this many bytes on average: names, not captions
+_USUAL_TEXT = 32
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,11 @@ class ColumnRequest:
             for requested_column in requested.values()
             if requested_column is not None and requested_column.name not in index.columns
         )
-        return [lacking_column for lacking_column in lacking if lacking_column.reading not in ("bytes", "elements")]
+        return [
+            lacking_column
+            for lacking_column in lacking
+            if lacking_column.reading not in ("bytes", "elements")
+        ]
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,9 +95,12 @@ class RecordedValues:
     """The values of one field that a writer recorded while it wrote a shard."""
 
     length: I64  # int64[samples], bytes of each value; `MISSING` for a missing value
-    data: U8 | None = None  # uint8[bytes], the stored values, one after another; None if they were not recorded
-    headers: I32 | None = None  # int32[samples, 5], as `kernels.image_headers` returns them, or None
-    # int64[samples], the characters of each text, negative for one that is missing or damaged; or None
+    # uint8[bytes], the stored values, one after another; None if they were not recorded
+    data: U8 | None = None
+    # int32[samples, 5], as `kernels.image_headers` returns them, or None
+    headers: I32 | None = None
+    # int64[samples], the characters of each text, negative for one that is missing or damaged; or
+    # None
     characters: I64 | None = None
 
 
@@ -142,7 +150,8 @@ def _is_usual(wanted: ColumnOf, column: FieldExtents) -> bool:
     short = bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
     if wanted.reading == "value":
         return short
-    return bool(len(lengths)) and (not short or int(lengths.max()) > LONGEST_TEXT)  # else the texts have their lengths
+    # else the texts have their lengths
+    return bool(len(lengths)) and (not short or int(lengths.max()) > LONGEST_TEXT)
 
 
 class _Scan:
@@ -193,10 +202,14 @@ class _Scan:
         rows = column.rows
         out = np.empty(rows, np.float64 if layout.kind == "real" else np.int64)
         if self._recorded is not None and self._recorded.data is not None:
-            bad = decode_numbers(self._recorded.data, self._recorded.length, layout.kind, forms, out)
+            bad = decode_numbers(
+                self._recorded.data, self._recorded.length, layout.kind, forms, out
+            )
         elif isinstance(self._mapped, MappedFile):
             length = np.where(self._whole, column.length, MISSING)
-            table = NumberTable([(0, rows, [(self._mapped, self._offset, length, None, layout.kind, forms)])], 1)
+            table = NumberTable(
+                [(0, rows, [(self._mapped, self._offset, length, None, layout.kind, forms)])], 1
+            )
             [bad], _ = table.gather(np.arange(rows, dtype=np.int64), [[out]])
         else:
             return None
@@ -210,7 +223,11 @@ class _Scan:
         column, recorded = self._column, self._recorded
         if column.codec != "utf8":
             return None
-        if recorded is not None and recorded.data is not None and int(recorded.length.max(initial=0)) <= LONGEST_TEXT:
+        if (
+            recorded is not None
+            and recorded.data is not None
+            and int(recorded.length.max(initial=0)) <= LONGEST_TEXT
+        ):
             short = recorded.length != MISSING
             text, offsets = recorded.data, offsets_of(np.maximum(recorded.length, 0))
         elif isinstance(self._mapped, MappedFile):
@@ -238,7 +255,9 @@ class _Scan:
             return None
 
         def of_chunk(rows: I64) -> I64:
-            return lengths_of_texts(*gather([self._file], Extents(0, column.offset[rows], column.length[rows])))
+            return lengths_of_texts(
+                *gather([self._file], Extents(0, column.offset[rows], column.length[rows]))
+            )
 
         characters = np.full(column.rows, MISSING, np.int64)
         for rows, lengths in each_chunk(column, present_rows(column), of_chunk, threads):
@@ -250,7 +269,11 @@ class _Scan:
     def _arrays(self, wanted: Sequence[ColumnOf]) -> dict[str, Column] | None:
         """Return the columns of arrays whose headers a kernel compares, size by size; None if it cannot."""
         column, layout = self._column, get_codec(self._column.codec).layout
-        if not callable(layout) or not isinstance(self._mapped, MappedFile) or not self._whole.all():
+        if (
+            not callable(layout)
+            or not isinstance(self._mapped, MappedFile)
+            or not self._whole.all()
+        ):
             return None
         sizes, examples, which = np.unique(column.length, return_index=True, return_inverse=True)
         layouts: dict[int, ArrayLayout] = {}
@@ -264,16 +287,26 @@ class _Scan:
             layouts[size] = layout_of_example
         forms = NumberForms({size: array_layout.header for size, array_layout in layouts.items()})
         table = NumberTable(
-            [(0, column.rows, [(self._mapped, self._offset, np.asarray(column.length), None, "bytes", forms)])], 1
+            [
+                (
+                    0,
+                    column.rows,
+                    [(self._mapped, self._offset, np.asarray(column.length), None, "bytes", forms)],
+                )
+            ],
+            1,
         )
         nothing = np.zeros(column.rows + 1, np.int64)
-        bad, _ = table.gather_rows(0, np.arange(column.rows), np.zeros(1, np.uint8), nothing, None, nothing[1:])
+        bad, _ = table.gather_rows(
+            0, np.arange(column.rows), np.zeros(1, np.uint8), nothing, None, nothing[1:]
+        )
         if bad is not None:
             return None  # arrays of the same size have other shapes or types
         columns = {}
         for requested in wanted:
             values = [
-                _of_array(array_layout.shape, array_layout.dtype, requested.part) for array_layout in layouts.values()
+                _of_array(array_layout.shape, array_layout.dtype, requested.part)
+                for array_layout in layouts.values()
             ]
             if values and all(type(value) is int for value in values):
                 columns[requested.name] = numbers("int", np.array(values, np.int64)[which], None)
@@ -297,7 +330,9 @@ class _Scan:
             from bushel.codecs.headers import image_header
 
             head = None if isinstance(self._mapped, MappedFile) else _HEAD
-            for row, image in zip(rest.tolist(), self._each(rest, image_header, threads, head), strict=True):
+            for row, image in zip(
+                rest.tolist(), self._each(rest, image_header, threads, head), strict=True
+            ):
                 if image is not None:
                     other_formats[row] = image.format
                     header[row] = -1, image.width, image.height, image.channels, image.orientation
@@ -305,7 +340,10 @@ class _Scan:
         places = {"width": 1, "height": 2, "channels": 3, "exif_orientation": 4}
         return {
             requested.name: of_objects(
-                [_FORMATS.get(n, other_formats.get(row)) for row, n in enumerate(header[:, 0].tolist())]
+                [
+                    _FORMATS.get(n, other_formats.get(row))
+                    for row, n in enumerate(header[:, 0].tolist())
+                ]
             )
             if requested.part == "format"
             else numbers("int", header[:, places[requested.part]], missing)
@@ -326,12 +364,16 @@ class _Scan:
             for requested, column_values in zip(wanted, values_of_columns, strict=True)
         }
 
-    def _each(self, rows: I64, read: Callable[[bytes], Any], threads: int, head: int | None = None) -> Iterator[Any]:
+    def _each(
+        self, rows: I64, read: Callable[[bytes], Any], threads: int, head: int | None = None
+    ) -> Iterator[Any]:
         """Yield the result of a function for the stored bytes of each row, or first for its first `head` bytes."""
 
         def of_chunk(chunk: I64) -> list[Any]:
             values = [None if data is None else read(data) for data in self._stored(chunk, head)]
-            unread = [] if head is None else [at for at, value in enumerate(values) if value is None]
+            unread = (
+                [] if head is None else [at for at, value in enumerate(values) if value is None]
+            )
             for at, data in zip(unread, self._stored(chunk[unread], None), strict=True):
                 values[at] = None if data is None else read(data)
             return values
@@ -346,10 +388,13 @@ class _Scan:
         return read_many([self._file], Extents(0, column.offset[rows], length))
 
 
-def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[bytes], Sequence[Any] | None]:
+def _reader_of(
+    column: FieldExtents, wanted: Sequence[ColumnOf]
+) -> Callable[[bytes], Sequence[Any] | None]:
     """Return the function that makes the values of some columns of a field from stored bytes. None: damaged."""
     [reading] = {
-        "decoded" if requested.reading in ("value", "member", "length") else requested.reading for requested in wanted
+        "decoded" if requested.reading in ("value", "member", "length") else requested.reading
+        for requested in wanted
     }
     if reading == "clip":
         from bushel.codecs.headers import clip_header
@@ -385,7 +430,8 @@ def _reader_of(column: FieldExtents, wanted: Sequence[ColumnOf]) -> Callable[[by
                 array = codec.decode(data)
         except BushelError:
             return None
-        if not hasattr(array, "shape"):  # a label of one number in an image record, which may also be several
+        # a label of one number in an image record, which may also be several
+        if not hasattr(array, "shape"):
             return [None] * len(wanted)
         return [_of_array(array.shape, array.dtype, requested.part) for requested in wanted]
 
@@ -417,7 +463,9 @@ def _of_value(value: Any, wanted: ColumnOf) -> Any:
     for name in names:
         if isinstance(value, Mapping) and name in value:
             value = value[name]
-        elif isinstance(value, Mapping) and name.isdecimal() and int(name) in value:  # msgpack allows numbers as keys
+        elif (
+            isinstance(value, Mapping) and name.isdecimal() and int(name) in value
+        ):  # msgpack allows numbers as keys
             value = value[int(name)]
         elif isinstance(value, list) and name == "length":
             value = len(value)

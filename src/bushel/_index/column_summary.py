@@ -37,9 +37,15 @@ class ColumnSummary:
 def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
     """Summarise a column that `Dataset.column` returned."""
     masked = isinstance(column, np.ma.MaskedArray)
-    present: npt.NDArray[Any] = column.compressed() if isinstance(column, np.ma.MaskedArray) else column
+    present: npt.NDArray[Any] = (
+        column.compressed() if isinstance(column, np.ma.MaskedArray) else column
+    )
     missing = len(column) - len(present) if masked else 0
-    present = objects_of(present.astype(str).tolist()) if present.dtype.kind in "mM" else drawable(present)
+    present = (
+        objects_of(present.astype(str).tolist())
+        if present.dtype.kind in "mM"
+        else drawable(present)
+    )
     kind = {"O": "text", "b": "bool", "f": "float"}.get(present.dtype.kind, "int")
     distinct, counts = np.unique(present, return_counts=True)
     top: tuple[tuple[Any, int], ...] = ()
@@ -48,19 +54,30 @@ def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
         top = tuple(zip(distinct[order].tolist(), counts[order].tolist(), strict=True))
     numbers = present[np.isfinite(present)] if kind == "float" else present
     if kind in ("text", "bool") or not len(numbers):
-        return ColumnSummary(name, kind, len(present), missing, len(distinct), None, None, None, top, ())
-    low, high, mean = numbers.min().item(), numbers.max().item(), float(numbers.mean(dtype=np.float64))
+        return ColumnSummary(
+            name, kind, len(present), missing, len(distinct), None, None, None, top, ()
+        )
+    low, high, mean = (
+        numbers.min().item(),
+        numbers.max().item(),
+        float(numbers.mean(dtype=np.float64)),
+    )
     histogram: tuple[int, ...] = ()
     span = float(high) - float(low)
     if not top and 0 < span < float("inf"):
         places = (numbers.astype(np.float64) - float(low)) * (_BINS / span)
-        histogram = tuple(np.bincount(np.clip(places, 0, _BINS - 1).astype(np.int64), minlength=_BINS).tolist())
-    return ColumnSummary(name, kind, len(present), missing, len(distinct), low, high, mean, top, histogram)
+        histogram = tuple(
+            np.bincount(np.clip(places, 0, _BINS - 1).astype(np.int64), minlength=_BINS).tolist()
+        )
+    return ColumnSummary(
+        name, kind, len(present), missing, len(distinct), low, high, mean, top, histogram
+    )
 
 
 def bars(counts: tuple[int, ...]) -> str:
     """Return counts as a line of bars. The highest bar stands for the largest count. Zero is a blank."""
     most = max(counts, default=0)
     return "".join(
-        " " if not count else _BARS[min(count * len(_BARS) // (most + 1), len(_BARS) - 1)] for count in counts
+        " " if not count else _BARS[min(count * len(_BARS) // (most + 1), len(_BARS) - 1)]
+        for count in counts
     )

@@ -1,7 +1,7 @@
 """The values of a column: a number, a truth value or a short text for each sample of a shard, or nothing.
 
-docs/columns.md specifies the arrays. `column_scan` makes them; a sidecar keeps them. Nothing here does I/O, and what
-comes from a sidecar is checked when it is used.
+docs/columns.md specifies the arrays. `column_scan` makes them; a sidecar keeps them. Nothing here
+does I/O, and what comes from a sidecar is checked when it is used.
 """
 
 from __future__ import annotations
@@ -62,19 +62,25 @@ class Piece(Struct, frozen=True):
             ]
         if self.missing is None:
             return objects
-        return [None if no else value for value, no in zip(objects, self.missing.tolist(), strict=True)]
+        return [
+            None if no else value for value, no in zip(objects, self.missing.tolist(), strict=True)
+        ]
 
 
 class Column(Struct, frozen=True):
     """The values of one column in one shard."""
 
     kind: Kind  # the kind of the values
-    values: Array | None = None  # the numbers or truth values, of the dtype in `NUMBERS`; None for texts
-    missing: npt.NDArray[np.bool_] | None = None  # bool[samples], or None if every sample has a value
+    # the numbers or truth values, of the dtype in `NUMBERS`; None for texts
+    values: Array | None = None
+    # bool[samples], or None if every sample has a value
+    missing: npt.NDArray[np.bool_] | None = None
     # uint32[samples], numbers of the texts of a dictionary; None if there is a text for each sample
     codes: npt.NDArray[np.uint32] | None = None
-    text: npt.NDArray[np.uint8] | None = None  # uint8[bytes], the texts in UTF-8, one after another; None for numbers
-    offsets: npt.NDArray[np.int64] | None = None  # int64[texts + 1], where each of them begins; None for numbers
+    # uint8[bytes], the texts in UTF-8, one after another; None for numbers
+    text: npt.NDArray[np.uint8] | None = None
+    # int64[texts + 1], where each of them begins; None for numbers
+    offsets: npt.NDArray[np.int64] | None = None
     # uint8[samples], the type of each value, if they are not all of the type in `kind`; else None
     types: npt.NDArray[np.uint8] | None = None
 
@@ -92,9 +98,12 @@ class Column(Struct, frozen=True):
         """
         missing = None if self.missing is None else self.missing.view(np.uint8)[rows] != 0
         if self.kind == "bool" and self.values is not None:
-            return Piece(self.values.view(np.uint8)[rows] != 0, missing)  # any other byte could upset NumPy
+            # any other byte could upset NumPy
+            return Piece(self.values.view(np.uint8)[rows] != 0, missing)
         types = None if self.types is None else self.types[rows]
-        return Piece(self.values[rows] if self.values is not None else self._texts(rows), missing, types)
+        return Piece(
+            self.values[rows] if self.values is not None else self._texts(rows), missing, types
+        )
 
     def few_texts(self, rows: npt.NDArray[np.int64]) -> list[str]:
         """Return the texts of some samples. For a few of them this takes less time than `piece`.
@@ -109,7 +118,9 @@ class Column(Struct, frozen=True):
         for number in numbers:
             if number not in texts:
                 if number + 1 >= len(offsets):
-                    raise ValueError(f"a text has the number {number}, but there are {len(offsets) - 1} texts")
+                    raise ValueError(
+                        f"a text has the number {number}, but there are {len(offsets) - 1} texts"
+                    )
                 first, last = offsets.item(number), offsets.item(number + 1)
                 if not 0 <= first <= last <= len(view):
                     raise ValueError("the offsets of its texts are not ascending inside the text")
@@ -119,11 +130,15 @@ class Column(Struct, frozen=True):
     def _texts(self, rows: slice | npt.NDArray[np.int64]) -> Array:
         if self.codes is None:
             assert self.offsets is not None  # of this kind, as the sidecar was checked
-            return self._decoded(np.arange(len(self.offsets) - 1)[rows] if isinstance(rows, slice) else rows)
+            return self._decoded(
+                np.arange(len(self.offsets) - 1)[rows] if isinstance(rows, slice) else rows
+            )
         count = 0 if self.offsets is None else len(self.offsets) - 1
         codes = self.codes[rows]
         if len(codes) and int(codes.max()) >= count:
-            raise ValueError(f"a text has the number {int(codes.max())}, but there are {count} texts")
+            raise ValueError(
+                f"a text has the number {int(codes.max())}, but there are {count} texts"
+            )
         if len(codes) < count:  # of a few samples: only their own texts
             distinct, places = np.unique(codes, return_inverse=True)
             return self._decoded(distinct.astype(np.int64))[places.reshape(-1)]
@@ -138,10 +153,14 @@ class Column(Struct, frozen=True):
         assert self.offsets is not None
         out = np.empty(len(numbers), object)
         first, last = self.offsets[numbers], self.offsets[numbers + 1]
-        if len(numbers) and (int(first.min()) < 0 or (last < first).any() or int(last.max()) > len(self.text)):
+        if len(numbers) and (
+            int(first.min()) < 0 or (last < first).any() or int(last.max()) > len(self.text)
+        ):
             raise ValueError("the offsets of its texts are not ascending inside the text")
         view = self.text.data
-        out[:] = [str(view[a:b], "utf-8") for a, b in zip(first.tolist(), last.tolist(), strict=True)]
+        out[:] = [
+            str(view[a:b], "utf-8") for a, b in zip(first.tolist(), last.tolist(), strict=True)
+        ]
         return out
 
 
@@ -156,7 +175,9 @@ def numbers(kind: Kind, values: Array, missing: npt.NDArray[np.bool_] | None = N
 
 
 def of_texts(
-    text: npt.NDArray[np.uint8], offsets: npt.NDArray[np.int64], missing: npt.NDArray[np.bool_] | None
+    text: npt.NDArray[np.uint8],
+    offsets: npt.NDArray[np.int64],
+    missing: npt.NDArray[np.bool_] | None,
 ) -> Column:
     """Return a column of texts, as numbers of a dictionary if there are at most half as many texts as samples.
 
@@ -195,7 +216,15 @@ def _of_type(value: Any, own: int) -> Any:
     try:
         if own == BOOL:
             return value == "true" if isinstance(value, str) else bool(value)
-        return None if own == 0 else int(value) if own == INT else float(value) if own == FLOAT else value
+        return (
+            None
+            if own == 0
+            else int(value)
+            if own == INT
+            else float(value)
+            if own == FLOAT
+            else value
+        )
     except OverflowError as error:  # an infinite integer
         raise ValueError(str(error)) from error
 

@@ -17,7 +17,8 @@ from bushel._index.value_scan import Scanned, scanned_in
 class Contents:
     """The wanted contents of an index besides extents."""
 
-    scans: frozenset[Scanned] = frozenset()  # segments and seek tables of JPEGs, and packets of clips
+    # segments and seek tables of JPEGs, and packets of clips
+    scans: frozenset[Scanned] = frozenset()
     columns: ColumnRequest = field(default_factory=ColumnRequest)  # values of samples
 
     @classmethod
@@ -29,12 +30,17 @@ class Contents:
     def to_keep(cls, index: ShardIndex) -> Contents:
         """Return the contents that appended samples inherit from a table.
 
-        That follows from the table alone, so that a writer which was killed and one which was not decide alike. A table
-        without one of the usual columns was written without them. If it has them all, the samples that follow get the
-        usual columns of their own shard: a text that is short here may be long there.
+        That follows from the table alone, so that a writer which was killed and one which was not
+        decide alike. A table without one of the usual columns was written without them. If it has
+        them all, the samples that follow get the usual columns of their own shard: a text that is
+        short here may be long there.
         """
         usual = not ColumnRequest(usual=True).of(index)
-        usual_ones = usual_columns({name: column.field for name, column in index.fields.items()}) if usual else ()
+        usual_ones = (
+            usual_columns({name: column.field for name, column in index.fields.items()})
+            if usual
+            else ()
+        )
         decided = {usual_column.name for usual_column in usual_ones}
         names = tuple(name for name in index.columns if name not in decided)
         return cls(scanned_in(index), ColumnRequest(names, usual))
@@ -47,7 +53,10 @@ class Contents:
 
     def saved(self) -> dict[str, Any]:
         """Return this as members of a journal, which msgpack can store."""
-        return {"scans": sorted(self.scans), "values": [list(self.columns.names), self.columns.usual]}
+        return {
+            "scans": sorted(self.scans),
+            "values": [list(self.columns.names), self.columns.usual],
+        }
 
     @classmethod
     def restored(cls, saved: Mapping[str, Any]) -> Contents:
@@ -56,15 +65,20 @@ class Contents:
         return cls(frozenset(saved.get("scans", ())), ColumnRequest(tuple(names), usual))
 
     def add_to(
-        self, index: ShardIndex, files: ValueFiles, before: ShardIndex | None = None, *, all_frames: bool = False
+        self,
+        index: ShardIndex,
+        files: ValueFiles,
+        before: ShardIndex | None = None,
+        *,
+        all_frames: bool = False,
     ) -> ShardIndex:
         """Return a table with the contents that it lacks. Values are read.
 
         Args:
             index: The table.
             files: The files of the shard.
-            before: The table of the shard before it grew: only the values that came later are scanned, except for
-                columns.
+            before: The table of the shard before it grew: only the values that came later are
+                scanned, except for columns.
             all_frames: Whether packets of clips are found whenever PyAV is installed.
 
         Raises:

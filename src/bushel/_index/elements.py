@@ -34,14 +34,16 @@ class Ranges(Struct, frozen=True, eq=False):
 
     start: I64  # int64[n], the element of each sample that offsets are counted from
     offsets: I64  # int64[k], the elements that are wanted, counted from there
-    # int64[n], the number of elements that each sample has, at least 1; its first or last one takes the place of
-    # elements outside
+    # int64[n], the number of elements that each sample has, at least 1; its first or last one takes
+    # the place of elements outside
     counts: I64
 
     def of(self, place: int) -> I64:
         """Return the elements of the sample at a place of the batch: int64[k]."""
         # np.clip takes five times as long for a few numbers
-        elements: I64 = np.minimum(np.maximum(self.start[place] + self.offsets, 0), self.counts[place] - 1)
+        elements: I64 = np.minimum(
+            np.maximum(self.start[place] + self.offsets, 0), self.counts[place] - 1
+        )
         return elements
 
     def numbers(self, places: I64 | slice = slice(None)) -> I64:
@@ -93,8 +95,14 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
     counts = last - first
     if isinstance(elements, Ranges):
         chosen_counts = np.full(len(counts), len(elements.offsets), np.int64)
-        present = np.ones(len(counts), np.bool_) if column.absent is None else ~column.absent[samples.rows]
-        numbers = elements.numbers(slice(None) if samples.places is None else samples.places)[present]
+        present = (
+            np.ones(len(counts), np.bool_)
+            if column.absent is None
+            else ~column.absent[samples.rows]
+        )
+        numbers = elements.numbers(slice(None) if samples.places is None else samples.places)[
+            present
+        ]
         if numbers.size and (short := numbers.max(axis=1) >= counts[present]).any():
             at = int(np.flatnonzero(short)[0])
             raise _beyond(column, int(counts[present][at]), numbers[at])
@@ -117,13 +125,19 @@ def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tu
 
 
 def _beyond(column: FieldExtents, count: int, numbers: I64) -> Exception:
-    return IndexError(f"field {column.field.name!r} has {count} elements in this sample; asked for {numbers.tolist()}")
+    return IndexError(
+        f"field {column.field.name!r} has {count} elements in this sample; asked"
+        f" for {numbers.tolist()}"
+    )
 
 
 def damaged_sequences(column: FieldExtents, samples: Group) -> Exception:
     """Return the error of a table whose sequences are damaged."""
     return FormatError(
-        f"field {column.field.name!r}: the offsets of its sequences are not ascending, or elements are missing",
+        (
+            f"field {column.field.name!r}: the offsets of its sequences are not ascending, or"
+            " elements are missing"
+        ),
         file=samples.index.files[0].name if samples.index.files else None,
         hint="the index is damaged: run `bushel index` on the dataset",
     )

@@ -24,7 +24,8 @@ KEPT = 256_000_000
 def expansion_of(tables: Iterable[ShardIndex]) -> float:
     """Return how many bytes blocks expand to for each byte that is read, when samples are read in random order.
 
-    Every value is taken to expand the blocks that it lies in, except for the part of all blocks that is kept.
+    Every value is taken to expand the blocks that it lies in, except for the part of all blocks
+    that is kept.
 
     Returns:
         0 if no block has to be expanded.
@@ -78,7 +79,8 @@ class Part(Struct, frozen=True):
 class Expansion(Struct, frozen=True):
     """The blocks that samples of a view need, from which the costs of orders follow.
 
-    A row is a sample with a block that has to be expanded for it. The samples stand for all samples of the view.
+    A row is a sample with a block that has to be expanded for it. The samples stand for all samples
+    of the view.
     """
 
     samples: int  # number of samples of the view
@@ -87,7 +89,9 @@ class Expansion(Struct, frozen=True):
     place: I64  # int64[rows], position of the sample in the view
     block: I64  # int64[rows], number of the block
     size: I64  # int64[rows], bytes that it expands to
-    run: int  # number of neighbouring samples that share a block of the field whose blocks expand to the most bytes
+    # number of neighbouring samples that share a block of the field whose blocks expand to the most
+    # bytes
+    run: int
 
     @classmethod
     def of(cls, parts: Sequence[Part], samples: int, fields: Collection[str]) -> Expansion | None:
@@ -103,7 +107,8 @@ class Expansion(Struct, frozen=True):
         """
         rows: list[tuple[I64, I64, I64]] = []
         returned, numbered, most, run = 0, 0, 0, 1
-        first_of: dict[tuple[int, int], int] = {}  # of each block file, however many fields lie in it
+        # of each block file, however many fields lie in it
+        first_of: dict[tuple[int, int], int] = {}
         for part in parts:
             for name, field in part.table.fields.items():
                 if name not in fields:
@@ -125,11 +130,21 @@ class Expansion(Struct, frozen=True):
                     most, run = total, int(np.median(counts[present]))
         if not rows or not returned:
             return None
-        place, block, size = (np.concatenate(parts_of_rows) for parts_of_rows in zip(*rows, strict=True))
+        place, block, size = (
+            np.concatenate(parts_of_rows) for parts_of_rows in zip(*rows, strict=True)
+        )
         if len(rows) > 1:
             once = np.unique(place * numbered + block, return_index=True)[1]
             place, block, size = place[once], block[once], size[once]
-        return cls(samples, sum(len(part.rows) for part in parts), returned, place, block, size, max(1, run))
+        return cls(
+            samples,
+            sum(len(part.rows) for part in parts),
+            returned,
+            place,
+            block,
+            size,
+            max(1, run),
+        )
 
     @property
     def in_stored_order(self) -> float:
@@ -150,9 +165,10 @@ class Expansion(Struct, frozen=True):
     def best_blocks(self, size: int, window: int) -> tuple[int, int]:
         """Return size and window for an order of blocks.
 
-        They are the usual ones unless blocks of files cost more than twice what they cost in stored order. Then a block
-        of the order has the samples of one or more of those. A window needs at most half of the bytes that a process
-        keeps expanded, which leaves as many for the next window, unless a single block needs more.
+        They are the usual ones unless blocks of files cost more than twice what they cost in stored
+        order. Then a block of the order has the samples of one or more of those. A window needs at
+        most half of the bytes that a process keeps expanded, which leaves as many for the next
+        window, unless a single block needs more.
         """
         usual = self.in_blocks(size, window)
         if usual <= 2 * self.in_stored_order:
@@ -177,7 +193,9 @@ class Expansion(Struct, frozen=True):
         block_of_order = self.place // size
         order = np.lexsort((self.block, block_of_order))
         block_of_order, block = block_of_order[order], self.block[order]
-        again = np.append(False, (block_of_order[1:] == block_of_order[:-1]) & (block[1:] == block[:-1]))
+        again = np.append(
+            False, (block_of_order[1:] == block_of_order[:-1]) & (block[1:] == block[:-1])
+        )
         return int(self.size[order[~again]].sum())
 
 

@@ -1,7 +1,8 @@
 """Codecs and specs that are named in files. A codec that runs code is only used if the caller asks for it.
 
-A file that names such a codec, in a table, a manifest or a `spec.json`, gives the stored bytes: its name becomes that
-of the codec `stored(…)` of it. `asked_for` is the reverse, for callers who allow it.
+A file that names such a codec, in a table, a manifest or a `spec.json`, gives the stored bytes: its
+name becomes that of the codec `stored(…)` of it. `asked_for` is the reverse, for callers who allow
+it.
 """
 
 from __future__ import annotations

@@ -16,7 +16,8 @@ class FileStamps(Sequence[FileStamp]):
         names: Paths relative to the folder of the shard.
         sizes: int64[files], in bytes.
         times: int64[files], times of modification in nanoseconds.
-        forget: Called if a file turns out to have changed, when it is read: it removes what an earlier opening kept.
+        forget: Called if a file turns out to have changed, when it is read: it removes what an
+            earlier opening kept.
 
     Raises:
         ValueError: The numbers of names, sizes and times differ.
@@ -24,7 +25,9 @@ class FileStamps(Sequence[FileStamp]):
 
     __slots__ = ("forget", "names", "sizes", "times")
 
-    def __init__(self, names: Sequence[str], sizes: I64, times: I64, forget: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, names: Sequence[str], sizes: I64, times: I64, forget: Callable[[], None] | None = None
+    ) -> None:
         if not len(names) == len(sizes) == len(times):
             raise ValueError(f"{len(names)} names, {len(sizes)} sizes and {len(times)} times")
         self.names, self.sizes, self.times, self.forget = names, sizes, times, forget
@@ -46,6 +49,10 @@ class FileStamps(Sequence[FileStamp]):
         return map(FileStamp, self.names, self.sizes.tolist(), self.times.tolist())
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Sequence) and len(self) == len(other) and all(map(FileStamp.__eq__, self, other))
+        return (
+            isinstance(other, Sequence)
+            and len(self) == len(other)
+            and all(map(FileStamp.__eq__, self, other))
+        )
 
     __hash__ = None  # type: ignore[assignment]

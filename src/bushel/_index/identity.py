@@ -33,7 +33,9 @@ def sample_digests(index: ShardIndex, rows: I64) -> U64:
     """
     digests = np.zeros(len(rows), np.uint64)
     for extents in index.fields.values():
-        contents, present = _values(extents, rows) if extents.starts is None else _sequences(extents, rows)
+        contents, present = (
+            _values(extents, rows) if extents.starts is None else _sequences(extents, rows)
+        )
         digests += np.where(present, contents, np.uint64(0))
     return _mixed(digests)
 
@@ -97,7 +99,9 @@ def _sequences(extents: FieldExtents, samples: I64) -> tuple[U64, Bools]:
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(elements, dtype=np.uint64)])
     ends = np.cumsum(counts)
     contents = sums[ends] - sums[ends - counts]
-    present = np.ones(len(samples), np.bool_) if extents.absent is None else ~extents.absent[samples]
+    present = (
+        np.ones(len(samples), np.bool_) if extents.absent is None else ~extents.absent[samples]
+    )
     return contents ^ _mixed(counts.astype(np.uint64)), present
 
 

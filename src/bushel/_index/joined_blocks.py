@@ -20,8 +20,10 @@ class JoinedBlocks:
     files: list[FileStamp] = field(default_factory=list)  # the files of all shards
     size: int = 0  # bytes of the block file so far
     held: int = 0  # bytes so far that the tables of the shards hold
-    filters: dict[str, int] = field(default_factory=lambda: {STORED: 0})  # names of the filters, with their numbers
-    parts: list[Blocks] = field(default_factory=list)  # the added blocks, as block files that follow one another
+    # names of the filters, with their numbers
+    filters: dict[str, int] = field(default_factory=lambda: {STORED: 0})
+    # the added blocks, as block files that follow one another
+    parts: list[Blocks] = field(default_factory=list)
 
     def add(self, index: ShardIndex) -> dict[str, int]:
         """Add the files that hold the values of the fields of a shard.
@@ -35,7 +37,9 @@ class JoinedBlocks:
         for number in dict.fromkeys(extents.file for extents in index.fields.values()):
             starts[number] = self.size
             blocks = index.blocks_of(number)
-            self._add(_whole_file(number, index.size_of(number)) if blocks is None else blocks, first)
+            self._add(
+                _whole_file(number, index.size_of(number)) if blocks is None else blocks, first
+            )
         return {name: starts[extents.file] for name, extents in index.fields.items()}
 
     def _add(self, blocks: Blocks, first: int) -> None:
@@ -45,7 +49,9 @@ class JoinedBlocks:
         self.parts.append(
             Blocks(
                 blocks.start + self.size,
-                np.where(in_table, np.int32(IN_TABLE), blocks.file + np.int32(first)).astype(np.int32),
+                np.where(in_table, np.int32(IN_TABLE), blocks.file + np.int32(first)).astype(
+                    np.int32
+                ),
                 np.where(in_table, blocks.offset + self.held, blocks.offset),
                 blocks.length,
                 np.array(numbers, np.uint8)[blocks.filter],
@@ -77,7 +83,9 @@ class JoinedBlocks:
         if all(part.side is None for part in self.parts):
             return None
         sizes = [
-            np.zeros(len(part), np.int64) if part.side is None else np.diff(part.side.offsets.astype(np.int64))
+            np.zeros(len(part), np.int64)
+            if part.side is None
+            else np.diff(part.side.offsets.astype(np.int64))
             for part in self.parts
         ]
         offsets = offsets_of(np.concatenate(sizes))
@@ -92,4 +100,6 @@ def _joined(arrays: list[npt.NDArray[Any]], dtype: type[np.generic]) -> npt.NDAr
 
 def _whole_file(number: int, size: int) -> Blocks:
     """Return a file of a shard as a block file of one block."""
-    return Blocks.of(np.zeros(1, np.int64), np.array([size], np.int64), file=np.array([number], np.int32))
+    return Blocks.of(
+        np.zeros(1, np.int64), np.array([size], np.int64), file=np.array([number], np.int32)
+    )

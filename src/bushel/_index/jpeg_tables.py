@@ -13,8 +13,12 @@ from bushel._runtime.arrays import I64, U32, U64
 class Segments:
     """Lengths of the segments of tiled JPEGs (docs/tiled-jpeg.md), so that a crop can be read in part."""
 
-    starts: I64  # int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not tiled
-    lengths: U32  # uint32[total], bytes of the header before the first segment, then of each segment with its marker
+    # int64[rows + 1]; row `i` owns the lengths `starts[i]` to `starts[i + 1]`, none if it is not
+    # tiled
+    starts: I64
+    # uint32[total], bytes of the header before the first segment, then of each segment with its
+    # marker
+    lengths: U32
 
     def of(self, row: int) -> I64:
         """Return the offsets of a row's segments in the JPEG, followed by the end of the last; empty if not tiled."""
@@ -28,10 +32,15 @@ class SeekTables:
     The kernel checks each table when it uses it.
     """
 
-    starts: I64  # int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no table
+    # int64[rows + 1]; row `i` owns the words `starts[i]` to `starts[i + 1]`, none if it has no
+    # table
+    starts: I64
     words: U64  # uint64[total]
 
     def of(self, rows: I64) -> list[U64]:
         """Return the tables of some rows. An empty one stands for none."""
-        first, last = np.maximum(self.starts[rows], 0).tolist(), np.maximum(self.starts[rows + 1], 0).tolist()
+        first, last = (
+            np.maximum(self.starts[rows], 0).tolist(),
+            np.maximum(self.starts[rows + 1], 0).tolist(),
+        )
         return [self.words[begin:end] for begin, end in zip(first, last, strict=True)]

@@ -89,7 +89,9 @@ class KeyLookup(Struct, frozen=True):
             encoded = key.encode("utf-8", "surrogateescape")
         except UnicodeEncodeError:
             return  # no stored key contains half of a surrogate pair
-        [hash_of_key] = hash_keys(np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64))
+        [hash_of_key] = hash_keys(
+            np.frombuffer(encoded, np.uint8), np.array([0, len(encoded)], np.int64)
+        )
         for shard, row in self._candidates(hash_of_key):
             keys = self.shards[shard].index.keys
             if keys is not None and keys[row] == key:
@@ -111,10 +113,14 @@ class KeyTable(KeyLookup, frozen=True):
         """Return the table of these shards. A single shard's own table is used without a copy."""
         starts = offsets_of(shard.samples for shard in shards)
         keyed = [
-            (shard.index.keys, start) for shard, start in zip(shards, starts.tolist(), strict=False) if shard.keyed
+            (shard.index.keys, start)
+            for shard, start in zip(shards, starts.tolist(), strict=False)
+            if shard.keyed
         ]
         tables = [
-            (keys.hashes, keys.order + start if start else keys.order) for keys, start in keyed if keys is not None
+            (keys.hashes, keys.order + start if start else keys.order)
+            for keys, start in keyed
+            if keys is not None
         ]
         if len(tables) == 1:
             return cls(shards, starts, *tables[0])
@@ -122,10 +128,17 @@ class KeyTable(KeyLookup, frozen=True):
             return cls.without_keys(shards, starts)
         hashes = np.concatenate([hashes for hashes, _ in tables])
         order = np.argsort(hashes, kind="stable")
-        return cls(shards, starts, hashes[order], np.concatenate([positions for _, positions in tables])[order])
+        return cls(
+            shards,
+            starts,
+            hashes[order],
+            np.concatenate([positions for _, positions in tables])[order],
+        )
 
     @classmethod
-    def without_keys(cls, shards: Sequence[IndexedShard], starts: npt.NDArray[np.int64]) -> KeyTable:
+    def without_keys(
+        cls, shards: Sequence[IndexedShard], starts: npt.NDArray[np.int64]
+    ) -> KeyTable:
         """Return the table of shards whose samples have no keys of their own."""
         return cls(shards, starts, np.zeros(0, np.uint64), np.zeros(0, np.int64))
 
@@ -140,7 +153,8 @@ class KeyTable(KeyLookup, frozen=True):
 class StoredKeyTable(KeyLookup, frozen=True):
     """A lookup by the key file, which has the shard of each hash. The keys of that shard give the sample."""
 
-    shard_numbers: npt.NDArray[np.uint32]  # uint32[keyed samples], the place in `shards` of each hash's shard
+    # uint32[keyed samples], the place in `shards` of each hash's shard
+    shard_numbers: npt.NDArray[np.uint32]
 
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         places = _places(self.hashes, wanted)
@@ -172,7 +186,9 @@ class KeyView(Sequence[str]):
 
     def __repr__(self) -> str:
         shown = [repr(key) for key in self[:3]]
-        return f"<{self._length} keys: {', '.join(shown)}{', …' if self._length > len(shown) else ''}>"
+        return (
+            f"<{self._length} keys: {', '.join(shown)}{', …' if self._length > len(shown) else ''}>"
+        )
 
     @overload
     def __getitem__(self, item: int) -> str: ...

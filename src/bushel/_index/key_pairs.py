@@ -23,7 +23,9 @@ def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:
     places, order = np.argsort(left, kind="stable"), np.argsort(right, kind="stable")
     sorted_left, sorted_right = left[places], right[order]
     # the n-th of equal hashes on the left may have the n-th of them on the right
-    number = np.arange(len(left), dtype=np.int64) - np.searchsorted(sorted_left, sorted_left, side="left")
+    number = np.arange(len(left), dtype=np.int64) - np.searchsorted(
+        sorted_left, sorted_left, side="left"
+    )
     partner = np.searchsorted(sorted_right, sorted_left, side="left") + number
     inside = np.flatnonzero(partner < len(right))
     inside = inside[sorted_right[partner[inside]] == sorted_left[inside]]

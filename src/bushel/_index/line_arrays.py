@@ -1,8 +1,8 @@
 """Extents and numbers of files of lines as arrays, which are kept in blocks of few bytes (docs/index.md).
 
-A sidecar has the arrays of `Lines` as `__lines__.data`, `__lines__.at` and `__lines__.first`, and in its header the
-numbers of the fields and columns that these hold. Elements and slices of a `LineArray` are computed when they are asked
-for. Anything else makes the whole array.
+A sidecar has the arrays of `Lines` as `__lines__.data`, `__lines__.at` and `__lines__.first`, and
+in its header the numbers of the fields and columns that these hold. Elements and slices of a
+`LineArray` are computed when they are asked for. Anything else makes the whole array.
 """
 
 from __future__ import annotations
@@ -83,7 +83,8 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __init__(self, lines: Lines, field: int, part: Part, *, quotes: bool) -> None:
         self.lines, self.field, self.part, self.quotes = lines, field, part, quotes
         self._own = LineColumn(lines.blocks, field, part, quotes)
-        self.item = self._own.item  # one element as a number of Python; ValueError for a damaged block
+        # one element as a number of Python; ValueError for a damaged block
+        self.item = self._own.item
 
     @property
     def dtype(self) -> np.dtype[Any]:
@@ -101,7 +102,12 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
     def __getitem__(self, key: Any) -> Any:
         computed = self._own
         try:
-            if isinstance(key, np.ndarray) and key.dtype == np.int64 and key.ndim == 1 and key.flags.c_contiguous:
+            if (
+                isinstance(key, np.ndarray)
+                and key.dtype == np.int64
+                and key.ndim == 1
+                and key.flags.c_contiguous
+            ):
                 return computed.take(key)
             if isinstance(key, int | np.integer):
                 return computed.item(int(key))
@@ -114,7 +120,9 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
             if key.dtype == np.bool_ and len(key) == len(self):
                 key = np.flatnonzero(key)
             if key.dtype.kind in "iu" or not key.size:
-                return computed.take(np.ascontiguousarray(key.reshape(-1), np.int64)).reshape(key.shape)
+                return computed.take(np.ascontiguousarray(key.reshape(-1), np.int64)).reshape(
+                    key.shape
+                )
         except ValueError as error:
             raise self.lines.damaged(error) from error
         return np.asarray(self)[key]
@@ -140,7 +148,9 @@ class LineArray(np.lib.mixins.NDArrayOperatorsMixin):
         return whole.astype(dtype, copy=False)
 
     def __array_ufunc__(self, ufunc: np.ufunc, method: str, *inputs: Any, **options: Any) -> Any:
-        arrays = (np.asarray(operand) if isinstance(operand, LineArray) else operand for operand in inputs)
+        arrays = (
+            np.asarray(operand) if isinstance(operand, LineArray) else operand for operand in inputs
+        )
         return getattr(ufunc, method)(*arrays, **options)
 
     def __getattr__(self, name: str) -> Any:
@@ -157,7 +167,9 @@ class KeptLines:
 
     def __init__(self, index: ShardIndex) -> None:
         offsets: list[object] = [column.offset for column in index.fields.values()]
-        self._lines = next((candidate.lines for candidate in offsets if isinstance(candidate, LineArray)), None)
+        self._lines = next(
+            (candidate.lines for candidate in offsets if isinstance(candidate, LineArray)), None
+        )
         if self._lines is not None and self._lines.blocks.samples != index.samples:
             self._lines = None
 
@@ -172,10 +184,21 @@ class KeptLines:
     def has(self, extents: FieldExtents) -> bool:
         """Return whether the blocks have these extents."""
         offset, length = cast("tuple[object, object]", (extents.offset, extents.length))
-        if not (isinstance(offset, LineArray) and isinstance(length, LineArray)) or self._lines is None:
+        if (
+            not (isinstance(offset, LineArray) and isinstance(length, LineArray))
+            or self._lines is None
+        ):
             return False
-        same = (offset.lines, offset.field, offset.quotes) == (length.lines, length.field, length.quotes)
-        return same and offset.lines is self._lines and (offset.part, length.part) == ("offset", "length")
+        same = (offset.lines, offset.field, offset.quotes) == (
+            length.lines,
+            length.field,
+            length.quotes,
+        )
+        return (
+            same
+            and offset.lines is self._lines
+            and (offset.part, length.part) == ("offset", "length")
+        )
 
     def column(self, array: npt.NDArray[Any] | None) -> int | None:
         """Return the number of the field with these numbers; None if the blocks do not have them."""
@@ -185,7 +208,9 @@ class KeptLines:
         return None
 
 
-def lines_of(path: str, samples: int, get: Callable[[str, type[np.generic]], npt.NDArray[Any]]) -> Lines:
+def lines_of(
+    path: str, samples: int, get: Callable[[str, type[np.generic]], npt.NDArray[Any]]
+) -> Lines:
     """Return the blocks of lines of a sidecar.
 
     Args:

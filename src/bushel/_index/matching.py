@@ -1,7 +1,7 @@
 """Compare the checksums in a table with a new table of its changed files. Pure: no I/O.
 
-A value is found again by its sample's key (without keys: its position), its field and its number in a sequence; else by
-its extent.
+A value is found again by its sample's key (without keys: its position), its field and its number in
+a sequence; else by its extent.
 """
 
 from __future__ import annotations
@@ -39,12 +39,13 @@ class Comparison:
     # for each column of `now`, the rows that differ, and the checksums on record of these rows
     pairs: dict[str, tuple[I64, U32]]
     missing: int  # number of values on record that the shard no longer has
-    # number of samples that have an empty sequence on record and no such field now, or the other way round; the shard
-    # has no bytes to compare
+    # number of samples that have an empty sequence on record and no such field now, or the other
+    # way round; the shard has no bytes to compare
     empties: int
     gone: int  # number of samples on record that the shard no longer has
     added: int  # number of samples that the shard did not have
-    compared: dict[str, Bools]  # for each column of `now`, bool[rows]: whether the row has a checksum on record
+    # for each column of `now`, bool[rows]: whether the row has a checksum on record
+    compared: dict[str, Bools]
 
     @property
     def differing(self) -> int:
@@ -56,7 +57,9 @@ class Comparison:
         columns = dict(self.now.fields)
         for name, (rows, recorded) in self.pairs.items():
             column = columns[name]
-            crc32 = np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32.copy()
+            crc32 = (
+                np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32.copy()
+            )
             crc32[rows] = recorded
             columns[name] = replace(column, crc32=crc32)
         return replace(self.now, fields=columns)
@@ -73,7 +76,9 @@ class Comparison:
                     element = row - int(column.starts[sample])
                 key = None if self.now.keys is None else self.now.keys[sample]
                 at = int(column.offset[row])
-                yield Difference(key, sample, name, element, column.file, at, recorded, int(crc32[row]))
+                yield Difference(
+                    key, sample, name, element, column.file, at, recorded, int(crc32[row])
+                )
 
 
 def checked(index: ShardIndex, path: str) -> ShardIndex:
@@ -106,7 +111,11 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
         rows = np.flatnonzero(column.length != MISSING)
         other = now.fields.get(name)
         empties += _changed_empties(column, other, partner)
-        if other is None or (other.starts is None) != (column.starts is None) or other.crc32 is None:
+        if (
+            other is None
+            or (other.starts is None) != (column.starts is None)
+            or other.crc32 is None
+        ):
             name, rows_now = _by_extent(known, column, rows, now)
             other = now.fields.get(name)
         else:
@@ -119,12 +128,17 @@ def compare_values(known: ShardIndex, now: ShardIndex) -> Comparison:
         missing += int((~present).sum())
         rows, rows_now = rows[present], rows_now[present]
         compared[name][rows_now] = True
-        differs = (column.crc32[rows] != other.crc32[rows_now]) | (column.length[rows] != other.length[rows_now])
+        differs = (column.crc32[rows] != other.crc32[rows_now]) | (
+            column.length[rows] != other.length[rows_now]
+        )
         equal += int((~differs).sum())
         if differs.any():
             wrong.setdefault(name, []).append((rows_now[differs], column.crc32[rows][differs]))
     pairs = {
-        name: (np.concatenate([rows for rows, _ in parts]), np.concatenate([crc32 for _, crc32 in parts]))
+        name: (
+            np.concatenate([rows for rows, _ in parts]),
+            np.concatenate([crc32 for _, crc32 in parts]),
+        )
         for name, parts in wrong.items()
     }
     gone = int((partner < 0).sum())
@@ -205,7 +219,9 @@ def _rows_in(column: FieldExtents, other: FieldExtents, rows: I64, partner: I64)
     return rows_now
 
 
-def _by_extent(known: ShardIndex, column: FieldExtents, rows: I64, now: ShardIndex) -> tuple[str, I64]:
+def _by_extent(
+    known: ShardIndex, column: FieldExtents, rows: I64, now: ShardIndex
+) -> tuple[str, I64]:
     """Return the column that has most of these extents, and the row of each in it."""
     best, rows_now = "", np.full(len(rows), -1, np.int64)
     for name, other in now.fields.items():
@@ -239,6 +255,8 @@ def _find_extents(column: FieldExtents, rows: I64, other: FieldExtents) -> I64:
     extents = np.rec.fromarrays([other.offset[order], other.length[order]])
     requested = np.rec.fromarrays([column.offset[rows], column.length[rows]])
     place = np.minimum(np.searchsorted(extents, requested), len(order) - 1)
-    same = (other.offset[order[place]] == column.offset[rows]) & (other.length[order[place]] == column.length[rows])
+    same = (other.offset[order[place]] == column.offset[rows]) & (
+        other.length[order[place]] == column.length[rows]
+    )
     rows_of_other[same] = order[place[same]]
     return rows_of_other

@@ -73,7 +73,10 @@ def _ends_in_suffix(text: U8, start: I64, dot: I64, end: I64) -> Bools:
         suffix[has_sign, place] = text[dot[rows[has_sign]] + 1 + place]
     suffix[(suffix >= ord("A")) & (suffix <= ord("Z"))] += 32
     suffixes = np.frombuffer(
-        b"".join(known_suffix.encode().ljust(_LONGEST, b"\0") for known_suffix in sorted(FILE_SUFFIXES)), np.uint64
+        b"".join(
+            known_suffix.encode().ljust(_LONGEST, b"\0") for known_suffix in sorted(FILE_SUFFIXES)
+        ),
+        np.uint64,
     )
     has_suffix = np.zeros(len(start), np.bool_)
     has_suffix[rows] = np.isin(suffix.view(np.uint64)[:, 0], suffixes)

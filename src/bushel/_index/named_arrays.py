@@ -1,7 +1,7 @@
 """Named arrays as a safetensors file: the sidecars, and the small files beside them, whose bytes have a CRC-32.
 
-`safetensors.numpy.save` writes the same bytes (https://github.com/huggingface/safetensors), but copies all arrays: 8
-bytes of length, a header of JSON, and the arrays, ordered by type and name.
+`safetensors.numpy.save` writes the same bytes (https://github.com/huggingface/safetensors), but
+copies all arrays: 8 bytes of length, a header of JSON, and the arrays, ordered by type and name.
 """
 
 from __future__ import annotations
@@ -17,9 +17,24 @@ from bushel.kernels import crc32
 
 _PIECE = 1 << 22
 _KINDS = {
-    **{np.dtype(np.uint64): "U64", np.dtype(np.int64): "I64", np.dtype(np.float64): "F64", np.dtype(np.float32): "F32"},
-    **{np.dtype(np.uint32): "U32", np.dtype(np.int32): "I32", np.dtype(np.float16): "F16", np.dtype(np.uint16): "U16"},
-    **{np.dtype(np.int16): "I16", np.dtype(np.int8): "I8", np.dtype(np.uint8): "U8", np.dtype(np.bool_): "BOOL"},
+    **{
+        np.dtype(np.uint64): "U64",
+        np.dtype(np.int64): "I64",
+        np.dtype(np.float64): "F64",
+        np.dtype(np.float32): "F32",
+    },
+    **{
+        np.dtype(np.uint32): "U32",
+        np.dtype(np.int32): "I32",
+        np.dtype(np.float16): "F16",
+        np.dtype(np.uint16): "U16",
+    },
+    **{
+        np.dtype(np.int16): "I16",
+        np.dtype(np.int8): "I8",
+        np.dtype(np.uint8): "U8",
+        np.dtype(np.bool_): "BOOL",
+    },
 }  # in the order of a file
 _PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
 _DTYPES: dict[str, np.dtype[Any]] = {
@@ -43,7 +58,11 @@ def head_of(arrays: Arrays, text: str) -> bytes:
     at = 0
     for name, array in arrays.items():
         end = at + array.nbytes
-        entries[name] = {"dtype": _KINDS[array.dtype], "shape": array.shape, "data_offsets": (at, end)}
+        entries[name] = {
+            "dtype": _KINDS[array.dtype],
+            "shape": array.shape,
+            "data_offsets": (at, end),
+        }
         at = end
     header = msgspec.json.encode(entries)
     header += b" " * (-len(header) % 8)
@@ -77,7 +96,9 @@ def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
         raise ValueError("the header is truncated")
     entries = msgspec.json.decode(data[8 : 8 + length])
     text: str = entries.pop("__metadata__")["bushel"]
-    return text, {name: _array(data[8 + length :], entries[name], kind) for name, kind in kinds.items()}
+    return text, {
+        name: _array(data[8 + length :], entries[name], kind) for name, kind in kinds.items()
+    }
 
 
 def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
@@ -92,6 +113,10 @@ def _array(body: memoryview, entry: dict[str, Any], kind: str) -> npt.NDArray[An
     first, last = entry["data_offsets"]
     [count] = entry["shape"]
     dtype = _DTYPES[kind]
-    if entry["dtype"] != kind or not 0 <= first <= last <= len(body) or last - first != count * dtype.itemsize:
+    if (
+        entry["dtype"] != kind
+        or not 0 <= first <= last <= len(body)
+        or last - first != count * dtype.itemsize
+    ):
         raise ValueError("the array does not fit the file")
     return np.asarray(np.frombuffer(body[first:last], dtype))

@@ -9,7 +9,17 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._index.columns import BOOL, FLOAT, INT, LONGEST_TEXT, TEXT, Column, as_text, numbers, of_texts
+from bushel._index.columns import (
+    BOOL,
+    FLOAT,
+    INT,
+    LONGEST_TEXT,
+    TEXT,
+    Column,
+    as_text,
+    numbers,
+    of_texts,
+)
 from bushel._runtime.arrays import joined
 
 _TYPES: dict[type, int] = {type(None): 0, bool: BOOL, int: INT, float: FLOAT, str: TEXT}
@@ -20,8 +30,8 @@ _LARGEST = 10 ** (LONGEST_TEXT - 1)  # integers from here on have too many digit
 def of_objects(found: Sequence[object]) -> Column:
     """Return a column of Python values. None, too long values, and anything but numbers, bools and texts are missing.
 
-    Values of several types become integers, floats or, if neither holds all of them exactly, texts; `types` then says
-    what they were.
+    Values of several types become integers, floats or, if neither holds all of them exactly, texts;
+    `types` then says what they were.
     """
     storable = [_kept(value) for value in found]
     types = np.array([_TYPES[type(value)] for value in storable], np.uint8)
@@ -37,7 +47,9 @@ def of_objects(found: Sequence[object]) -> Column:
             return replace(numbers("int", np.array(whole, np.int64), missing), types=mixed)
         if low >= 0 and high < 1 << 64:
             return replace(numbers("uint", np.array(whole, np.uint64), missing), types=mixed)
-    elif TEXT not in present_types and all(type(value) is float or _is_float(value) for value in whole):
+    elif TEXT not in present_types and all(
+        type(value) is float or _is_float(value) for value in whole
+    ):
         return replace(numbers("float", np.array(whole, np.float64), missing), types=mixed)
     return replace(_as_texts(storable, missing), types=None if present_types == {TEXT} else types)
 

@@ -24,12 +24,15 @@ class ClosedFiles:
     Args:
         shard: The shard.
         stamps: The facts that its table records of its files.
-        file_of: Returns the open file of a number, for a file that is large, or whose time is unknown.
+        file_of: Returns the open file of a number, for a file that is large, or whose time is
+            unknown.
     """
 
     __slots__ = ("_file_of", "_shard", "_stamps")
 
-    def __init__(self, shard: Shard, stamps: Sequence[FileStamp], file_of: Callable[[int], File]) -> None:
+    def __init__(
+        self, shard: Shard, stamps: Sequence[FileStamp], file_of: Callable[[int], File]
+    ) -> None:
         self._shard, self._stamps, self._file_of = shard, stamps, file_of
 
     def files(self, numbers: Sequence[int]) -> Sequence[File]:
@@ -40,7 +43,9 @@ class ClosedFiles:
         forget = self._stamps.forget if isinstance(self._stamps, FileStamps) else None
         return [
             SmallFile(path, size, time, forget) if time and size <= SMALL else self._file_of(number)
-            for number, path, size, time in zip(numbers, self._shard.path_texts(numbers), sizes, times, strict=True)
+            for number, path, size, time in zip(
+                numbers, self._shard.path_texts(numbers), sizes, times, strict=True
+            )
         ]
 
     def read(self, numbers: I64, offset: I64, length: I64) -> list[bytes] | None:
@@ -52,14 +57,23 @@ class ClosedFiles:
             length: int64[n], bytes.
 
         Returns:
-            The bytes of each; None if one has to be read in another way, which also raises its error.
+            The bytes of each; None if one has to be read in another way, which also raises its
+            error.
         """
         size, time = self._facts(numbers)
-        if not ((time != 0) & (size <= SMALL) & (offset >= 0) & (length >= 0) & (offset <= size - length)).all():
+        if not (
+            (time != 0)
+            & (size <= SMALL)
+            & (offset >= 0)
+            & (length >= 0)
+            & (offset <= size - length)
+        ).all():
             return None
         names = self._stamps.names if isinstance(self._stamps, FileStamps) else self._shard.files
         paths = [names[number] for number in numbers.tolist()]
-        contents = kernels.read_small_files(paths, size, time, offset, length, folder=str(self._shard.root))
+        contents = kernels.read_small_files(
+            paths, size, time, offset, length, folder=str(self._shard.root)
+        )
         return None if None in contents else contents  # type: ignore[return-value]
 
     def _facts(self, numbers: I64) -> tuple[I64, I64]:
@@ -87,14 +101,17 @@ def block_file(
         number: Its number, which is at least the number of files.
         file_of: Returns an open file of the shard, given its number.
         path: Its name in messages: the path of the file that holds its first bytes.
-        many: The shard, if it has very many files (small ones are closed between reads); otherwise None.
+        many: The shard, if it has very many files (small ones are closed between reads); otherwise
+            None.
     """
     blocks = index.blocks[number - len(index.files)]
     home = index.place(number, 0).file
     closed = None
     if many is not None:
         closed = ClosedFiles(many, index.files, file_of)
-    return BlockFile(path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns, closed)
+    return BlockFile(
+        path, blocks, file_of, 0 if home is None else index.files[home].mtime_ns, closed
+    )
 
 
 def opener(index: ShardIndex, path_of: Callable[[int], AnyPath]) -> Callable[[int], File]:
@@ -114,4 +131,7 @@ def block_files(index: ShardIndex, file_of: Callable[[int], File]) -> list[Block
     """Open all block files of a shard."""
     first = len(index.files)
     homes = [index.place(first + number, 0).file or 0 for number in range(len(index.blocks))]
-    return [block_file(index, first + number, file_of, file_of(home).path) for number, home in enumerate(homes)]
+    return [
+        block_file(index, first + number, file_of, file_of(home).path)
+        for number, home in enumerate(homes)
+    ]

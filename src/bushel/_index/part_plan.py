@@ -29,8 +29,9 @@ def plan_parts(
     Samples of a batch with other elements of the same value share one part.
 
     Args:
-        values: By shard, the extents of the field, which is a plain one, the rows of the samples, their places in
-            the batch, and where its elements lie, if that is in the values themselves.
+        values: By shard, the extents of the field, which is a plain one, the rows of the samples,
+            their places in the batch, and where its elements lie, if that is in the values
+            themselves.
         total: Number of samples in the batch.
         elements: The elements.
 
@@ -79,9 +80,12 @@ def _share(
     shared, alone = tuple(sorted(places)), sum(map(len, elements_of_places)) == len(together)
     for place, numbers in zip(places, elements_of_places, strict=True):
         rows = np.searchsorted(together, numbers)
-        # a view would be changed together with another sample's, if both had some of the same elements
+        # a view would be changed together with another sample's, if both had some of the same
+        # elements
         rows_of_place: I64 | slice = (
-            slice(int(rows[0]), int(rows[-1]) + 1) if alone and len(rows) and (np.diff(rows) == 1).all() else rows
+            slice(int(rows[0]), int(rows[-1]) + 1)
+            if alone and len(rows) and (np.diff(rows) == 1).all()
+            else rows
         )
         parts[place] = SharedPart(part, rows_of_place, shared, place)
 

@@ -30,9 +30,11 @@ __all__ = [
 class Batch(Struct, frozen=True):
     """Extents of a plan that are read with one call."""
 
-    files: Sequence[tuple[int, int]]  # (shard number, file number) of the files to which the extents refer
+    # (shard number, file number) of the files to which the extents refer
+    files: Sequence[tuple[int, int]]
     extents: Extents  # the extents; all of them have a checksum to compare with, or none has
-    # int64[n], the number of each extent in the plan; None if these are all extents of the plan, in order
+    # int64[n], the number of each extent in the plan; None if these are all extents of the plan, in
+    # order
     rows: I64 | None = None
 
     def row(self, number: int) -> int:
@@ -48,7 +50,9 @@ class Batch(Struct, frozen=True):
         rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
         for half in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
             crc32 = None if whole.crc32 is None else whole.crc32[half]
-            yield Batch(self.files, Extents(0, whole.offset[half], whole.length[half], crc32), rows[half])
+            yield Batch(
+                self.files, Extents(0, whole.offset[half], whole.length[half], crc32), rows[half]
+            )
 
     def _by_file(self) -> Iterator[Batch]:
         """Yield the extents of each file, and those that are missing with the first."""
@@ -59,7 +63,9 @@ class Batch(Struct, frozen=True):
             rows_of_file = np.flatnonzero(file == number)
             crc32 = None if whole.crc32 is None else whole.crc32[rows_of_file]
             yield Batch(
-                [name], Extents(0, whole.offset[rows_of_file], whole.length[rows_of_file], crc32), rows[rows_of_file]
+                [name],
+                Extents(0, whole.offset[rows_of_file], whole.length[rows_of_file], crc32),
+                rows[rows_of_file],
             )
 
 
@@ -82,23 +88,34 @@ def plan_kernel(
         checked: Numbers of the shards whose checksums are compared, where they are known.
 
     Returns:
-        The fields, as the kernel takes them, the (shard number, file number) of the files to which they refer, and the
-        rows of the samples if the fields are of a whole shard, else None. None if a field is read in another way.
+        The fields, as the kernel takes them, the (shard number, file number) of the files to which
+        they refer, and the rows of the samples if the fields are of a whole shard, else None. None
+        if a field is read in another way.
     """
     numbers: dict[tuple[int, int], int] = {}
     fields: list[Any] = []
     whole = alone = len(groups) == 1 and groups[0].places is None
     if alone:  # arrays that are computed are not whole tables
         extents_by_name = groups[0].index.fields
-        whole = all(isinstance(extents_by_name[name].offset, np.ndarray) for name in wanted if name in extents_by_name)
+        whole = all(
+            isinstance(extents_by_name[name].offset, np.ndarray)
+            for name in wanted
+            if name in extents_by_name
+        )
     for name, elements in wanted.items():
         if (verify := _has_sums(groups, name, elements, checked)) is None:
             return None
-        columns = [(group, column) for group in groups if (column := group.index.fields.get(name)) is not None]
+        columns = [
+            (group, column)
+            for group in groups
+            if (column := group.index.fields.get(name)) is not None
+        ]
         if whole and columns:
             [(group, column)] = columns
             file = numbers.setdefault((group.number, column.file), len(numbers))
-            fields.append((name, file, column.offset, column.length, column.crc32 if verify else None))
+            fields.append(
+                (name, file, column.offset, column.length, column.crc32 if verify else None)
+            )
         elif alone and columns:
             [(group, column)] = columns
             file = numbers.setdefault((group.number, column.file), len(numbers))
@@ -109,10 +126,13 @@ def plan_kernel(
     return fields, list(numbers), groups[0].rows if whole else None
 
 
-def _has_sums(groups: Sequence[Group], name: str, elements: Elements, checked: Collection[int]) -> bool | None:
+def _has_sums(
+    groups: Sequence[Group], name: str, elements: Elements, checked: Collection[int]
+) -> bool | None:
     """Return whether the values of a field have checksums to compare; None if the kernel cannot read them.
 
-    That is so if only some have checksums, if they are not one extent of a real file each, or not read whole.
+    That is so if only some have checksums, if they are not one extent of a real file each, or not
+    read whole.
     """
     sums = None
     for group in groups:
@@ -127,7 +147,11 @@ def _has_sums(groups: Sequence[Group], name: str, elements: Elements, checked: C
 
 
 def _joined_extents(
-    columns: Sequence[tuple[Group, FieldExtents]], samples: int, numbers: dict[tuple[int, int], int], *, verify: bool
+    columns: Sequence[tuple[Group, FieldExtents]],
+    samples: int,
+    numbers: dict[tuple[int, int], int],
+    *,
+    verify: bool,
 ) -> tuple[I32, I64, I64, U32 | None]:
     """Return file, offset, length and checksum of the values of one field in several shards."""
     file = np.zeros(samples, np.int32)
@@ -166,7 +190,9 @@ class FieldPlan(Struct, frozen=True):
     def sizes(self) -> I64 | None:
         """Return the number of extents of each sample, int64[samples]; None if each has one."""
         if self.parts is not None:
-            return np.array([1 if part is None else len(part.offsets) for part in self.parts], np.int64)
+            return np.array(
+                [1 if part is None else len(part.offsets) for part in self.parts], np.int64
+            )
         if self.counts is None:
             return None
         return np.maximum(self.counts, 0)
@@ -176,7 +202,8 @@ class ReadPlan(Struct, frozen=True):
     """The extents to read for a batch of samples."""
 
     size: int  # number of extents, ordered by field, then by sample
-    batches: list[Batch]  # the extents: in one batch, or in two if only some have a checksum to compare with
+    # the extents: in one batch, or in two if only some have a checksum to compare with
+    batches: list[Batch]
     fields: list[FieldPlan]  # the values of each field
 
     def owner(self, row: int) -> tuple[str, int]:
@@ -204,9 +231,11 @@ def plan_read(
         total: Number of samples in the batch.
         wanted: The fields, and the elements to read of each.
         checksums: Numbers of the shards whose checksums are compared, where they are known.
-        parts: Whether to read only the bytes that the wanted elements need, where these are known: packets of clips,
-            rows of arrays. Their checksums are not verified, since they are of whole values.
-        forms: Where elements lie, if the values themselves say that, by number of the shard and field.
+        parts: Whether to read only the bytes that the wanted elements need, where these are known:
+            packets of clips, rows of arrays. Their checksums are not verified, since they are of
+            whole values.
+        forms: Where elements lie, if the values themselves say that, by number of the shard and
+            field.
 
     Raises:
         IndexError: An element number is out of range.
@@ -237,7 +266,13 @@ class _Builder:
         parts: bool,
         forms: Mapping[tuple[int, str], Forms],
     ) -> None:
-        self._groups, self._total, self._checksums, self._parts, self._forms = groups, total, checksums, parts, forms
+        self._groups, self._total, self._checksums, self._parts, self._forms = (
+            groups,
+            total,
+            checksums,
+            parts,
+            forms,
+        )
         self._rows = 0  # number of extents so far
         self.files: dict[tuple[int, int], int] = {}
         self.extents: list[_Planned] = []
@@ -246,18 +281,28 @@ class _Builder:
     def add(self, name: str, elements: Elements) -> None:
         """Plan the read of one field."""
         columns = [group.index.fields.get(name) for group in self._groups]
-        present = [(group, column) for group, column in zip(self._groups, columns, strict=True) if column is not None]
+        present = [
+            (group, column)
+            for group, column in zip(self._groups, columns, strict=True)
+            if column is not None
+        ]
         counts = parts = None
         if any(column.starts is not None for _, column in present):
             extents, counts = self._sequence(present, elements)
-        elif self._parts and elements is not None and (parts := self._in_parts(name, present, elements)) is not None:
+        elif (
+            self._parts
+            and elements is not None
+            and (parts := self._in_parts(name, present, elements)) is not None
+        ):
             extents = self._some(present, parts)
         elif len(present) == len(self._groups) == 1:
             extents = self._direct(*present[0])
         else:
             extents = self._plain(present)
         inside = elements if counts is None and present else None
-        self.fields.append(FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside, parts))
+        self.fields.append(
+            FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside, parts)
+        )
         self.extents.append(extents)
         self._rows += len(extents.extents.offset)
 
@@ -286,12 +331,19 @@ class _Builder:
         from bushel._index.part_plan import plan_parts
 
         values = [
-            (column, group.rows, group.places_in(self._total), self._forms.get((group.number, name)))
+            (
+                column,
+                group.rows,
+                group.places_in(self._total),
+                self._forms.get((group.number, name)),
+            )
             for group, column in present
         ]
         return plan_parts(values, self._total, elements)
 
-    def _some(self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[Part | None]) -> _Planned:
+    def _some(
+        self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[Part | None]
+    ) -> _Planned:
         """Plan the parts of values, and the values that are read whole."""
         sizes = np.array([1 if part is None else len(part.offsets) for part in parts], np.int64)
         first = np.cumsum(sizes) - sizes
@@ -301,7 +353,9 @@ class _Builder:
             places = group.places_in(self._total)
             whole = np.array([parts[place] is None for place in places.tolist()], np.bool_)
             self._put(planned, group, column, group.rows[whole], first[places[whole]])
-            for row, place in zip(group.rows[~whole].tolist(), places[~whole].tolist(), strict=True):
+            for row, place in zip(
+                group.rows[~whole].tolist(), places[~whole].tolist(), strict=True
+            ):
                 if (part := parts[place]) is not None:
                     range_of_value = slice(int(first[place]), int(first[place] + sizes[place]))
                     extents.file[range_of_value] = self._file(group, column)  # type: ignore[index] # `_missing` makes an array
@@ -375,7 +429,8 @@ class _Planned(Struct, frozen=True):
     """The extents of one field."""
 
     extents: Extents
-    # bool[n], which of them have no checksum to compare with; None if that is all, or none, as `extents.crc32` says
+    # bool[n], which of them have no checksum to compare with; None if that is all, or none, as
+    # `extents.crc32` says
     unchecked: Bools | None = None
 
     @classmethod
@@ -391,7 +446,10 @@ def _joined(planned: Sequence[_Planned]) -> tuple[Extents, Bools | None]:
     """Return the extents of all fields, and which of them have no checksum, None if none has one."""
     extents_of_fields = [planned_field.extents for planned_field in planned]
     file = np.concatenate(
-        [np.full(len(e.offset), e.file, np.int32) if isinstance(e.file, int) else e.file for e in extents_of_fields]
+        [
+            np.full(len(e.offset), e.file, np.int32) if isinstance(e.file, int) else e.file
+            for e in extents_of_fields
+        ]
     )
     offset, length = (
         np.concatenate([e.offset for e in extents_of_fields]),
@@ -400,7 +458,10 @@ def _joined(planned: Sequence[_Planned]) -> tuple[Extents, Bools | None]:
     if all(e.crc32 is None for e in extents_of_fields):
         return Extents(file, offset, length), None
     crc32 = np.concatenate(
-        [np.zeros(len(e.offset), np.uint32) if e.crc32 is None else e.crc32 for e in extents_of_fields]
+        [
+            np.zeros(len(e.offset), np.uint32) if e.crc32 is None else e.crc32
+            for e in extents_of_fields
+        ]
     )
     unchecked = [
         np.full(len(planned_field.extents.offset), planned_field.extents.crc32 is None)

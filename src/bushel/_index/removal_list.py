@@ -1,7 +1,7 @@
 """The list of removed samples of a dataset: the samples that each call named, why, and when.
 
-docs/removal.md specifies the file. A sample is named by its key and a digest of its values, never by a file or a row,
-so the list still holds after the files were renamed, sorted or written again.
+docs/removal.md specifies the file. A sample is named by its key and a digest of its values, never
+by a file or a row, so the list still holds after the files were renamed, sorted or written again.
 """
 
 from __future__ import annotations
@@ -39,7 +39,9 @@ _ARRAYS = {
 }
 _BITS = 22
 _SHIFT = np.uint64(64 - _BITS)
-_FEW = 20  # below one name for this many keys of a shard, each name is looked up; else each key passes the filter
+# below one name for this many keys of a shard, each name is looked up; else each key passes the
+# filter
+_FEW = 20
 
 
 class Names(Struct, frozen=True):
@@ -57,22 +59,39 @@ class Names(Struct, frozen=True):
     @classmethod
     def of(cls, keys: Sequence[str] | None, digests: U64, sizes: I64) -> Names:
         """Return the names of samples with these keys; None for samples without keys."""
-        encoded = [b""] * len(digests) if keys is None else [key.encode("utf-8", "surrogateescape") for key in keys]
+        encoded = (
+            [b""] * len(digests)
+            if keys is None
+            else [key.encode("utf-8", "surrogateescape") for key in keys]
+        )
         return cls(*joined(encoded), np.full(len(digests), keys is not None), digests, sizes)
 
     def take(self, entries: I64) -> Names:
         """Return some of them."""
         lengths = np.diff(self.offsets)[entries]
         text = self.text[ranges(self.offsets[entries], lengths)]
-        return Names(text, offsets_of(lengths), self.keyed[entries], self.digests[entries], self.sizes[entries])
+        return Names(
+            text,
+            offsets_of(lengths),
+            self.keyed[entries],
+            self.digests[entries],
+            self.sizes[entries],
+        )
 
     @classmethod
     def join(cls, several: Sequence[Names]) -> Names:
         """Return the names in all of these."""
-        lengths = np.concatenate([np.zeros(0, np.int64), *(np.diff(names.offsets) for names in several)])
+        lengths = np.concatenate(
+            [np.zeros(0, np.int64), *(np.diff(names.offsets) for names in several)]
+        )
         facts = [
             np.concatenate([np.zeros(0, dtype), *(getattr(names, name) for names in several)])
-            for name, dtype in (("text", np.uint8), ("keyed", bool), ("digests", np.uint64), ("sizes", np.int64))
+            for name, dtype in (
+                ("text", np.uint8),
+                ("keyed", bool),
+                ("digests", np.uint64),
+                ("sizes", np.int64),
+            )
         ]
         return cls(facts[0], offsets_of(lengths), *facts[1:])
 
@@ -80,7 +99,9 @@ class Names(Struct, frozen=True):
         """Return each name once, in the order of first appearance."""
         keys = Strings(self.text, self.offsets).tolist()
         first: dict[tuple[str, bool, int], int] = {}
-        for entry, name in enumerate(zip(keys, self.keyed.tolist(), self.digests.tolist(), strict=True)):
+        for entry, name in enumerate(
+            zip(keys, self.keyed.tolist(), self.digests.tolist(), strict=True)
+        ):
             first.setdefault(name, entry)
         if len(first) == len(self):
             return self
@@ -107,7 +128,8 @@ class RemovalList(Struct, frozen=True):
     calls: tuple[RemovalCall, ...]
     starts: I64  # int64[calls + 1]; call `i` has the names `starts[i]` to `starts[i + 1]`
     names: Names
-    # the digests of the tables with checksums that were searched and have none of these samples, ascending
+    # the digests of the tables with checksums that were searched and have none of these samples,
+    # ascending
     clean: Digests = NO_DIGESTS
 
     @property
@@ -117,7 +139,9 @@ class RemovalList(Struct, frozen=True):
 
     def names_of(self, call: str) -> Names:
         """Return the names of a call, given its id."""
-        numbers = [number for number, removal_call in enumerate(self.calls) if removal_call.id == call]
+        numbers = [
+            number for number, removal_call in enumerate(self.calls) if removal_call.id == call
+        ]
         return self.names.take(np.flatnonzero(np.isin(self.numbers, numbers)))
 
     def are_clean(self, digests: Digests) -> Bools:
@@ -127,7 +151,9 @@ class RemovalList(Struct, frozen=True):
         places = np.minimum(np.searchsorted(self.clean, digests), len(self.clean) - 1)
         return np.asarray(self.clean[places] == digests)
 
-    def with_call(self, call: RemovalCall, names: Names, clean: Digests = NO_DIGESTS) -> RemovalList:
+    def with_call(
+        self, call: RemovalCall, names: Names, clean: Digests = NO_DIGESTS
+    ) -> RemovalList:
         """Return the list with one more call. A call that is in it already is not added again.
 
         `clean` are the digests of tables that have no sample of this call or of those before it.
@@ -135,7 +161,9 @@ class RemovalList(Struct, frozen=True):
         if any(earlier.id == call.id for earlier in self.calls):
             return self
         starts = np.append(self.starts, self.starts[-1] + len(names))
-        return RemovalList((*self.calls, call), starts, Names.join([self.names, names]), np.unique(clean))
+        return RemovalList(
+            (*self.calls, call), starts, Names.join([self.names, names]), np.unique(clean)
+        )
 
     def without_call(self, call: str) -> RemovalList:
         """Return the list without a call, given its id."""
@@ -167,12 +195,18 @@ class NameLookup:
             entries: int64[pairs].
         """
         rows, entries = self._with_equal_keys(index.keys)
-        unnamed = np.flatnonzero(~self.names.keyed) if index.keys is not None else np.arange(len(self.names))
+        unnamed = (
+            np.flatnonzero(~self.names.keyed)
+            if index.keys is not None
+            else np.arange(len(self.names))
+        )
         if not len(unnamed):
             return rows, entries
         sizes = stored_sizes(index)
         order = unnamed[np.argsort(self.names.sizes[unnamed], kind="stable")]
-        first, last = (np.searchsorted(self.names.sizes[order], sizes, side) for side in ("left", "right"))
+        first, last = (
+            np.searchsorted(self.names.sizes[order], sizes, side) for side in ("left", "right")
+        )
         alike = np.flatnonzero(last > first)
         counts = (last - first)[alike]
         more = order[ranges(first[alike].astype(np.int64), counts.astype(np.int64))]
@@ -182,18 +216,23 @@ class NameLookup:
         if keys is None or not self.names.keyed.any():
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         if len(self.names) * _FEW < len(keys):
-            first, last = (np.searchsorted(keys.hashes, self._keys.hashes, side) for side in ("left", "right"))
+            first, last = (
+                np.searchsorted(keys.hashes, self._keys.hashes, side) for side in ("left", "right")
+            )
             counts = (last - first).astype(np.int64)
             rows = keys.order[ranges(first.astype(np.int64), counts)]
             entries = np.repeat(self._keys.order, counts)
         else:  # looking up every key takes longer than this filter, which lets a few of the others pass
             places = np.flatnonzero(self._filter[keys.hashes >> _SHIFT])
             hashes = keys.hashes[places]
-            first, last = (np.searchsorted(self._keys.hashes, hashes, side) for side in ("left", "right"))
+            first, last = (
+                np.searchsorted(self._keys.hashes, hashes, side) for side in ("left", "right")
+            )
             counts = (last - first).astype(np.int64)
             rows = keys.order[np.repeat(places, counts)]
             entries = self._keys.order[ranges(first.astype(np.int64), counts)]
-        pairs = zip(keys.take(rows), self._keys.take(entries), strict=True)  # two keys may have one hash
+        # two keys may have one hash
+        pairs = zip(keys.take(rows), self._keys.take(entries), strict=True)
         same = np.fromiter((key == name for key, name in pairs), np.bool_, len(rows))
         same &= self.names.keyed[entries]
         return rows[same], entries[same]
@@ -227,7 +266,8 @@ def load_removal_list(path: AnyPath) -> RemovalList | None:
     """Return the list at a path, or None if the file does not exist.
 
     Raises:
-        FormatError: It is damaged, or newer than this Bushel. Nothing is read then, as that might show what it hides.
+        FormatError: It is damaged, or newer than this Bushel. Nothing is read then, as that might
+            show what it hides.
         OSError: It cannot be read.
     """
     try:
@@ -254,7 +294,10 @@ def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
         text, arrays = parse(memoryview(data), _ARRAYS)
         header = _HEADER.decode(text)
         if header.version != _VERSION:
-            message = f"version {header.version} of a list of removed samples; this Bushel knows {_VERSION}"
+            message = (
+                f"version {header.version} of a list of removed samples; this Bushel knows"
+                f" {_VERSION}"
+            )
             raise FormatError(message, file=str(path), hint="use a newer Bushel")
         return _list_of(arrays, header.crc32)
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
@@ -266,29 +309,49 @@ def _list_of(arrays: dict[str, npt.NDArray[Any]], checksum: int) -> RemovalList:
     """Return the list in these arrays. Raise ValueError if they do not fit each other, or their checksum."""
     if body_crc32(arrays) != checksum:
         raise ValueError("its bytes do not have its checksum")
-    several = [Strings(arrays[f"{name}.text"], arrays[f"{name}.offsets"]) for name in ("calls.ids", "calls.reasons")]
+    several = [
+        Strings(arrays[f"{name}.text"], arrays[f"{name}.offsets"])
+        for name in ("calls.ids", "calls.reasons")
+    ]
     keys = Strings(arrays["keys.text"], arrays["keys.offsets"])
     times, starts, keyed = (arrays[name] for name in ("calls.times", "calls.starts", "keyed"))
     if not all(texts.are_valid for texts in (*several, keys)):
         raise ValueError("its texts do not fit their offsets")
     lengths = {len(times), *map(len, several), len(starts) - 1}
-    if len(lengths) > 1 or {len(keyed), len(arrays["digests"]), len(arrays["sizes"])} != {len(keys)}:
+    if len(lengths) > 1 or {len(keyed), len(arrays["digests"]), len(arrays["sizes"])} != {
+        len(keys)
+    }:
         raise ValueError("its arrays do not fit each other")
     if starts[0] != 0 or starts[-1] != len(keys) or (np.diff(starts) < 0).any():
         raise ValueError("the names of its calls are not in order")
     ids, reasons = (texts.tolist() for texts in several)
     calls = tuple(map(RemovalCall, ids, reasons, times.tolist()))
-    names = Names(keys.text, keys.offsets, keyed.astype(np.bool_), arrays["digests"], arrays["sizes"])
+    names = Names(
+        keys.text, keys.offsets, keyed.astype(np.bool_), arrays["digests"], arrays["sizes"]
+    )
     return RemovalList(calls, starts, names, arrays["clean"].view("S16"))
 
 
 def encode_removal_list(removed: RemovalList) -> bytes:
     """Return the bytes of the file."""
-    ids, reasons = (Strings.of([getattr(call, name) for call in removed.calls]) for name in ("id", "reason"))
+    ids, reasons = (
+        Strings.of([getattr(call, name) for call in removed.calls]) for name in ("id", "reason")
+    )
     times = np.array([call.time for call in removed.calls], np.int64)
     names = removed.names
-    of_calls = (ids.text, ids.offsets, reasons.text, reasons.offsets, times, removed.starts, names.text, names.offsets)
+    of_calls = (
+        ids.text,
+        ids.offsets,
+        reasons.text,
+        reasons.offsets,
+        times,
+        removed.starts,
+        names.text,
+        names.offsets,
+    )
     clean = removed.clean.view(np.uint8)
     values = (*of_calls, names.keyed.astype(np.uint8), names.digests, names.sizes, clean)
-    arrays: dict[str, npt.NDArray[Any]] = dict(zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True))
+    arrays: dict[str, npt.NDArray[Any]] = dict(
+        zip(_ARRAYS, map(np.ascontiguousarray, values), strict=True)
+    )
     return encode(arrays, _Header(_VERSION, body_crc32(arrays)))

@@ -1,8 +1,8 @@
 """Places of the rows of arrays that have headers of their own, such as .npy files. Pure: no I/O.
 
-The header of an array says where its rows are. Arrays of one field nearly always have headers of one length and rows of
-one size, so that a few examples show which bytes to read of the others. Their headers are read with the rows, and a
-wrong guess is noticed.
+The header of an array says where its rows are. Arrays of one field nearly always have headers of
+one length and rows of one size, so that a few examples show which bytes to read of the others.
+Their headers are read with the rows, and a wrong guess is noticed.
 """
 
 from __future__ import annotations

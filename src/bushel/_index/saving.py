@@ -33,7 +33,8 @@ from bushel.storage.whole import write_all
 if TYPE_CHECKING:
     from bushel._index.columns import Column
 
-_LARGE = 1 << 20  # an index with more bytes of arrays than this is written without a copy of them in memory
+# an index with more bytes of arrays than this is written without a copy of them in memory
+_LARGE = 1 << 20
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
@@ -47,7 +48,9 @@ def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
         arrays, head = _contents(index)
     except UnicodeEncodeError as error:
         names = next((stamp.name for stamp in index.files if not stamp.name.isprintable()), "")
-        message = f"the name {ascii(names)} is not UTF-8, so no index can be stored: rename the file"
+        message = (
+            f"the name {ascii(names)} is not UTF-8, so no index can be stored: rename the file"
+        )
         raise UnsupportedError(message) from error
     if not isinstance(path, Path) or sum(array.nbytes for array in arrays.values()) <= _LARGE:
         write_whole(path, b"".join([head, *pieces_of(arrays)]), sync=sync)
@@ -77,21 +80,33 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
     kept_lines = KeptLines(index)
     arrays |= kept_lines.arrays
     for name, column in index.fields.items():
-        stored_parts = ("crc32",) if kept_lines.has(column) else ("offset", "length", "crc32", "starts", "absent")
+        stored_parts = (
+            ("crc32",)
+            if kept_lines.has(column)
+            else ("offset", "length", "crc32", "starts", "absent")
+        )
         for part in stored_parts:
             if (array := getattr(column, part)) is not None:
                 arrays[f"{name}.{part}"] = np.ascontiguousarray(array)
         if (segments := column.segments) is not None:
-            arrays |= {f"{name}.segment_starts": segments.starts, f"{name}.segment_lengths": segments.lengths}
+            arrays |= {
+                f"{name}.segment_starts": segments.starts,
+                f"{name}.segment_lengths": segments.lengths,
+            }
         if (frames := column.frames) is not None:
-            arrays |= {f"{name}.{key}": getattr(frames, attribute) for key, (attribute, _) in ARRAYS.items()}
+            arrays |= {
+                f"{name}.{key}": getattr(frames, attribute)
+                for key, (attribute, _) in ARRAYS.items()
+            }
         if (seek := column.seek) is not None:
             arrays |= {f"{name}.seek_starts": seek.starts, f"{name}.seek_words": seek.words}
     for name, values in index.columns.items():
         parts = {part: getattr(values, part) for part in COLUMN_ARRAYS}
         if kept_lines.column(values.values) is not None:
             del parts["values"]
-        arrays |= {f"__column__.{name}.{part}": array for part, array in parts.items() if array is not None}
+        arrays |= {
+            f"__column__.{name}.{part}": array for part, array in parts.items() if array is not None
+        }
     header = Header(
         VERSION,
         index.container,

@@ -35,13 +35,17 @@ def _lengths_of_segments(data: bytes) -> U32:
     return np.diff(jpeg_segment_offsets(data), prepend=0).astype(np.uint32)
 
 
-def _seek_tables(column: FieldExtents, file: File, earlier: SeekTables | None, threads: int) -> SeekTables:
+def _seek_tables(
+    column: FieldExtents, file: File, earlier: SeekTables | None, threads: int
+) -> SeekTables:
     earlier = earlier or SeekTables(np.zeros(1, np.int64), np.zeros(0, np.uint64))
     starts, words = _scan(column, file, earlier.starts, jpeg_seek_table, threads)
     return SeekTables(starts, np.concatenate([earlier.words, *words]))
 
 
-SEGMENTS = ValueScan("segments", lambda column: column.starts is None and holds_image(column.codec), _segments)
+SEGMENTS = ValueScan(
+    "segments", lambda column: column.starts is None and holds_image(column.codec), _segments
+)
 """The segments of tiled JPEGs. Elements of sequences have none."""
 
 SEEK_TABLES = ValueScan("seek", lambda column: holds_image(column.codec), _seek_tables)
@@ -49,7 +53,11 @@ SEEK_TABLES = ValueScan("seek", lambda column: holds_image(column.codec), _seek_
 
 
 def _scan(
-    column: FieldExtents, file: File, known: I64, array_of: Callable[[bytes], npt.NDArray[np.generic]], threads: int
+    column: FieldExtents,
+    file: File,
+    known: I64,
+    array_of: Callable[[bytes], npt.NDArray[np.generic]],
+    threads: int,
 ) -> tuple[I64, list[npt.NDArray[np.generic]]]:
     """Return where the array of each row starts, after the arrays of the known rows, and the new arrays."""
     scanned = len(known) - 1
@@ -61,13 +69,17 @@ def _scan(
         return [_array(data, array_of) for data in datas if data is not None]
 
     new_arrays = []
-    for chunk, arrays in each_chunk(column, present_rows(column, scanned), arrays_of, threads, _CHUNK_ROWS):
+    for chunk, arrays in each_chunk(
+        column, present_rows(column, scanned), arrays_of, threads, _CHUNK_ROWS
+    ):
         sizes[chunk] = [len(array) for array in arrays]
         new_arrays += [array for array in arrays if len(array)]
     return offsets_of(sizes), new_arrays
 
 
-def _array(data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]) -> npt.NDArray[np.generic]:
+def _array(
+    data: bytes, array_of: Callable[[bytes], npt.NDArray[np.generic]]
+) -> npt.NDArray[np.generic]:
     try:
         return array_of(data)
     except JpegError:  # not a JPEG, or a damaged one, which reading it will report
@@ -90,9 +102,13 @@ def _frames(column: FieldExtents, file: File, known: ClipFrames | None, threads:
 
     scanned = 0 if known is None else known.rows
     rows = present_rows(column, scanned).tolist()
-    clips = dict(zip(rows, parallel_map(scan, rows, threads=threads, name="bushel-scan"), strict=True))
+    clips = dict(
+        zip(rows, parallel_map(scan, rows, threads=threads, name="bushel-scan"), strict=True)
+    )
     return joined(known, (clips.get(row) for row in range(scanned, column.rows)))
 
 
-FRAMES = ValueScan("frames", lambda column: column.starts is None and holds_clip(column.codec), _frames)
+FRAMES = ValueScan(
+    "frames", lambda column: column.starts is None and holds_clip(column.codec), _frames
+)
 """The packets of clips. The clips are read, and not decoded."""

@@ -19,8 +19,9 @@ def tables_by_field(
     """Return the seek tables of some fields in each sample of a batch.
 
     Returns:
-        By field, for each sample uint64[words], empty without a table; for a sequence field a list of these, one per
-        chosen element. None for a sample without the field, or of a shard without tables.
+        By field, for each sample uint64[words], empty without a table; for a sequence field a list
+        of these, one per chosen element. None for a sample without the field, or of a shard without
+        tables.
     """
     return {name: _of_field(groups, total, name, wanted.get(name)) for name in names}
 
@@ -36,7 +37,9 @@ def _of_field(groups: Sequence[Group], total: int, name: str, elements: Elements
         else:
             rows, counts = element_rows(column, group, elements)
             tables, ends = column.seek.of(rows), np.cumsum(counts).tolist()
-            tables_of_group = [tables[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)]
+            tables_of_group = [
+                tables[end - count : end] for end, count in zip(ends, counts.tolist(), strict=True)
+            ]
         if group.places is None:
             return tables_of_group
         for place, value in zip(group.places.tolist(), tables_of_group, strict=True):
@@ -50,7 +53,8 @@ def with_table(stored: Any, table: Any) -> Any:
         fits = isinstance(table, list) and len(table) == len(stored)
         if fits:
             return [
-                with_table(element, table_of_element) for element, table_of_element in zip(stored, table, strict=True)
+                with_table(element, table_of_element)
+                for element, table_of_element in zip(stored, table, strict=True)
             ]
         return stored
     if table is None or not len(table):
@@ -62,7 +66,8 @@ def with_table(stored: Any, table: Any) -> Any:
 def warn_of_refused(file: str | None) -> None:
     """Warn, once for each file, that the seek table of an image in it does not fit, and was not used."""
     log_warning(
-        "%s: the seek table of an image does not fit its bytes; it is not used. Run `bushel index --seek --force` to "
+        "%s: the seek table of an image does not fit its bytes; it is not used. Run `bushel index"
+        " --seek --force` to "
         "make the tables again",
         file,
     )

@@ -1,7 +1,8 @@
 """The list of shards: the entries of the manifest as arrays, so that opening does not read every entry.
 
-It is the safetensors file `shards.safetensors` beside the manifest, and may be deleted at any time. docs/index.md
-specifies it. It is used only while the folder and the manifest have the times and sizes that it records.
+It is the safetensors file `shards.safetensors` beside the manifest, and may be deleted at any time.
+docs/index.md specifies it. It is used only while the folder and the manifest have the times and
+sizes that it records.
 """
 
 from __future__ import annotations
@@ -82,7 +83,9 @@ class Strings(Struct, frozen=True):
         if text.isascii():
             whole = text.decode("ascii")
             return [whole[first:last] for first, last in pairwise(offsets)]
-        return [text[first:last].decode("utf-8", "surrogateescape") for first, last in pairwise(offsets)]
+        return [
+            text[first:last].decode("utf-8", "surrogateescape") for first, last in pairwise(offsets)
+        ]
 
     @property
     def are_valid(self) -> bool:
@@ -139,13 +142,21 @@ class ShardList(Struct, frozen=True):
     def is_valid(self) -> bool:
         """Whether the arrays fit each other."""
         shards, files = len(self.samples), len(self.sizes)
-        lengths = (len(self.names), len(self.flags), len(self.starts) - 1) == (shards, shards, shards)
+        lengths = (len(self.names), len(self.flags), len(self.starts) - 1) == (
+            shards,
+            shards,
+            shards,
+        )
         lengths = lengths and len(self.digests) == shards * _DIGEST
         per_file = (len(self.files), len(self.times), len(self.crc32)) == (files, files, files)
         if not lengths or not per_file or shards == 0:
             return False
-        bounds = self.starts[0] == 0 and self.starts[-1] == files and (np.diff(self.starts) > 0).all()
-        counts = (self.samples >= 0).all() and (self.samples < _MOST).all() and (self.sizes >= 0).all()
+        bounds = (
+            self.starts[0] == 0 and self.starts[-1] == files and (np.diff(self.starts) > 0).all()
+        )
+        counts = (
+            (self.samples >= 0).all() and (self.samples < _MOST).all() and (self.sizes >= 0).all()
+        )
         return bool(bounds and counts and self.names.are_valid and self.files.are_valid)
 
 
@@ -169,12 +180,21 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     spec = {name: field.type for name, field in table.spec.items()}
     labels = {name: list(names) for name, names in table.labels.items()}
     bound = (state.folder_ns, state.manifest_ns, state.manifest_size)
-    header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, body_crc32(arrays))
+    header = _Header(
+        _VERSION, table.container, spec, labels, table.sidecars, bound, body_crc32(arrays)
+    )
     write_whole(path, encode(arrays, header), sync=False)
 
 
 def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
-    of_shards = (table.names.text, table.names.offsets, table.samples, table.flags, table.starts, table.files.text)
+    of_shards = (
+        table.names.text,
+        table.names.offsets,
+        table.samples,
+        table.flags,
+        table.starts,
+        table.files.text,
+    )
     of_files = (table.files.offsets, table.sizes, table.times, table.crc32)
     return dict(zip(_ARRAYS, (*of_shards, *of_files, table.digests), strict=True))
 
@@ -192,9 +212,20 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
         names = Strings(arrays["names.text"], arrays["names.offsets"])
         files = Strings(arrays["files.text"], arrays["files.offsets"])
         of_shards = (names, arrays["samples"], arrays["flags"], arrays["files.starts"], files)
-        spec, labels = spec_from_file(header.spec), check_labels(header.labels) if header.labels else {}
+        spec, labels = (
+            spec_from_file(header.spec),
+            check_labels(header.labels) if header.labels else {},
+        )
         files_of = (arrays["files.sizes"], arrays["files.times"], arrays["files.stamps"])
-        table = ShardList(header.container, spec, labels, header.sidecars, *of_shards, *files_of, arrays["digests"])
+        table = ShardList(
+            header.container,
+            spec,
+            labels,
+            header.sidecars,
+            *of_shards,
+            *files_of,
+            arrays["digests"],
+        )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SpecError):
         return None
     return table if table.is_valid else None

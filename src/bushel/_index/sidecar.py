@@ -1,18 +1,20 @@
 """Sidecar files: the index and the manifest beside the data. `saving` writes them.
 
-A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON header and named
-arrays. The arrays are mapped, not read, so opening takes the same time for ten samples and for ten million. Nothing in
-it is ever executed. The header has the CRC-32 of the file. A manifest lists the shards of a folder, so that the dataset
-can be opened without touching them.
+A shard's index is a safetensors file (https://github.com/huggingface/safetensors): a small JSON
+header and named arrays. The arrays are mapped, not read, so opening takes the same time for ten
+samples and for ten million. Nothing in it is ever executed. The header has the CRC-32 of the file.
+A manifest lists the shards of a folder, so that the dataset can be opened without touching them.
 
-Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a field `image`:
-`image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`, `image.segment_starts`,
-`image.segment_lengths`, `image.seek_starts`, `image.seek_words`. `clip_frames` lists the arrays of clips. Columns have
-`__column__.label.values` and others (docs/columns.md). `block_arrays` lists the arrays of block files, `line_arrays`
-arrays of line files.
+Arrays of a sidecar: `__key__.text`, `__key__.offsets`, `__key__.hashes`, `__key__.order`, and for a
+field `image`: `image.offset`, `image.length`, `image.crc32`, `image.starts`, `image.absent`,
+`image.segment_starts`, `image.segment_lengths`, `image.seek_starts`, `image.seek_words`.
+`clip_frames` lists the arrays of clips. Columns have `__column__.label.values` and others
+(docs/columns.md). `block_arrays` lists the arrays of block files, `line_arrays` arrays of line
+files.
 """
 
-# Annotations are evaluated here: msgspec compiles those that are text, which took 0.4 ms of the first `bushel.open`.
+# Annotations are evaluated here: msgspec compiles those that are text, which took 0.4 ms of the
+# first `bushel.open`.
 
 from collections.abc import Mapping
 from functools import lru_cache
@@ -85,9 +87,13 @@ _DTYPES = {
 COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 """The arrays of a column: the attributes of `Column`."""
 
-_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]  # a count so small that the sum over all shards fits into int64
+# a count so small that the sum over all shards fits into int64
+_Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 
-_Names = Annotated[list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]], msgspec.Meta(max_length=MAX_NAMES)]
+_Names = Annotated[
+    list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]],
+    msgspec.Meta(max_length=MAX_NAMES),
+]
 """The names of the classes of a field."""
 
 
@@ -150,11 +156,15 @@ class ManifestShard(msgspec.Struct, frozen=True):
     @property
     def recorded(self) -> tuple[FileStamp, ...]:
         """The files as they were recorded."""
-        return tuple(FileStamp(*file, stamp) for file, stamp in zip(self.files, self.stamps, strict=True))
+        return tuple(
+            FileStamp(*file, stamp) for file, stamp in zip(self.files, self.stamps, strict=True)
+        )
 
     def __post_init__(self) -> None:
         if len(self.stamps) != len(self.files):
-            raise ValueError(f"shard {self.name!r} has {len(self.stamps)} stamps for {len(self.files)} files")
+            raise ValueError(
+                f"shard {self.name!r} has {len(self.stamps)} stamps for {len(self.files)} files"
+            )
 
 
 class Manifest(msgspec.Struct, frozen=True):
@@ -166,9 +176,11 @@ class Manifest(msgspec.Struct, frozen=True):
     shards: list[ManifestShard]  # the shards in the dataset's order
     version: int = VERSION  # version of this file's layout
     complete: bool = True  # whether the writer of the dataset has finished
-    expected: int | None = None  # number of samples of the complete dataset, if it was known while it was written
+    # number of samples of the complete dataset, if it was known while it was written
+    expected: int | None = None
     labels: dict[str, _Names] = {}  # field to the names of its classes
-    # number of samples that the dataset had before those that are being appended to it, until that has ended
+    # number of samples that the dataset had before those that are being appended to it, until that
+    # has ended
     before: _Count | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -178,7 +190,9 @@ class _Arrays(Struct, frozen=True):
     path: str
     named: "dict[str, npt.NDArray[Any]]"
 
-    def get(self, name: str, dtype: type[np.generic], size: int | None = None) -> "npt.NDArray[Any]":
+    def get(
+        self, name: str, dtype: type[np.generic], size: int | None = None
+    ) -> "npt.NDArray[Any]":
         """Return the one-dimensional array of this name, dtype and size. None stands for any size.
 
         Raises:
@@ -188,16 +202,26 @@ class _Arrays(Struct, frozen=True):
         if array is None:
             raise FormatError(f"array {name!r} is missing", file=self.path, hint=_HINT)
         if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
-            found = f"{array.dtype}{list(array.shape)}, not {np.dtype(dtype)}[{'n' if size is None else size}]"
-            raise FormatError(f"the arrays do not belong together: {name!r} is {found}", file=self.path, hint=_HINT)
+            found = (
+                f"{array.dtype}{list(array.shape)}, not"
+                f" {np.dtype(dtype)}[{'n' if size is None else size}]"
+            )
+            raise FormatError(
+                f"the arrays do not belong together: {name!r} is {found}",
+                file=self.path,
+                hint=_HINT,
+            )
         return array
 
-    def optional(self, name: str, dtype: type[np.generic], size: int | None = None) -> "npt.NDArray[Any] | None":
+    def optional(
+        self, name: str, dtype: type[np.generic], size: int | None = None
+    ) -> "npt.NDArray[Any] | None":
         """Return the array as `get` does, or None if no array has this name."""
         return self.get(name, dtype, size) if name in self.named else None
 
 
-# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
+# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two
+# threads do that at once
 _MANIFEST = msgspec.json.Decoder(Manifest)
 _HEADER = msgspec.json.Decoder(Header)
 
@@ -231,11 +255,17 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         from bushel._index.line_arrays import lines_of
 
         lines = lines_of(arrays.path, samples, arrays.get)
-    columns = {entry.name: _column(arrays, entry, fields[entry.name], samples, lines) for entry in header.fields}
+    columns = {
+        entry.name: _column(arrays, entry, fields[entry.name], samples, lines)
+        for entry in header.fields
+    }
     filters = [] if header.filters is msgspec.UNSET else header.filters
     for entry in header.fields:
         if not 0 <= entry.file < len(files) + len(filters):
-            message = f"field {entry.name!r} refers to file {entry.file}, but the index lists {len(files)} files"
+            message = (
+                f"field {entry.name!r} refers to file {entry.file}, but the index lists"
+                f" {len(files)} files"
+            )
             raise _damaged(message, path)
     labels = _labels(header.labels, path)
     values = {entry.name: _values(arrays, entry, samples, lines) for entry in header.columns}
@@ -245,7 +275,9 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
 
         sizes = [file.size for file in files]
         blocks = tuple(blocks_in(arrays, number, own, sizes) for number, own in enumerate(filters))
-    return ShardIndex(samples, files, columns, header.container, keys, labels, values, blocks, header.digest)
+    return ShardIndex(
+        samples, files, columns, header.container, keys, labels, values, blocks, header.digest
+    )
 
 
 def _damaged(message: str, path: AnyPath | str) -> FormatError:
@@ -280,11 +312,20 @@ def _values(arrays: _Arrays, entry: HeaderColumn, samples: int, lines: "Lines | 
     if entry.lines is not msgspec.UNSET and entry.kind in ("int", "float"):
         if lines is None:
             raise _damaged(_NO_LINES, arrays.path)
-        return Column(cast("Kind", entry.kind), lines.numbers(entry.lines, entry.kind), missing, types=types)
+        return Column(
+            cast("Kind", entry.kind), lines.numbers(entry.lines, entry.kind), missing, types=types
+        )
     if (dtype := NUMBERS.get(entry.kind)) is not None:
-        return Column(cast("Kind", entry.kind), arrays.get(f"{name}.values", dtype, samples), missing, types=types)
+        return Column(
+            cast("Kind", entry.kind),
+            arrays.get(f"{name}.values", dtype, samples),
+            missing,
+            types=types,
+        )
     if entry.kind != "text":
-        message = f"column {entry.name!r} is of the kind {entry.kind!r}, which this Bushel does not know"
+        message = (
+            f"column {entry.name!r} is of the kind {entry.kind!r}, which this Bushel does not know"
+        )
         raise _damaged(message, arrays.path)
     codes = arrays.optional(f"{name}.codes", np.uint32, samples)
     offsets = arrays.get(f"{name}.offsets", np.int64, samples + 1 if codes is None else None)
@@ -294,7 +335,9 @@ def _values(arrays: _Arrays, entry: HeaderColumn, samples: int, lines: "Lines | 
     return Column("text", missing=missing, codes=codes, text=text, offsets=offsets, types=types)
 
 
-def _column(arrays: _Arrays, entry: HeaderField, field: Field, samples: int, lines: "Lines | None") -> FieldExtents:
+def _column(
+    arrays: _Arrays, entry: HeaderField, field: Field, samples: int, lines: "Lines | None"
+) -> FieldExtents:
     name, starts, absent = entry.name, None, None
     rows = samples
     if from_file(field.codec) != field.codec:
@@ -355,7 +398,9 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     except (ValueError, RecursionError) as error:
         raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
     if manifest.version != VERSION:
-        raise FormatError(f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", file=str(path))
+        raise FormatError(
+            f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", file=str(path)
+        )
     _labels(manifest.labels, path)
     return manifest
 
@@ -408,7 +453,11 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise _damaged(f"not an index: {error}", path) from error
     if header.version != VERSION:
-        raise FormatError(f"version {header.version} of an index; this Bushel knows {VERSION}", file=path, hint=_HINT)
+        raise FormatError(
+            f"version {header.version} of an index; this Bushel knows {VERSION}",
+            file=path,
+            hint=_HINT,
+        )
     body = data[8 + length :]
     arrays = {}
     for name, entry in entries.items():

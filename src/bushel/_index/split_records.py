@@ -1,8 +1,9 @@
 """Records in pieces, as a block file: RecordIO files whose records have several parts.
 
-A record whose payload has the magic word of the format is split there. The word itself stands in the header of the next
-part, which consists of that word and the length of the part. So the payload is a concatenation of plain pieces of the
-file: only the length words of later parts are left out. The block file of such a file is the file without these words.
+A record whose payload has the magic word of the format is split there. The word itself stands in
+the header of the next part, which consists of that word and the length of the part. So the payload
+is a concatenation of plain pieces of the file: only the length words of later parts are left out.
+The block file of such a file is the file without these words.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ def length_words(raw: bytes | memoryview) -> list[int]:
     `raw` reaches from the header of the first part to the end of the last one.
 
     Raises:
-        FormatError: These are not the parts of one record; `offset` is the offset of the wrong header in `raw`.
+        FormatError: These are not the parts of one record; `offset` is the offset of the wrong
+            header in `raw`.
     """
     words: list[int] = []
     at = 0
@@ -37,7 +39,9 @@ def length_words(raw: bytes | memoryview) -> list[int]:
         word = int.from_bytes(raw[at + WORD : at + 2 * WORD], "little")
         flag, length = word >> 29, word & _LENGTH
         end = at + 2 * WORD + length
-        fits = raw[at : at + WORD] == _MAGIC and flag in ((_WHOLE, _FIRST) if at == 0 else (_MIDDLE, _LAST))
+        fits = raw[at : at + WORD] == _MAGIC and flag in (
+            (_WHOLE, _FIRST) if at == 0 else (_MIDDLE, _LAST)
+        )
         last = flag in (_WHOLE, _LAST)
         if not fits or end > len(raw) or (not last and length % WORD):
             raise FormatError("its parts do not fit together", offset=at)

@@ -1,11 +1,11 @@
 """The table of a shard: where the bytes of every field of every sample are.
 
-Every container is turned into the same table, so everything above it (dataset, loader, verify, convert) works with all
-of them. Nothing here does I/O: containers build a `ShardIndex` for each shard, `sidecar` stores it, and `Dataset` reads
-through it.
+Every container is turned into the same table, so everything above it (dataset, loader, verify,
+convert) works with all of them. Nothing here does I/O: containers build a `ShardIndex` for each
+shard, `sidecar` stores it, and `Dataset` reads through it.
 
-The table consists of NumPy arrays that may be views of a mapped file. A field takes 20 bytes per sample
-(offset, length, CRC-32); keys take 16 bytes per sample in addition to their text.
+The table consists of NumPy arrays that may be views of a mapped file. A field takes 20 bytes per
+sample (offset, length, CRC-32); keys take 16 bytes per sample in addition to their text.
 """
 
 from __future__ import annotations
@@ -39,7 +39,8 @@ if TYPE_CHECKING:
 MISSING = -1
 """Stored length of a field that a sample lacks."""
 
-_CHECKED_AT_ONCE = 1 << 20  # rows that are checked together, so that checking a large table takes little memory
+# rows that are checked together, so that checking a large table takes little memory
+_CHECKED_AT_ONCE = 1 << 20
 
 
 FOLDER = ".bushel"
@@ -68,12 +69,13 @@ class Shard(Struct, frozen=True):
 
     Attributes:
         root: The folder in which the files are.
-        name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a dataset that
-            is one folder.
+        name: The shard's name within its dataset: `train-000003.tar`, `000003`, or empty for a
+            dataset that is one folder.
         files: Paths relative to `root`, data before tables.
         sidecars: The folder for sidecar files, relative to `root` or `index`; it ends in `.bushel`.
         index: The folder that has the folder for sidecar files; None for `root`.
-        urls: Whether files may be URLs, because the caller of `bushel.open` declares a field as `jpg(url)`, say.
+        urls: Whether files may be URLs, because the caller of `bushel.open` declares a field as
+            `jpg(url)`, say.
     """
 
     root: AnyPath
@@ -105,7 +107,10 @@ class Shard(Struct, frozen=True):
     def path_texts(self, numbers: Sequence[int]) -> list[str]:
         """Return the paths of some of its local files as text."""
         root, files = f"{self.root}/", self.files
-        return [str(self.path(number)) if leads_out(files[number]) else root + files[number] for number in numbers]
+        return [
+            str(self.path(number)) if leads_out(files[number]) else root + files[number]
+            for number in numbers
+        ]
 
     @property
     def paths(self) -> list[AnyPath]:
@@ -121,15 +126,21 @@ class Shard(Struct, frozen=True):
     def shared(self) -> str:
         """The folder of what belongs to the whole dataset, relative to `beside`: list of removed samples, and views.
 
-        Of several bags it is in the folder of the first one: Granular takes everything beside these folders for a bag.
+        Of several bags it is in the folder of the first one: Granular takes everything beside these
+        folders for a bag.
         """
-        return _first_of_bags(self.name) if self.sidecars != FOLDER and self.name.isdecimal() else FOLDER
+        return (
+            _first_of_bags(self.name)
+            if self.sidecars != FOLDER and self.name.isdecimal()
+            else FOLDER
+        )
 
     @property
     def removal_lists(self) -> list[AnyPath]:
         """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
         lists = [root / self.shared / REMOVED for root in self.roots]
-        above, name = getattr(self.root, "parent", None), self.root.name  # paths of others may lack a parent
+        # paths of others may lack a parent
+        above, name = getattr(self.root, "parent", None), self.root.name
         if above is not None and name.startswith("part-"):
             lists.append(above / FOLDER / REMOVED)
         if above is not None and not self.name and name.isdecimal():
@@ -143,11 +154,20 @@ class Shard(Struct, frozen=True):
 
     def with_files_of(self, index: ShardIndex) -> Shard:
         """Return the shard with the files that fields of its table name, of types `jpg(path)` or `jpg(url)`, say."""
-        codecs = [column.field.codec for column in index.fields.values()] if len(index.files) > len(self.files) else []
-        urls = self.urls or any(codec.endswith("(url)") for codec in codecs)  # which no table in a file declares
+        codecs = (
+            [column.field.codec for column in index.fields.values()]
+            if len(index.files) > len(self.files)
+            else []
+        )
+        # which no table in a file declares
+        urls = self.urls or any(codec.endswith("(url)") for codec in codecs)
         if not urls and not any(codec.endswith("(path)") for codec in codecs):
             return self
-        return replace(self, files=(*self.files, *(stamp.name for stamp in index.files[len(self.files) :])), urls=urls)
+        return replace(
+            self,
+            files=(*self.files, *(stamp.name for stamp in index.files[len(self.files) :])),
+            urls=urls,
+        )
 
     def locate(self, place: Place) -> tuple[str, int]:
         """Return the path of the file that holds a byte, and the offset there: the sidecar for what the table holds."""
@@ -165,10 +185,14 @@ class Shard(Struct, frozen=True):
 
 def may_lack_samples(shards: Sequence[Shard]) -> bool:
     """Return whether any list of removed samples is beside shards; of remote ones, that has to be asked."""
-    for shard in {(id(shard_of_list.root), not shard_of_list.name): shard_of_list for shard_of_list in shards}.values():
+    for shard in {
+        (id(shard_of_list.root), not shard_of_list.name): shard_of_list for shard_of_list in shards
+    }.values():
         if not isinstance(shard.root, Path) or shard.index is not None:
             return True
-        if any(exists(str(path)) for path in shard.removal_lists) or exists(f"{shard.root}/{LISTS_OF_FILES}"):
+        if any(exists(str(path)) for path in shard.removal_lists) or exists(
+            f"{shard.root}/{LISTS_OF_FILES}"
+        ):
             return True
     return False
 
@@ -180,8 +204,10 @@ class FileStamp(Struct, frozen=True):
     Attributes:
         name: Path relative to the folder of the shard, with `/`.
         size: Size in bytes.
-        mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same, the file is not read.
-        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None if unknown.
+        mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same,
+            the file is not read.
+        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None
+            if unknown.
     """
 
     name: str
@@ -194,8 +220,8 @@ class Place(Struct, frozen=True):
     """Where a byte of a value is stored."""
 
     file: int | None  # number of the file of the shard; None if the byte is in the table itself
-    # bytes from the start of that file, or of what the table holds; in a block that is compressed, the offset is the
-    # offset of the block
+    # bytes from the start of that file, or of what the table holds; in a block that is compressed,
+    # the offset is the offset of the block
     offset: int
 
 
@@ -203,14 +229,15 @@ class Place(Struct, frozen=True):
 class FieldExtents(Struct, frozen=True):
     """The extents of one field in one shard.
 
-    A plain field has one row per sample. A sequence field has one row per element, and sample `i` owns the rows
-    `starts[i]` to `starts[i + 1]`.
+    A plain field has one row per sample. A sequence field has one row per element, and sample `i`
+    owns the rows `starts[i]` to `starts[i + 1]`.
 
     Attributes:
         field: The field in the spec.
-        codec: Name of the codec of the *stored* bytes. It differs from `field.codec` if a container stores a type in
-            its own way (`int` as decimal text in a tar).
-        file: Number of the file in `ShardIndex.files`; the numbers that follow count `ShardIndex.blocks`.
+        codec: Name of the codec of the *stored* bytes. It differs from `field.codec` if a container
+            stores a type in its own way (`int` as decimal text in a tar).
+        file: Number of the file in `ShardIndex.files`; the numbers that follow count
+            `ShardIndex.blocks`.
         offset: int64[rows], bytes from the start of the file.
         length: int64[rows], bytes; `MISSING` if the sample lacks the field.
         crc32: uint32[rows], CRC-32 of the field's bytes as in zlib, or None if unknown.
@@ -276,7 +303,10 @@ class FieldExtents(Struct, frozen=True):
 
 def stamps(shard: Shard, files: Sequence[File]) -> tuple[FileStamp, ...]:
     """Return the stamps of the open files of a shard."""
-    return tuple(FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files, files, strict=True))
+    return tuple(
+        FileStamp(name, file.size, file.mtime_ns)
+        for name, file in zip(shard.files, files, strict=True)
+    )
 
 
 @public("bushel.containers")
@@ -299,7 +329,8 @@ class Keys(Struct, frozen=True):
     def build(cls, text: U8, offsets: I64, room: tuple[U64, I64] | None = None) -> Keys:
         """Return the table of keys that are given as text and offsets.
 
-        `room` has arrays for hashes and order, such as maps of a file; by default, new ones are made.
+        `room` has arrays for hashes and order, such as maps of a file; by default, new ones are
+        made.
         """
         count = len(offsets) - 1
         hashes, order = room or (np.empty(count, np.uint64), np.empty(count, np.int64))
@@ -315,7 +346,9 @@ class Keys(Struct, frozen=True):
         return len(self.offsets) - 1
 
     def __getitem__(self, sample: int) -> str:
-        return bytes(self.text[self.offsets[sample] : self.offsets[sample + 1]]).decode("utf-8", "surrogateescape")
+        return bytes(self.text[self.offsets[sample] : self.offsets[sample + 1]]).decode(
+            "utf-8", "surrogateescape"
+        )
 
     def take(self, samples: I64) -> list[str]:
         """Return the keys of these samples."""
@@ -346,8 +379,10 @@ class ShardIndex(Struct, frozen=True):
         container: Name of the container.
         keys: The keys, or None if a sample's key is its position in the dataset.
         labels: Field to the names of its classes.
-        columns: Name of a column to the value of each sample, of those that are known (docs/columns.md).
-        blocks: The block files of the shard. Extents refer to them by numbers that follow the numbers of the files.
+        columns: Name of a column to the value of each sample, of those that are known
+            (docs/columns.md).
+        blocks: The block files of the shard. Extents refer to them by numbers that follow the
+            numbers of the files.
         digest: The digest in the sidecar from which the table comes (`table_digest`), else empty.
     """
 
@@ -373,7 +408,9 @@ class ShardIndex(Struct, frozen=True):
     @property
     def compressed(self) -> bool:
         """Whether bytes of any block have to be expanded."""
-        return any(not block_file.is_stored(np.arange(len(block_file))).all() for block_file in self.blocks)
+        return any(
+            not block_file.is_stored(np.arange(len(block_file))).all() for block_file in self.blocks
+        )
 
     def size_of(self, file: int) -> int:
         """Return the size in bytes of a file or block file, given its number."""
@@ -400,23 +437,31 @@ class ShardIndex(Struct, frozen=True):
         for blocks in self.blocks:
             blocks.check(path, [entry.size for entry in self.files])
         if self.keys is not None and len(self.keys) != self.samples:
-            raise FormatError(f"the index has {len(self.keys)} keys for {self.samples} samples", file=path)
+            raise FormatError(
+                f"the index has {len(self.keys)} keys for {self.samples} samples", file=path
+            )
         for name, column in self.fields.items():
             if column.starts is None:
                 if column.rows != self.samples:
-                    raise FormatError(f"field {name!r}: {column.rows} extents for {self.samples} samples", file=path)
+                    raise FormatError(
+                        (f"field {name!r}: {column.rows} extents for {self.samples} samples"),
+                        file=path,
+                    )
             elif (
                 len(column.starts) != self.samples + 1
                 or column.starts[0] != 0
                 or int(column.starts[-1]) != column.rows
                 or np.any(column.starts[1:] < column.starts[:-1])
             ):
-                raise FormatError(f"field {name!r}: the offsets of its sequences are not ascending", file=path)
+                raise FormatError(
+                    f"field {name!r}: the offsets of its sequences are not ascending", file=path
+                )
             limit = self.size_of(column.file)
             for first in range(0, column.rows, _CHECKED_AT_ONCE):
                 part = slice(first, first + _CHECKED_AT_ONCE)
                 offset, length = (
-                    np.ascontiguousarray(extents[part], np.int64) for extents in (column.offset, column.length)
+                    np.ascontiguousarray(extents[part], np.int64)
+                    for extents in (column.offset, column.length)
                 )
                 if (row := kernels.first_outside(offset, length, limit)) >= 0:
                     raise self._outside(name, first + row, path)
@@ -443,4 +488,6 @@ class ShardIndex(Struct, frozen=True):
                 for name, values in columns.items()
                 if any(f"{name}.".startswith(f"{field_name}.") for field_name in fields)
             }
-        return replace(self, fields=fields, labels=labels_of_fields(self.labels, fields), columns=columns)
+        return replace(
+            self, fields=fields, labels=labels_of_fields(self.labels, fields), columns=columns
+        )

@@ -1,10 +1,11 @@
 """The user's cache of tables of remote files, so that later processes need not read the files again.
 
-It is the folder `BUSHEL_TABLES_DIR`, by default `bushel/tables` in `XDG_CACHE_HOME` or `~/.cache`, of at most
-`BUSHEL_TABLES_SIZE` (2 GB by default, 0 for no cache). The tables that were used longest ago are removed first. The
-folder may be deleted at any time. A table is found by the URLs, sizes and stamps of its files, so the table of a
-replaced object is never found; objects of stores that give neither an ETag nor a time have none.
-`containers/kept_folder.py` keeps the tables of local folders of many files in it.
+It is the folder `BUSHEL_TABLES_DIR`, by default `bushel/tables` in `XDG_CACHE_HOME` or `~/.cache`,
+of at most `BUSHEL_TABLES_SIZE` (2 GB by default, 0 for no cache). The tables that were used longest
+ago are removed first. The folder may be deleted at any time. A table is found by the URLs, sizes
+and stamps of its files, so the table of a replaced object is never found; objects of stores that
+give neither an ETag nor a time have none. `containers/kept_folder.py` keeps the tables of local
+folders of many files in it.
 """
 
 from __future__ import annotations
@@ -24,12 +25,18 @@ from bushel.errors import FormatError
 from bushel.storage.notation import parse_bytes
 from bushel.storage.objects.blockcache import BlockCache
 
-_LAYOUT = 2  # version of the scanners of containers; it changes when they would make another table from the same file
+# version of the scanners of containers; it changes when they would make another table from the same
+# file
+_LAYOUT = 2
 _USUAL_SIZE = "2GB"
 
 
 def kept_table(
-    container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1, fields: Sequence[str] = ()
+    container: str,
+    shard: Shard,
+    stamps: Sequence[FileStamp],
+    section: int = -1,
+    fields: Sequence[str] = (),
 ) -> ShardIndex | None:
     """Return the table that the cache has of a shard, or of one of its sections; None if it has none.
 
@@ -54,14 +61,20 @@ def kept_table(
 
 
 def has_table(
-    container: str, shard: Shard, stamps: Sequence[FileStamp], section: int = -1, fields: Sequence[str] = ()
+    container: str,
+    shard: Shard,
+    stamps: Sequence[FileStamp],
+    section: int = -1,
+    fields: Sequence[str] = (),
 ) -> bool:
     """Return whether the cache seems to have a table: see `kept_table`. It is not read."""
     cache, name = cache_of_tables(), _identity(container, shard, stamps, fields)
     return cache is not None and name is not None and cache.has(name, section + 1)
 
 
-def keep_table(index: ShardIndex, shard: Shard, section: int = -1, fields: Sequence[str] = ()) -> bool:
+def keep_table(
+    index: ShardIndex, shard: Shard, section: int = -1, fields: Sequence[str] = ()
+) -> bool:
     """Keep a table in the cache. Return whether that was possible."""
     cache, name = cache_of_tables(), _identity(index.container, shard, index.files, fields)
     if cache is None or name is None:
@@ -73,11 +86,17 @@ def keep_table(index: ShardIndex, shard: Shard, section: int = -1, fields: Seque
     return True
 
 
-def _identity(container: str, shard: Shard, stamps: Sequence[FileStamp], fields: Sequence[str]) -> str | None:
+def _identity(
+    container: str, shard: Shard, stamps: Sequence[FileStamp], fields: Sequence[str]
+) -> str | None:
     if not all(stamp.mtime_ns for stamp in stamps):
         return None
-    files = [[str(shard.path(number)), stamp.size, stamp.mtime_ns] for number, stamp in enumerate(stamps)]
-    return hashlib.sha256(json.dumps([_LAYOUT, container, files, *fields]).encode()).hexdigest()[:40]
+    files = [
+        [str(shard.path(number)), stamp.size, stamp.mtime_ns] for number, stamp in enumerate(stamps)
+    ]
+    return hashlib.sha256(json.dumps([_LAYOUT, container, files, *fields]).encode()).hexdigest()[
+        :40
+    ]
 
 
 def cache_of_tables() -> BlockCache | None:

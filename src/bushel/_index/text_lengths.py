@@ -32,7 +32,9 @@ def lengths_of_texts(text: U8, offsets: I64) -> I64:
     if int(content.max()) < 0x80:
         return np.diff(ends)
     begins = (content & 0xC0) != 0x80  # the first byte of a character
-    whole = characters_of(content.data) != DAMAGED and bool(begins[ends[:-1][ends[:-1] < len(content)]].all())
+    whole = characters_of(content.data) != DAMAGED and bool(
+        begins[ends[:-1][ends[:-1] < len(content)]].all()
+    )
     if not whole:
         pairs = zip(ends[:-1].tolist(), ends[1:].tolist(), strict=True)
         return np.array([characters_of(content[a:b].data) for a, b in pairs], np.int64)

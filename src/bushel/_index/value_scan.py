@@ -1,7 +1,7 @@
 """Scans of stored values, for facts that an index holds beside extents.
 
-There are three kinds, which `scans` defines: segments of tiled JPEGs, seek tables of plain ones, and packets of clips.
-Each is an attribute of `FieldExtents`.
+There are three kinds, which `scans` defines: segments of tiled JPEGs, seek tables of plain ones,
+and packets of clips. Each is an attribute of `FieldExtents`.
 """
 
 from __future__ import annotations
@@ -33,21 +33,25 @@ class ValueScan(Generic[T]):
 
     attribute: Scanned  # the attribute of `FieldExtents` that holds it
     fits: Callable[[FieldExtents], bool]  # whether the values of a field can have it
-    # reads the values of a field and returns it; the arguments are the extents, their file, the known array of the
-    # first rows, which are not read again (None without one), and the number of threads
+    # reads the values of a field and returns it; the arguments are the extents, their file, the
+    # known array of the first rows, which are not read again (None without one), and the number of
+    # threads
     scan: Callable[[FieldExtents, File, T | None, int], T]
 
     def fields(self, index: ShardIndex) -> list[str]:
         """Return the fields that can have it."""
         return [name for name, column in index.fields.items() if self.fits(column)]
 
-    def add(self, index: ShardIndex, file_of: Callable[[int], File], before: ShardIndex | None = None) -> ShardIndex:
+    def add(
+        self, index: ShardIndex, file_of: Callable[[int], File], before: ShardIndex | None = None
+    ) -> ShardIndex:
         """Return the index of a shard with the missing arrays of this kind. Values are read once.
 
         Args:
             index: The table of the shard.
             file_of: Opens a file or block file of the shard, given its number.
-            before: The table of a shard that has grown since: only the values that came later are read.
+            before: The table of a shard that has grown since: only the values that came later are
+                read.
 
         Returns:
             The same index if nothing was missing.
@@ -59,7 +63,11 @@ class ValueScan(Generic[T]):
         for name in self.fields(index):
             column = index.fields[name]
             if getattr(column, self.attribute) is None:
-                scanned_before = None if before is None else getattr(before.fields.get(name), self.attribute, None)
+                scanned_before = (
+                    None
+                    if before is None
+                    else getattr(before.fields.get(name), self.attribute, None)
+                )
                 value: Any = self.scan(column, file_of(column.file), scanned_before, cpu_count())
                 scanned[name] = replace(column, **{self.attribute: value})
         if scanned:
@@ -71,7 +79,9 @@ def scanned_in(index: ShardIndex) -> frozenset[Scanned]:
     """Return the kinds that an index holds for any of its fields."""
     kinds: tuple[Scanned, ...] = ("segments", "frames", "seek")
     return frozenset(
-        kind for kind in kinds if any(getattr(column, kind) is not None for column in index.fields.values())
+        kind
+        for kind in kinds
+        if any(getattr(column, kind) is not None for column in index.fields.values())
     )
 
 
@@ -88,7 +98,9 @@ def each_chunk(
     A chunk has 4 MiB of values and `most` rows at most.
     """
     chunks = list(_chunks(rows, column.length, most))
-    yield from zip(chunks, parallel_map(read, chunks, threads=threads, name="bushel-scan"), strict=True)
+    yield from zip(
+        chunks, parallel_map(read, chunks, threads=threads, name="bushel-scan"), strict=True
+    )
 
 
 def _chunks(rows: I64, lengths: I64, most: int) -> Iterator[I64]:

@@ -32,13 +32,16 @@ class ClassNumbers(Struct, frozen=True):
 def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> ClassNumbers:
     """Plan the numbers of a new dataset. Known classes keep their numbers, and new ones follow.
 
-    Shards whose numbers agree with the earlier shards keep theirs; in the others, classes are found by
-    their names. The result is the same if the names of the result are known already, as when a run is resumed.
+    Shards whose numbers agree with the earlier shards keep theirs; in the others, classes are found
+    by their names. The result is the same if the names of the result are known already, as when a
+    run is resumed.
     """
     labels: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in known.items() if each}
     changes = [_add(labels, own, fields) for own in shards]
     unnamed = tuple(
-        name for name in labels if numbers_classes(fields, name) and not all(own.get(name) for own in shards)
+        name
+        for name in labels
+        if numbers_classes(fields, name) and not all(own.get(name) for own in shards)
     )
     return ClassNumbers(labels, tuple(changes), unnamed)
 
@@ -99,7 +102,8 @@ def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:
     number = int(value) if whole else _UNUSED
     if not 0 <= number < len(numbers) or numbers[number] == _UNUSED:
         raise SpecError(
-            f"{what}: class {value!r} has no name, so its number in the new dataset is unknown. Leave out this sample "
+            f"{what}: class {value!r} has no name, so its number in the new dataset is unknown."
+            " Leave out this sample "
             "or field, or name all classes"
         )
     return type(value)(numbers[number])

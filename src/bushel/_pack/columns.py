@@ -16,7 +16,19 @@ from bushel.errors import CodecError, SpecError
 from bushel.sources.base import Columnar
 
 _SCALARS = frozenset(
-    {"utf8", "int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"}
+    {
+        "utf8",
+        "int",
+        "uint",
+        "i64",
+        "u64",
+        "cls",
+        "float",
+        "f32",
+        "float-text",
+        "recordio-label",
+        "recordio-label-int",
+    }
 )
 """Codecs of values that take less time to encode than to pass to another thread."""
 _CHUNK_BYTES = 8 << 20
@@ -38,11 +50,15 @@ class ColumnReader(Struct, frozen=True):
     listed: frozenset[str]
     keyed: bool
 
-    def read(self, positions: npt.NDArray[np.int64]) -> tuple[Mapping[str, Any], Sequence[str] | None]:
+    def read(
+        self, positions: npt.NDArray[np.int64]
+    ) -> tuple[Mapping[str, Any], Sequence[str] | None]:
         """Return the samples at these positions, and their keys or None."""
         columns, keys = self.source.columns(positions)
         plain = {
-            name: column.tolist() if name in self.listed and isinstance(column, np.ndarray) else column
+            name: column.tolist()
+            if name in self.listed and isinstance(column, np.ndarray)
+            else column
             for name, column in columns.items()
         }
         return plain, keys if self.keyed else None
@@ -51,7 +67,12 @@ class ColumnReader(Struct, frozen=True):
 def column_reader(encoder: SampleEncoder) -> ColumnReader | None:
     """Return a reader of the source's columns; None if samples have to be changed, checked or encoded in parallel."""
     source = encoder.source
-    if not isinstance(source, Columnar) or encoder.exif_rotate or encoder.check or encoder.rewriting:
+    if (
+        not isinstance(source, Columnar)
+        or encoder.exif_rotate
+        or encoder.check
+        or encoder.rewriting
+    ):
         return None
     if encoder.steps or encoder.given.keys() != encoder.fields.keys():
         return None

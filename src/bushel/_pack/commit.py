@@ -1,8 +1,9 @@
 """Write a part, commit it, and give its files their final names.
 
-An attempt writes in a folder of its own. When its files are complete, it creates the record of the part, if no other
-attempt has: that is the commit. The files of the attempt that the record names then get their final names. Anyone who
-finds the record can do that, so nothing is lost by a kill in between. Other attempts remove what they wrote.
+An attempt writes in a folder of its own. When its files are complete, it creates the record of the
+part, if no other attempt has: that is the commit. The files of the attempt that the record names
+then get their final names. Anyone who finds the record can do that, so nothing is lost by a kill in
+between. Other attempts remove what they wrote.
 """
 
 from __future__ import annotations
@@ -30,7 +31,16 @@ from bushel._pack.run_folder import Record, RecordedShard, RunFolder
 from bushel._pack.side_files import ErrorList, error_lines, error_log_path
 from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, InUseError, StateError, TooManyErrors, noted_in
-from bushel.storage import AnyPath, make_folder, move_object, remove, sync_folder, walk_names, workplace, write_whole
+from bushel.storage import (
+    AnyPath,
+    make_folder,
+    move_object,
+    remove,
+    sync_folder,
+    walk_names,
+    workplace,
+    write_whole,
+)
 from bushel.storage.lock import Lock
 from bushel.storage.names import below, inside, refuse_link, remove_tree
 
@@ -44,7 +54,8 @@ class Written(Struct, frozen=True):
     """The result of writing a part."""
 
     bytes: int  # stored bytes of the fields
-    limits: tuple[str, ...] = ()  # properties of the samples that the container does not keep, in words
+    # properties of the samples that the container does not keep, in words
+    limits: tuple[str, ...] = ()
 
 
 WritePart = Callable[[int, AnyPath, ErrorLimit, ErrorList, OnPart | None], Written]
@@ -94,7 +105,9 @@ class PartTask(Struct, frozen=True):
             with noted_in(error):
                 remove_attempt(place, self.run.part(number).name)
             # who has finished the run meanwhile has removed the files of this attempt
-            other = self.run.load_record(number) if isinstance(error, Exception) and not lost else None
+            other = (
+                self.run.load_record(number) if isinstance(error, Exception) and not lost else None
+            )
             if other is None:
                 raise
             return self._report(other, started, won=False)
@@ -102,7 +115,8 @@ class PartTask(Struct, frozen=True):
             self.run.forget_result()
             self.run.commit_lost(record)
             return self._report(record, started, won=True)
-        won = self.run.commit(record)  # if the answer is lost, the attempt stays for the one who finishes the run
+        # if the answer is lost, the attempt stays for the one who finishes the run
+        won = self.run.commit(record)
         if not won:
             remove_attempt(place, self.run.part(number).name)
             record = self.run.load_record(number) or record
@@ -126,8 +140,10 @@ class PartTask(Struct, frozen=True):
         if allowed is None or not own or (count := own + self._other_errors(number)) <= allowed:
             return
         raise TooManyErrors(
-            f"{count} items cannot be packed, but max_errors allows {allowed}. Those so far are listed in "
-            f"{error_log_path(self.run.target)}; finished parts are kept, and the same call with a larger max_errors "
+            f"{count} items cannot be packed, but max_errors allows {allowed}. Those so far are"
+            " listed in "
+            f"{error_log_path(self.run.target)}; finished parts are kept, and the same call with"
+            " a larger max_errors "
             "continues",
             errors=count,
         )
@@ -151,7 +167,9 @@ def publish_errors(run: RunFolder, more: Sequence[str] = ()) -> None:
     write_whole(error_log_path(run.target), error_lines(map(json.loads, lines)))
 
 
-def _record(number: int, attempt: str, target: AnyPath, written: Written, errors: list[str]) -> Record:
+def _record(
+    number: int, attempt: str, target: AnyPath, written: Written, errors: list[str]
+) -> Record:
     found = find([target])
     shards: list[RecordedShard] = []
     spec: dict[str, str] = {}
@@ -166,7 +184,9 @@ def _record(number: int, attempt: str, target: AnyPath, written: Written, errors
         labels.update({name: list(each) for name, each in index.labels.items()})
     samples = sum(each.entry.samples for each in shards)
     limits = list(written.limits)
-    return Record(number, attempt, samples, written.bytes, shards, spec, codecs, labels, errors, limits)
+    return Record(
+        number, attempt, samples, written.bytes, shards, spec, codecs, labels, errors, limits
+    )
 
 
 # Files
@@ -189,7 +209,8 @@ def publish(run: RunFolder, record: Record) -> None:
             path = below(final.parent if run.single else final, file)
             if not path.exists():
                 raise StateError(
-                    f"part {record.part} of {run.target} was committed, but {path} is missing. Run the same "
+                    f"part {record.part} of {run.target} was committed, but {path} is missing."
+                    " Run the same "
                     "`bushel pack` or `bushel convert` again, which writes this part again"
                 )
 
@@ -231,7 +252,8 @@ def _replace(place: Path, final: Path) -> None:
             time.sleep(_LOOK_SECONDS)
             continue
         if staged.exists():  # no other process was faster
-            if final.exists():  # a kill after this leaves a missing part, which the next process publishes
+            # a kill after this leaves a missing part, which the next process publishes
+            if final.exists():
                 final.rename(place / "old")
             staged.rename(final)
         lock.release()
@@ -253,13 +275,16 @@ def _publish_objects(run: RunFolder, place: AnyPath, final: AnyPath, record: Rec
     for name in names:
         if f"{FOLDER}/" not in name and not name.startswith(f"{FOLDER}/"):
             with suppress(FileNotFoundError):  # another process has moved it
-                move_object(below(place, name, any_text=True), below(final.parent, name, any_text=True))
+                move_object(
+                    below(place, name, any_text=True), below(final.parent, name, any_text=True)
+                )
     opened = []
     for recorded in record.shards:
         shard, index = recorded.below(root), indexes[recorded.entry.name]
         if index is not None:
             stamps = tuple(
-                replace(new, crc32=stamp.crc32) for new, stamp in zip(stamps_of(shard), index.files, strict=True)
+                replace(new, crc32=stamp.crc32)
+                for new, stamp in zip(stamps_of(shard), index.files, strict=True)
             )
             index = replace(index, files=stamps)
             save_index(index, shard.sidecar)
@@ -276,9 +301,18 @@ def _load_index(root: AnyPath, recorded: RecordedShard, container: str | None) -
     except FileNotFoundError:  # another process has published it
         return None
     files = [entry.name for entry in index.files]
-    if (container or index.container) != index.container or files != [name for name, _, _ in recorded.entry.files]:
-        message = f"this index belongs to {', '.join(files)} as {index.container!r}, not to {recorded.entry.name!r}"
-        raise FormatError(message, file=str(path), hint="start the run elsewhere, or again with mode='overwrite'")
+    if (container or index.container) != index.container or files != [
+        name for name, _, _ in recorded.entry.files
+    ]:
+        message = (
+            f"this index belongs to {', '.join(files)} as {index.container!r}, not to"
+            f" {recorded.entry.name!r}"
+        )
+        raise FormatError(
+            message,
+            file=str(path),
+            hint=("start the run elsewhere, or again with mode='overwrite'"),
+        )
     return index
 
 

@@ -22,7 +22,8 @@ class FieldPlan(Struct, frozen=True):
     target: Field
     codec: str  # codec of the bytes that the target stores
     copied: bool  # whether the stored bytes are the same in both
-    known_as: str | None  # codec of the source's bytes if the user names it and the source does not, else None
+    # codec of the source's bytes if the user names it and the source does not, else None
+    known_as: str | None
 
 
 def target_fields(
@@ -51,7 +52,9 @@ def target_fields(
         if name not in source:
             old = next((old for old, new in rename.items() if new == name), None)
             meant = "" if old is None else f"name it {old!r} here, as the source does; "
-            raise KeyError(f"unknown field {name!r}: {meant}the fields are {', '.join(source) or 'none'}")
+            raise KeyError(
+                f"unknown field {name!r}: {meant}the fields are {', '.join(source) or 'none'}"
+            )
     types = {}
     taken: dict[str, str] = {}
     for name in wanted:
@@ -61,19 +64,26 @@ def target_fields(
         types[name] = spec.get(name, Field(name, codec, field.sequence).type)
         new = rename.get(name, name)
         if taken.setdefault(new, name) != name:
-            raise SpecError(f"fields {taken[new]!r} and {name!r} would both be called {new!r}: rename one of them")
+            raise SpecError(
+                f"fields {taken[new]!r} and {name!r} would both be called {new!r}:"
+                " rename one of them"
+            )
     parsed = parse_spec({rename.get(name, name): kind for name, kind in types.items()})
     return {name: parsed[rename.get(name, name)] for name in wanted}
 
 
 def plan_fields(
-    source: Spec, codecs: Mapping[str, frozenset[str]], targets: Mapping[str, Field], columns: Iterable[LayoutField]
+    source: Spec,
+    codecs: Mapping[str, frozenset[str]],
+    targets: Mapping[str, Field],
+    columns: Iterable[LayoutField],
 ) -> list[FieldPlan]:
     """Plan the conversion of each field.
 
     Args:
         source: The source's fields.
-        codecs: Field to the codecs of its stored bytes; a field may have different codecs in different shards.
+        codecs: Field to the codecs of its stored bytes; a field may have different codecs in
+            different shards.
         targets: The result of `target_fields`.
         columns: How the target stores its fields.
     """
@@ -82,14 +92,17 @@ def plan_fields(
     for name, target in targets.items():
         here = codecs[name]
         known_as = None
-        if {asked_for(codec) for codec in here} == {target.codec}:  # the bytes of a codec that the user names now
+        # the bytes of a codec that the user names now
+        if {asked_for(codec) for codec in here} == {target.codec}:
             here = frozenset({target.codec})
         if here == {"bytes"} and target.codec != "bytes":
             known_as, here = target.codec, frozenset({target.codec})
         codec = stored[target.name]
-        # of bytes, some shards may have a more exact type, such as jpg; and images may be called bytes in a shard whose
-        # first one is damaged
-        untyped = "bytes" in here and (codec == "bytes" or (codec == "image" and here == {"image", "bytes"}))
+        # of bytes, some shards may have a more exact type, such as jpg; and images may be called
+        # bytes in a shard whose first one is damaged
+        untyped = "bytes" in here and (
+            codec == "bytes" or (codec == "image" and here == {"image", "bytes"})
+        )
         copied = here == {codec} or untyped
         plans.append(FieldPlan(source[name], target, codec, copied, known_as))
     return plans
@@ -109,7 +122,8 @@ def encode_value(plan: FieldPlan, key: str, stored: Any, decoded: Any) -> Any:
         elements = [elements]
     elif not plan.target.sequence and len(elements) != 1:
         raise SpecError(
-            f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a plain "
+            f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a"
+            " plain "
             f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
         )
     if not plan.copied:
@@ -117,5 +131,7 @@ def encode_value(plan: FieldPlan, key: str, stored: Any, decoded: Any) -> Any:
         try:
             elements = [encode(element) for element in elements]
         except CodecError as error:
-            raise CodecError(f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details) from error
+            raise CodecError(
+                f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details
+            ) from error
     return elements if plan.target.sequence else elements[0]

@@ -46,7 +46,8 @@ class FileEncoder(Struct, frozen=True):
     alone: SampleEncoder  # encodes samples one by one
     source: FileBacked
     field: str  # the field of the files
-    kind: str | None  # the kind of image that each file must be, `image` for any kind; None for any bytes
+    # the kind of image that each file must be, `image` for any kind; None for any bytes
+    kind: str | None
 
     def __call__(self, batch: Sequence[Item]) -> Results:
         """Read a batch."""
@@ -88,13 +89,21 @@ class FileEncoder(Struct, frozen=True):
     def _samples(self, positions: Sequence[int], values: StoredColumn) -> ReadFiles:
         others, keys = self.source.without_files(positions)
         columns = {self.field: values, **others}
-        return ReadFiles(positions, columns, keys if self.alone.keyed else None, len(values.content))
+        return ReadFiles(
+            positions, columns, keys if self.alone.keyed else None, len(values.content)
+        )
 
 
 def file_encoder(encoder: SampleEncoder) -> FileEncoder | None:
     """Return the encoder of the files of a source; None if some are not stored as they are, or are not local."""
     source = encoder.source
-    if not isinstance(source, FileBacked) or encoder.steps or encoder.exif_rotate or encoder.check or encoder.rewriting:
+    if (
+        not isinstance(source, FileBacked)
+        or encoder.steps
+        or encoder.exif_rotate
+        or encoder.check
+        or encoder.rewriting
+    ):
         return None
     name = source.file_field
     if name is None or encoder.remote or encoder.given.keys() != encoder.fields.keys():
@@ -110,11 +119,20 @@ def write_files(
 ) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
     """Read files in threads, and write them. Other samples are yielded in their places, to be written one by one."""
     with closing(
-        parallel_map(encoder, batches, threads=threads, limit=2 * threads + 2, draw_in_workers=True, name="bushel-pack")
+        parallel_map(
+            encoder,
+            batches,
+            threads=threads,
+            limit=2 * threads + 2,
+            draw_in_workers=True,
+            name="bushel-pack",
+        )
     ) as results:
         for batch in results:
             for result in batch:
-                yield _written(encoder, writer, result) if isinstance(result, ReadFiles) else [result]
+                yield (
+                    _written(encoder, writer, result) if isinstance(result, ReadFiles) else [result]
+                )
 
 
 def _written(

@@ -1,7 +1,7 @@
 """Finish a run: join its parts to one dataset, as a tree of tasks.
 
-Leaves of some parts are read in threads, or on an engine, and leave files. The root joins these without reading any of
-them whole, except for small ones.
+Leaves of some parts are read in threads, or on an engine, and leave files. The root joins these
+without reading any of them whole, except for small ones.
 """
 
 from __future__ import annotations
@@ -19,7 +19,15 @@ from bushel._dataset.open.locking import lock_run
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.sidecar import Manifest
 from bushel._pack.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
-from bushel._pack.leaves import LeafTask, indexes_of, join_names, leaf_file, leaf_size, load_totals, records_of
+from bushel._pack.leaves import (
+    LeafTask,
+    indexes_of,
+    join_names,
+    leaf_file,
+    leaf_size,
+    load_totals,
+    records_of,
+)
 from bushel._pack.lost_parts import missing_parts
 from bushel._pack.run_folder import RunFolder, RunResult
 from bushel._pack.run_plan import RunPlan
@@ -31,7 +39,15 @@ from bushel._runtime.tasks.engine import format_numbers
 from bushel.engines import connect
 from bushel.errors import StateError, TooManyErrors, naming
 from bushel.spec import parse_spec
-from bushel.storage import AnyPath, make_folder, place_file, read_whole, remove, sync_folder, walk_names
+from bushel.storage import (
+    AnyPath,
+    make_folder,
+    place_file,
+    read_whole,
+    remove,
+    sync_folder,
+    walk_names,
+)
 from bushel.storage.names import below, refuse_link, remove_tree
 
 _LEAVES = 8  # if there are at least this many leaves, an engine reads them
@@ -42,11 +58,13 @@ _FOLDER = "finish-"
 T = TypeVar("T")
 
 
-def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, engine: Any = None) -> RunResult:
+def finish_run(
+    run: RunFolder, plan: RunPlan, *, allowed: int | None = None, engine: Any = None
+) -> RunResult:
     """Join the parts of a run: publish the files that are not published yet, write the manifest and the error log.
 
-    May be repeated, and called by several processes at the same time, with the same result. At most `allowed` items may
-    fail in the whole run. If there are many leaves, the engine reads them.
+    May be repeated, and called by several processes at the same time, with the same result. At most
+    `allowed` items may fail in the whole run. If there are many leaves, the engine reads them.
 
     Raises:
         InUseError: Another writer is open for the target.
@@ -62,10 +80,12 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None, eng
 def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> RunResult:
     if missing := missing_parts(run, plan):
         raise StateError(
-            f"{len(missing)} of {plan.parts} parts of {run.target} are missing: {format_numbers(missing)}. Run the "
+            f"{len(missing)} of {plan.parts} parts of {run.target} are missing:"
+            f" {format_numbers(missing)}. Run the "
             "same `bushel pack` or `bushel convert` again, which writes only those"
         )
-    place = run.folder if isinstance(run.folder, Path) else None  # the files that are made in it are then renamed
+    # the files that are made in it are then renamed
+    place = run.folder if isinstance(run.folder, Path) else None
     if place is not None:
         refuse_link(place)
     try:
@@ -74,7 +94,8 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> 
         with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=place) as scratch:
             result = _join(run, plan, allowed, Path(scratch), engine)
     except (OSError, StateError):
-        if (known := run.load_result()) is not None:  # another process was faster, and has removed what this one used
+        # another process was faster, and has removed what this one used
+        if (known := run.load_result()) is not None:
             return known
         raise
     run.save_result(result)
@@ -82,7 +103,9 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> 
     return result
 
 
-def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, engine: Any) -> RunResult:
+def _join(
+    run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, engine: Any
+) -> RunResult:
     size = leaf_size(plan)
     count = -(-plan.parts // size)
     there = engine if count >= _LEAVES else None
@@ -98,10 +121,13 @@ def _join(run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, eng
         samples, stored, errors = samples + leaf.samples, stored + leaf.bytes, errors + leaf.errors
         limits |= dict.fromkeys(leaf.limits)
         spec, codecs = {**leaf.spec, **spec}, {**leaf.codecs, **codecs}
-        labels = join_labels([(str(run.target), labels), *join_names(leaf.labels)], parse_spec(spec))
+        labels = join_labels(
+            [(str(run.target), labels), *join_names(leaf.labels)], parse_spec(spec)
+        )
     if allowed is not None and errors > allowed:
         raise TooManyErrors(
-            f"{errors} items of {run.target} cannot be packed, but max_errors allows {allowed}", errors=errors
+            f"{errors} items of {run.target} cannot be packed, but max_errors allows {allowed}",
+            errors=errors,
         )
     ranges = ranges_of_hashes(keys)
     repeated = RepeatedTask([leaf_file(shared, number, "keys") for number in range(count)], ranges)
@@ -135,13 +161,16 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
     if not taken:
         return
     shown = "; ".join(
-        f"{key!r} in {run.part(first).name} and {run.part(number).name}" for key, first, number in taken[:_SHOWN]
+        f"{key!r} in {run.part(first).name} and {run.part(number).name}"
+        for key, first, number in taken[:_SHOWN]
     )
     more = f"; and {len(taken) - _SHOWN:,} more" * (len(taken) > _SHOWN)
     run.note_failure()
     raise StateError(
-        f"samples in several parts of {run.target} have the same key: {shown}{more}. The parts are not joined. Give "
-        "every sample a key of its own with keys=, and start again with mode='overwrite', or write to another path"
+        f"samples in several parts of {run.target} have the same key: {shown}{more}. The parts"
+        " are not joined. Give "
+        "every sample a key of its own with keys=, and start again with mode='overwrite', or"
+        " write to another path"
     )
 
 
@@ -150,7 +179,9 @@ def _keys_of_parts(run: RunFolder, plan: RunPlan, hashes: U64) -> Iterator[tuple
 
     def look(number: int) -> tuple[int, list[str]]:
         [record] = records_of(run, range(number, number + 1))
-        return number, keys_with(hashes, (index.keys for _, index in indexes_of(run, record) if index.keys is not None))
+        return number, keys_with(
+            hashes, (index.keys for _, index in indexes_of(run, record) if index.keys is not None)
+        )
 
     return parallel_map(look, range(plan.parts), threads=_THREADS, name="bushel-finish")
 

@@ -72,9 +72,13 @@ class Rewriting(Struct, frozen=True):
         for name in self.fields & values.keys():
             value = values[name]
             try:
-                changed[name] = list(map(self._one, value)) if isinstance(value, list) else self._one(value)
+                changed[name] = (
+                    list(map(self._one, value)) if isinstance(value, list) else self._one(value)
+                )
             except CodecError as error:
-                raise CodecError(f"field {name!r}: {error}", **{**error.details, "field": name}) from error
+                raise CodecError(
+                    f"field {name!r}: {error}", **{**error.details, "field": name}
+                ) from error
         return changed
 
     def _one(self, data: Buffer | None) -> Buffer | None:

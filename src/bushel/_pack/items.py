@@ -31,4 +31,5 @@ class StreamItems(Struct, frozen=True):
     """The samples of a stream."""
 
     samples: Iterator[Any]
-    again: bool = False  # whether another process can read the same samples again, so that a run can be resumed
+    # whether another process can read the same samples again, so that a run can be resumed
+    again: bool = False

@@ -27,7 +27,10 @@ def save_hashes(path: AnyPath, hashes: U64) -> None:
 def ranges_of_hashes(keys: int) -> list[range]:
     """Return the ranges that are looked at together, for this number of keys: about 4 million keys at a time."""
     count = min(max(1, -(-keys // _AT_ONCE)), 1 << _BITS)
-    return [range((number << _BITS) // count, ((number + 1) << _BITS) // count) for number in range(count)]
+    return [
+        range((number << _BITS) // count, ((number + 1) << _BITS) // count)
+        for number in range(count)
+    ]
 
 
 class RepeatedTask(Struct, frozen=True):
@@ -45,7 +48,9 @@ class RepeatedTask(Struct, frozen=True):
             starts: U64 = np.frombuffer(file.read(0, _HEAD), "<u8")
             first, last = int(starts[own.start]), int(starts[own.stop])
             if first < last:
-                pieces.append(np.frombuffer(file.read(_HEAD + 8 * first, 8 * (last - first)), "<u8"))
+                pieces.append(
+                    np.frombuffer(file.read(_HEAD + 8 * first, 8 * (last - first)), "<u8")
+                )
         hashes = np.sort(np.concatenate(pieces))
         return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
@@ -65,5 +70,7 @@ def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> list[tuple[str, in
     The parts are ascending, and have the keys that other parts may have, too.
     """
     first: dict[str, int] = {}
-    placed = [(key, first.setdefault(key, number), number) for number, keys in parts for key in keys]
+    placed = [
+        (key, first.setdefault(key, number), number) for number, keys in parts for key in keys
+    ]
     return [(key, before, number) for key, before, number in placed if before != number]

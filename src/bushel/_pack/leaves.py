@@ -1,7 +1,8 @@
 """Leaves of the tree of tasks that finishes a run: a leaf reads some parts, and writes files for the root.
 
-A leaf publishes its parts, and writes four files: totals, entries of the manifest, lines of the error log, and the
-hashes of the keys, sorted. So neither a leaf nor the root holds more than its share, and leaves are tasks of an engine.
+A leaf publishes its parts, and writes four files: totals, entries of the manifest, lines of the
+error log, and the hashes of the keys, sorted. So neither a leaf nor the root holds more than its
+share, and leaves are tasks of an engine.
 """
 
 from __future__ import annotations

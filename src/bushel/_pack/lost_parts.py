@@ -20,7 +20,9 @@ def is_lost(run: RunFolder, record: Record) -> bool:
     Raises:
         OSError: A store refuses, or cannot be reached.
     """
-    return not _all_there(run, record) and not _is_staged(run, record) and not _all_there(run, record)
+    return (
+        not _all_there(run, record) and not _is_staged(run, record) and not _all_there(run, record)
+    )
 
 
 def missing_parts(run: RunFolder, plan: RunPlan) -> list[int]:

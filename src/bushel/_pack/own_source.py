@@ -22,11 +22,13 @@ from bushel.storage import AnyPath, as_path, is_object
 _Place = tuple[str, ...]  # the parts of a resolved path, or of a URL
 
 
-def refuse_own_source(source: Any, opened: Source | Stream, target: AnyPath, options: PackOptions) -> None:
+def refuse_own_source(
+    source: Any, opened: Source | Stream, target: AnyPath, options: PackOptions
+) -> None:
     """Check that a target is not the source, is not in the folder of the source, and does not contain the source.
 
-    With `mode="overwrite"` it may be, as the new dataset then replaces the old one when it is complete; but not in
-    parts, which replace the old parts one by one.
+    With `mode="overwrite"` it may be, as the new dataset then replaces the old one when it is
+    complete; but not in parts, which replace the old parts one by one.
 
     Args:
         source: The source as it was given: a path, a list of paths, or any object.
@@ -36,7 +38,8 @@ def refuse_own_source(source: Any, opened: Source | Stream, target: AnyPath, opt
 
     Raises:
         FileExistsError: It is one of these.
-        StateError: The target is to be replaced by samples of a dataset there that has changed since it was opened.
+        StateError: The target is to be replaced by samples of a dataset there that has changed
+            since it was opened.
     """
     in_parts = options.run.parts is not None or options.run.engine is not None
     wanted = _resolved(target)
@@ -55,7 +58,9 @@ def refuse_own_source(source: Any, opened: Source | Stream, target: AnyPath, opt
             what = f"{target} contains the source {path}"
         advice = "write to another path"
         if isinstance(source, Dataset) or isinstance(opened, Stored):
-            advice += ", or replace the source with mode='overwrite'" + (" and without parts" if in_parts else "")
+            advice += ", or replace the source with mode='overwrite'" + (
+                " and without parts" if in_parts else ""
+            )
         raise FileExistsError(f"{what}: {advice}")
 
 
@@ -64,20 +69,29 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
 
     Another writer may have had the target since then, and what that one wrote would be lost.
     """
-    own = [each for each in dataset.shards if overlap((*_resolved(each.shard.root), *each.shard.files[:1]), wanted)]
+    own = [
+        each
+        for each in dataset.shards
+        if overlap((*_resolved(each.shard.root), *each.shard.files[:1]), wanted)
+    ]
     if not own:
         return
     opened = {str(each.path(0)) for each in own}
     later = (str(shard.path(0)) for shard in discover([target], allow_incomplete=True).shards)
-    changed = next((path for path in later if os.path.realpath(path) not in map(os.path.realpath, opened)), None)
+    changed = next(
+        (path for path in later if os.path.realpath(path) not in map(os.path.realpath, opened)),
+        None,
+    )
     for each in own if changed is None else ():
         if not _is_as_opened(each):
             changed = str(each.path(0))
             break
     if changed is not None:
         raise StateError(
-            f"{changed} was written after the source was opened, and would be replaced without its samples: give the "
-            "path of the source, which is opened when no other process can write it, or open the source again"
+            f"{changed} was written after the source was opened, and would be replaced without"
+            " its samples: give the "
+            "path of the source, which is opened when no other process can write it, or open the"
+            " source again"
         )
 
 
@@ -114,8 +128,12 @@ def _places(source: Any, opened: Source | Stream, target: _Place) -> Iterator[tu
         folder = _resolved(opened.root)
         if not isinstance(source, list | tuple):
             yield str(opened.root), folder
-        elif overlap(folder, target):  # only the files that are named, not the folder that they have in common
-            yield from ((f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing)
+        elif overlap(
+            folder, target
+        ):  # only the files that are named, not the folder that they have in common
+            yield from (
+                (f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing
+            )
     if not isinstance(opened, Stored):
         return
     roots: dict[str, _Place] = {}

@@ -62,12 +62,16 @@ def pack_whole(
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
         _encoding(prepared.encoder, options.workers.processes) as encode,
-        ColumnWriter(target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock) as writer,
+        ColumnWriter(
+            target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
+        ) as writer,
     ):
         config = _config(prepared, encode, options.workers, report)
         result = write_part(part, writer, ledger, mode, limit, config)
     reporter.finish()
-    return RunTotals((str(target),), result.samples, result.kept, result.bytes, result.errors, result.limits)
+    return RunTotals(
+        (str(target),), result.samples, result.kept, result.bytes, result.errors, result.limits
+    )
 
 
 def pack_in_parts(
@@ -88,12 +92,18 @@ def pack_in_parts(
     run = RunFolder(target, suffix)
     plan = _plan(prepared, parts, options)
     listing = prepared.source.listing if isinstance(prepared.source, Listed) else None
-    workers = options.workers if local or options.workers.threads else replace(options.workers, threads=1)
-    job = PackJob(run, tuple(plan.starts), prepared, replace(prepared.writing, mode="create"), workers)
+    workers = (
+        options.workers if local or options.workers.threads else replace(options.workers, threads=1)
+    )
+    job = PackJob(
+        run, tuple(plan.starts), prepared, replace(prepared.writing, mode="create"), workers
+    )
     with ExitStack() as stack:
         stack.enter_context(join_run(run, plan, options.writer.mode, options.run.part, listing))
         if local:
-            job = replace(job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes)))
+            job = replace(
+                job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes))
+            )
         return run_parts(run, plan, job.write, options.run, limit, progress)
 
 
@@ -105,17 +115,27 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
         items = StreamItems(iter(source), again=isinstance(source, StoredStream))
         return Part(target, root, name, error_log_path(target), items, {"stream": True})
     shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
-    plan: dict[str, object] = {"samples": order.samples, "shuffle": shuffled, "range": [0, order.samples]}
+    plan: dict[str, object] = {
+        "samples": order.samples,
+        "shuffle": shuffled,
+        "range": [0, order.samples],
+    }
     # a program may mend what it has in memory, and go on
     if isinstance(source, Fingerprinted) and not isinstance(source, Samples | Arrays):
         plan["source"] = prepared.identity
-    return Part(target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan)
+    return Part(
+        target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan
+    )
 
 
 def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
     """Return the plan of a run. Its arguments are those that decide which bytes are written."""
     samples, writing, order = options.samples, prepared.writing, prepared.order
-    chosen = {"fields": samples.fields, "rename": samples.rename} if isinstance(prepared.source, Stored) else {}
+    chosen = (
+        {"fields": samples.fields, "rename": samples.rename}
+        if isinstance(prepared.source, Stored)
+        else {}
+    )
     arguments = {
         "source": prepared.identity,
         **chosen,
@@ -135,7 +155,11 @@ def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
         "columns": writing.columns,
     }
     return RunPlan(
-        "pack", str(writing.container), order.samples, part_starts(order.samples, parts), describe(arguments)
+        "pack",
+        str(writing.container),
+        order.samples,
+        part_starts(order.samples, parts),
+        describe(arguments),
     )
 
 
@@ -181,11 +205,13 @@ class PackJob(Struct, frozen=True):
     """The common settings of all parts of a packing run. On an engine, it is pickled."""
 
     run: RunFolder  # the files of the run
-    starts: tuple[int, ...]  # index of the first item of each part in the order, followed by the number of items
+    # index of the first item of each part in the order, followed by the number of items
+    starts: tuple[int, ...]
     prepared: Prepared
     writing: WriterOptions  # how a part is written; the first part gets the empty folders
     workers: Workers  # the threads or processes that encode samples
-    encode: Encode | None = None  # encodes a batch, in workers that are running; None to start them for each part
+    # encodes a batch, in workers that are running; None to start them for each part
+    encode: Encode | None = None
 
     def write(
         self,
@@ -211,13 +237,19 @@ class PackJob(Struct, frozen=True):
         root, name = (target.parent, target.name) if self.run.single else (target, "")
         part = Part(self.run.part(number), root, name, log.path, items, {"part": number})
         folders = self.writing.folders and (self.writing.folders if number == 0 else ())
-        writing = replace(self.writing, expected=len(items), folders=folders, first_number=self.starts[number])
+        writing = replace(
+            self.writing, expected=len(items), folders=folders, first_number=self.starts[number]
+        )
         with ExitStack() as stack:
             encode = self.encode
             if encode is None:
-                encode = stack.enter_context(_encoding(self.prepared.encoder, self.workers.processes))
+                encode = stack.enter_context(
+                    _encoding(self.prepared.encoder, self.workers.processes)
+                )
             config = _config(self.prepared, encode, self.workers, progress or _ignore)
-            writer = stack.enter_context(ColumnWriter(target, self.prepared.spec, writing, lock=NO_LOCK))
+            writer = stack.enter_context(
+                ColumnWriter(target, self.prepared.spec, writing, lock=NO_LOCK)
+            )
             result = write_part(part, writer, Ledger(part, log, "create"), "create", limit, config)
         return Written(result.bytes, result.limits)
 

@@ -60,7 +60,10 @@ class Workers(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
-            raise ValueError(f"threads={self.threads} is too small: give 1 or more, or None for the number of CPUs")
+            raise ValueError(
+                f"threads={self.threads} is too small: give 1 or more, or None for"
+                " the number of CPUs"
+            )
 
     @property
     def at_once(self) -> int:
@@ -85,8 +88,8 @@ class PackOptions(Struct, frozen=True):
         """Group the arguments of a public function, which have the names of the fields of the groups.
 
         Args:
-            arguments: The arguments, as `locals()` has them at the beginning of `pack` or `convert`; others are passed
-                over.
+            arguments: The arguments, as `locals()` has them at the beginning of `pack` or
+                `convert`; others are passed over.
             changed: Arguments with other values, and further ones.
 
         Raises:
@@ -117,7 +120,8 @@ class PackOptions(Struct, frozen=True):
             run=_group(
                 RunOptions,
                 given,
-                engine=None if engine is None else connect(engine),  # here, so that a wrong name is an early error
+                # here, so that a wrong name is an early error
+                engine=None if engine is None else connect(engine),
                 tasks=TaskOptions(given["retries"], speculate=given["speculate"]),
             ),
         )

@@ -67,83 +67,100 @@ def pack(
 ) -> PackResult:
     """Pack samples into a dataset.
 
-    Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one writer stores them in
-    order, so the files do not depend on the number of threads. The bytes of an unchanged image are stored as they are.
-    At most 64 MiB of encoded samples wait for the writer, besides one batch per thread or process.
+    Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one
+    writer stores them in order, so the files do not depend on the number of threads. The bytes of
+    an unchanged image are stored as they are. At most 64 MiB of encoded samples wait for the
+    writer, besides one batch per thread or process.
 
     Args:
-        source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a dataset, arrays,
-            dicts, a dataset of torch, a frame of pandas, a table of Arrow, or any source: see `bushel.sources`.
+        source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a
+            dataset, arrays, dicts, a dataset of torch, a frame of pandas, a table of Arrow, or any
+            source: see `bushel.sources`.
         target: See `bushel.Writer`.
         container: See `bushel.Writer`.
-        split: Name of the split of a folder of splits, such as `train/` and `val/`, or of a dataset of the Hub; `all`
-            joins the splits of a folder.
+        split: Name of the split of a folder of splits, such as `train/` and `val/`, or of a dataset
+            of the Hub; `all` joins the splits of a folder.
         fields: Names of the fields of a dataset to keep; all by default.
-        rename: Old to new names of fields of a dataset, for containers that cannot hold the old ones.
-        spec: Field to type, to change the types of the source: `{"image": "jpg"}` encodes a folder of PNGs as JPEGs.
-            For a dataset see `bushel.convert`.
-        transforms: One transform or a list of transforms for the only image field, or a mapping of field names to
-            either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if it has a parameter of that name.
-            For a sequence field it is called with each element. If the last one returns bytes, they are stored.
-        exif_rotate: Rotate and mirror images by their Exif orientation, before the transforms. An image that is not
-            upright is encoded again, without Exif; the others keep their bytes.
-        check: Decode every image whose bytes are stored unchanged, so that damaged ones count as errors. By default
-            only the first bytes of an image are checked.
-        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and drops metadata: see
-            `bushel.jpeg.tile`. `baseline` only rewrites progressive JPEGs, and keeps metadata: see
-            `bushel.jpeg.baseline`. Damaged JPEGs count as errors; those that need no change keep their bytes.
-        keys: Whether samples keep their keys; by default they do. With True, samples of a dataset without keys get
-            their position as text. A function maps every key to the stored key, for containers that cannot hold the
-            original one. It is called once for every sample of a dataset, in order, including those that `resume`
-            skips; with `parts`, in any order.
-        shuffle: Order of the samples: False or None for the order of the source, True or `"exact"` for a random
-            permutation, `"blocks"`, or an order object.
+        rename: Old to new names of fields of a dataset, for containers that cannot hold the old
+            ones.
+        spec: Field to type, to change the types of the source: `{"image": "jpg"}` encodes a folder
+            of PNGs as JPEGs. For a dataset see `bushel.convert`.
+        transforms: One transform or a list of transforms for the only image field, or a mapping of
+            field names to either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if
+            it has a parameter of that name. For a sequence field it is called with each element. If
+            the last one returns bytes, they are stored.
+        exif_rotate: Rotate and mirror images by their Exif orientation, before the transforms. An
+            image that is not upright is encoded again, without Exif; the others keep their bytes.
+        check: Decode every image whose bytes are stored unchanged, so that damaged ones count as
+            errors. By default only the first bytes of an image are checked.
+        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and
+            drops metadata: see `bushel.jpeg.tile`. `baseline` only rewrites progressive JPEGs, and
+            keeps metadata: see `bushel.jpeg.baseline`. Damaged JPEGs count as errors; those that
+                need no change keep their bytes.
+        keys: Whether samples keep their keys; by default they do. With True, samples of a dataset
+            without keys get their position as text. A function maps every key to the stored key,
+            for containers that cannot hold the original one. It is called once for every sample of
+            a dataset, in order, including those that `resume` skips; with `parts`, in any order.
+        shuffle: Order of the samples: False or None for the order of the source, True or `"exact"`
+            for a random permutation, `"blocks"`, or an order object.
         seed: Seed of the order and of the randomness in transforms.
-        parts: Write the samples, divided by position, in this many parts of nearly equal size: `part-00000`, …,
-            in the folder `target`, which `bushel.open` reads as one dataset, or `train-part-00000.rec` for `train.rec`.
-            The same call again, here or on another machine, joins the run and writes only parts that are missing
-            (docs/scale-out.md). By default one dataset, or, with `engine`, a part for every 1000 items, or for every
-            shard of a dataset.
-        part: Write only this part, counted from 0. `bushel finish` joins the parts when all are written.
-        plan_only: Write only the plan of the run, with `parts`. The parts can then be started at the same time, without
-            each of them listing the source.
-        max_errors: Number of items that may fail in the whole call: an int, a share of all items between 0 and 1
-            (float), or None for any number. A bad item is listed in `TARGET.errors.jsonl` and skipped.
+        parts: Write the samples, divided by position, in this many parts of nearly equal size:
+            `part-00000`, …, in the folder `target`, which `bushel.open` reads as one dataset, or
+            `train-part-00000.rec` for `train.rec`. The same call again, here or on another machine,
+            joins the run and writes only parts that are missing (docs/scale-out.md). By default one
+            dataset, or, with `engine`, a part for every 1000 items, or for every shard of a
+            dataset.
+        part: Write only this part, counted from 0. `bushel finish` joins the parts when all are
+            written.
+        plan_only: Write only the plan of the run, with `parts`. The parts can then be started at
+            the same time, without each of them listing the source.
+        max_errors: Number of items that may fail in the whole call: an int, a share of all items
+            between 0 and 1 (float), or None for any number. A bad item is listed in
+            `TARGET.errors.jsonl` and skipped.
         strict: Raise the first error unchanged, and keep finished shards for `mode="resume"`.
-        strict_files: Raise an error, before anything is written, if the source passes over files of its folder. By
-            default they are counted in the result.
+        strict_files: Raise an error, before anything is written, if the source passes over files of
+            its folder. By default they are counted in the result.
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.
         generation: See `bushel.Writer`; also `A` for a bag.
-        labels: Names of classes in the order of their numbers, by field: `{"label": ["cat", "dog"]}`. By default those
-            that the source has. A folder or table of classes gets these numbers, and others follow.
-        mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an interrupted run with
-            the same arguments after its last finished shard (one file: from the beginning), and the files are the same
-            as without the interruption; `overwrite` replaces a dataset once the new one is complete.
-        threads: Number of threads; by default the number of CPUs that this process may use. With `engine`, threads of
-            each part; by default 1.
-        processes: Number of worker processes that replace the threads, for sources and transforms in pure Python.
+        labels: Names of classes in the order of their numbers, by field:
+            `{"label": ["cat", "dog"]}`. By default those that the source has. A folder or table of
+            classes gets these numbers, and others follow.
+        mode: `create`; `append` adds all samples of the source to a dataset; `resume` continues an
+            interrupted run with the same arguments after its last finished shard (one file: from
+            the beginning), and the files are the same as without the interruption; `overwrite`
+            replaces a dataset once the new one is complete.
+        threads: Number of threads; by default the number of CPUs that this process may use. With
+            `engine`, threads of each part; by default 1.
+        processes: Number of worker processes that replace the threads, for sources and transforms
+            in pure Python.
         sync: See `bushel.Writer`.
-        seek: See `bushel.Writer`. By default, seek tables are made if the source is a dataset that has some.
-        columns: See `bushel.Writer`. By default the usual ones, and the columns of a source that is a dataset.
+        seek: See `bushel.Writer`. By default, seek tables are made if the source is a dataset that
+            has some.
+        columns: See `bushel.Writer`. By default the usual ones, and the columns of a source that is
+            a dataset.
         forget_removed: See `bushel.Writer`.
-        engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`, an address, a
-            client, or an engine of your own (docs/scale-out.md). By default this process writes them one by one.
+        engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`,
+            an address, a client, or an engine of your own (docs/scale-out.md). By default this
+            process writes them one by one.
         retries: Number of retries of a part on an engine, if its worker died or the system failed.
-        speculate: On an engine, when no parts wait, one that takes this many times longer than usual is started a
-            second time, and the first result counts. 0 for never.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
-            some times per second.
+        speculate: On an engine, when no parts wait, one that takes this many times longer than
+            usual is started a second time, and the first result counts. 0 for never.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a
+            `bushel.runs.Progress` some times per second.
 
     Returns:
         A summary: samples, errors, bytes, and the spec that was written.
 
     Raises:
-        TooManyErrors: More than `max_errors` items failed. The finished shards before are an incomplete dataset.
-        SpecError: The container cannot hold these samples; the message names the reason, and the containers that can.
-            Or the source has several splits, and none is named.
-        StateError: The run to resume or to join had other arguments, or the labels differ from the dataset's.
-        FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
+        TooManyErrors: More than `max_errors` items failed. The finished shards before are an
+            incomplete dataset.
+        SpecError: The container cannot hold these samples; the message names the reason, and the
+            containers that can. Or the source has several splits, and none is named.
+        StateError: The run to resume or to join had other arguments, or the labels differ from the
+            dataset's.
+        FileExistsError: The target is the source, or one of them is in the other; or see
+            `bushel.Writer`.
         FileNotFoundError: See `bushel.Writer`.
 
     Examples:
@@ -153,7 +170,9 @@ def pack(
         (12, {'image': 'jpg', 'label': 'int'})
     """
     options = PackOptions.of(locals())
-    return write_dataset(files_asked(source, split), as_path(target), options, callback_of(progress))
+    return write_dataset(
+        files_asked(source, split), as_path(target), options, callback_of(progress)
+    )
 
 
 @public()
@@ -194,47 +213,54 @@ def convert(
 ) -> PackResult:
     """Write a dataset in another container, or with other fields, types or shards: `bushel.pack` of a dataset.
 
-    Samples keep their order and their keys. Bytes that both containers store alike are copied unchanged (a JPEG stays
-    that JPEG); others are decoded and encoded again (an integer is text in a tar and binary in a bag). The files do not
-    depend on the number of threads.
+    Samples keep their order and their keys. Bytes that both containers store alike are copied
+    unchanged (a JPEG stays that JPEG); others are decoded and encoded again (an integer is text in
+    a tar and binary in a bag). The files do not depend on the number of threads.
 
-    Names of classes are kept (`Dataset.labels`). A dataset that is appended to keeps its numbers: classes are found by
-    their names, new ones follow, and numbers that differ are mapped.
+    Names of classes are kept (`Dataset.labels`). A dataset that is appended to keeps its numbers:
+    classes are found by their names, new ones follow, and numbers that differ are mapped.
 
-    Memory is bounded by the number of threads times 16 MiB, or times the largest samples where these are larger.
+    Memory is bounded by the number of threads times 16 MiB, or times the largest samples where
+    these are larger.
 
     Args:
-        source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with `verify=True`; or a
-            dataset, a view of one, such as `ds.map(...)`, or a stream.
-        target: See `bushel.Writer`. With `mode="overwrite"` and without parts it may be the source, which is replaced
-            once the new dataset is complete.
+        source: A path or anything else that `bushel.open` or `bushel.open_stream` takes, read with
+            `verify=True`; or a dataset, a view of one, such as `ds.map(...)`, or a stream.
+        target: See `bushel.Writer`. With `mode="overwrite"` and without parts it may be the source,
+            which is replaced once the new dataset is complete.
         container: See `bushel.Writer`. Can be left out if the suffix of `target` implies it.
         split: See `bushel.pack`.
         fields: Names of the fields to keep; all by default.
         rename: Old to new names of fields, for containers that cannot hold the old ones.
-        spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a field whose type in
-            the source is `bytes` are taken to be of the new type; values of other fields are converted. A sequence with
-            one element in each sample can become a plain field.
+        spec: New types of fields, by their names in the source: `{"label": "int"}`. The bytes of a
+            field whose type in the source is `bytes` are taken to be of the new type; values of
+            other fields are converted. A sequence with one element in each sample can become a
+            plain field.
         transforms: See `bushel.pack`; by names of fields in the target.
-        jpeg: `tile` stores JPEGs as tiled JPEGs, `baseline` rewrites progressive JPEGs: see `bushel.pack`.
-        keys: Whether samples get keys; by default, if they have keys or the container needs them. With True, samples
-            without keys get their position as text. A function maps every key to the stored key, for containers that
-            cannot hold the original one. For a dataset it is called once for every sample, in order, including those
-            that `resume` skips; with `parts`, in any order.
+        jpeg: `tile` stores JPEGs as tiled JPEGs, `baseline` rewrites progressive JPEGs: see
+            `bushel.pack`.
+        keys: Whether samples get keys; by default, if they have keys or the container needs them.
+            With True, samples without keys get their position as text. A function maps every key to
+            the stored key, for containers that cannot hold the original one. For a dataset it is
+            called once for every sample, in order, including those that `resume` skips; with
+            `parts`, in any order.
         shuffle: Order of the samples in the target: see `bushel.pack`.
         seed: Seed of the order and of the randomness in transforms.
-        max_errors: Number of samples that may fail: see `bushel.pack`. With 0, the first error is raised unchanged.
+        max_errors: Number of samples that may fail: see `bushel.pack`. With 0, the first error is
+            raised unchanged.
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.
         generation: See `bushel.Writer`; also `A` for a bag.
-        mode: See `bushel.Writer`. `resume` continues an interrupted conversion with the same arguments.
-        parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By default one dataset,
-            or, with `engine`, as many parts as the source has shards.
+        mode: See `bushel.Writer`. `resume` continues an interrupted conversion with the same
+            arguments.
+        parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By
+            default one dataset, or, with `engine`, as many parts as the source has shards.
         part: Write only this part, counted from 0.
         plan_only: Write only the plan of the run, with `parts`.
-        threads: Number of threads that read and encode; by default the number of CPUs that this process may use. With
-            `engine`, threads of each part; by default 1.
-        processes: Number of worker processes that replace the threads, for transforms in pure Python.
+        threads: Number of threads that read and encode; by default the number of CPUs that this
+            process may use. With `engine`, threads of each part; by default 1.
+        processes: Number of worker processes that replace the threads, for transforms in pure
+            Python.
         sync: See `bushel.Writer`.
         seek: See `bushel.Writer`. By default, seek tables are made if the source has some.
         columns: See `bushel.Writer`. By default the columns of the source, and the usual ones.
@@ -242,21 +268,22 @@ def convert(
         engine: See `bushel.pack`.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
-            some times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a
+            `bushel.runs.Progress` some times per second.
 
     Returns:
         A summary: samples, bytes, and the spec that was written.
 
     Raises:
         TooManyErrors: More than `max_errors` samples failed, where that is not 0.
-        SpecError: The target cannot hold these samples; the message names the reason, and the containers that can. Or a
-            class number must be mapped and has no name.
-        CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with `jpeg`, a JPEG is
-            damaged.
+        SpecError: The target cannot hold these samples; the message names the reason, and the
+            containers that can. Or a class number must be mapped and has no name.
+        CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with
+            `jpeg`, a JPEG is damaged.
         CorruptError: Stored bytes do not match their CRC.
         KeyError: The field does not exist.
-        FileExistsError: The target is the source, or one of them is in the other; or see `bushel.Writer`.
+        FileExistsError: The target is the source, or one of them is in the other; or see
+            `bushel.Writer`.
         FileNotFoundError, StateError: See `bushel.Writer`.
 
     Examples:

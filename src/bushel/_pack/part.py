@@ -56,15 +56,18 @@ def _none(positions: Iterable[int]) -> Iterable[str]:
 class WorkerConfig(Struct, frozen=True):
     """Workers and progress callback of a run."""
 
-    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]  # encodes a batch, in any thread
-    origin: Callable[[int], str | None]  # returns the path or other origin of the item at a position, if known
+    # encodes a batch, in any thread
+    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
+    # returns the path or other origin of the item at a position, if known
+    origin: Callable[[int], str | None]
     threads: int  # number of threads
     batch_bytes: int  # bytes of samples that are encoded as one batch
     # called with the numbers of items, samples, errors and bytes after every batch
     progress: Callable[[int, int, int, int], None]
     # reads the source as columns, which need no threads; None if samples are encoded one by one
     columns: ColumnReader | None = None
-    # reads the files of the source in batches, instead of `encode`; None if samples are encoded one by one
+    # reads the files of the source in batches, instead of `encode`; None if samples are encoded one
+    # by one
     files: FileEncoder | None = None
     # returns the stored bytes of the items at these positions, or None if unknown
     lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None] = _unknown
@@ -77,10 +80,12 @@ class WorkerConfig(Struct, frozen=True):
 class ErrorLimit(Struct, frozen=True):
     """The treatment of errors."""
 
-    allowed: int | None = None  # number of errors that the whole call tolerates; None for any number
+    # number of errors that the whole call tolerates; None for any number
+    allowed: int | None = None
     strict: bool = False  # raise the first error unchanged
     errors: int = 0  # number of errors in the other parts
-    items: Callable[[], int] = int  # returns the number of items in the other parts that are finished, for the message
+    # returns the number of items in the other parts that are finished, for the message
+    items: Callable[[], int] = int
 
 
 class PartResult(Struct, frozen=True):
@@ -115,12 +120,18 @@ class Ledger:
 
 
 def write_part(
-    part: Part, writer: ColumnWriter, ledger: Ledger, mode: Mode, limit: ErrorLimit, config: WorkerConfig
+    part: Part,
+    writer: ColumnWriter,
+    ledger: Ledger,
+    mode: Mode,
+    limit: ErrorLimit,
+    config: WorkerConfig,
 ) -> PartResult:
     """Pack a part into a writer, and close the writer.
 
     Raises:
-        TooManyErrors: More items failed than are allowed. The shards before are an incomplete dataset.
+        TooManyErrors: More items failed than are allowed. The shards before are an incomplete
+            dataset.
         StateError: `resume` found something else than the beginning of this part.
     """
     log, kept = ledger.log, len(writer)
@@ -137,7 +148,11 @@ def write_part(
         for batch in results:
             for result in batch:
                 if isinstance(result, WrittenSamples):
-                    done, written, size = done + result.samples, written + result.samples, size + result.size
+                    done, written, size = (
+                        done + result.samples,
+                        written + result.samples,
+                        size + result.size,
+                    )
                     continue
                 found = result if isinstance(result, BadItem) else _append(writer, result, config)
                 done += 1
@@ -161,7 +176,8 @@ def write_part(
             config.progress(done, kept + written, ledger.errors, size)
     finally:
         results.close()
-    if bad is not None and len(writer) == before and not part.of_run:  # success would hide the mistake
+    # success would hide the mistake
+    if bad is not None and len(writer) == before and not part.of_run:
         _give_up(writer, ledger, mode, before)
         raise _none_packed(bad, ledger.errors, log) from bad.error
     writer.close()
@@ -176,7 +192,9 @@ def _results(
 ) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
     """Return the encoded or written samples of the items of a part from number `start` on, in order."""
     if config.columns is not None and isinstance(part.items, OrderRange):
-        return write_columns(config.columns, writer, config.encode, part.items.take, range(start, len(part.items)))
+        return write_columns(
+            config.columns, writer, config.encode, part.items.take, range(start, len(part.items))
+        )
     batches = _batches(part.items, start, sizes, config)
     if config.files is not None and isinstance(part.items, OrderRange):
         return write_files(config.files, writer, batches, config.threads)
@@ -209,9 +227,12 @@ def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
     if known is None and kept:
         state = "unfinished" if writer.was_unfinished else "complete"
         raise StateError(
-            f"cannot resume: {part.target} is {state} with {kept} samples, and no run of this source wrote these "
-            f"({record.path} does not say so). If a program with a bushel.Writer began it, continue it there with "
-            "mode='resume'. mode='append' adds all samples of this source, mode='overwrite' replaces the dataset"
+            f"cannot resume: {part.target} is {state} with {kept} samples, and no run of this"
+            " source wrote these "
+            f"({record.path} does not say so). If a program with a bushel.Writer began it,"
+            " continue it there with "
+            "mode='resume'. mode='append' adds all samples of this source, mode='overwrite'"
+            " replaces the dataset"
         )
     if known is None:
         log.begin(mode)
@@ -239,7 +260,9 @@ def _append(writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig) -
 
 
 def _item_name(bad: BadItem) -> str:
-    return bad.path or (f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}")
+    return bad.path or (
+        f"sample {bad.key!r}" if bad.key is not None else f"position {bad.position}"
+    )
 
 
 def _give_up(writer: ColumnWriter, ledger: Ledger, mode: Mode, before: int) -> int:
@@ -263,26 +286,32 @@ def _too_many(
 ) -> TooManyErrors:
     count = limit.errors + ledger.errors
     if part.of_run:
-        after = "The parts that are finished are kept: the same call with a larger max_errors continues"
+        after = (
+            "The parts that are finished are kept: the same call with a larger max_errors continues"
+        )
     elif mode == "overwrite":
         after = f"{part.target} is unchanged"
     elif not left:
         after = "Nothing was written: correct the call, or the items, and call again"
     else:
         after = (
-            f"{part.target} is incomplete: it contains the {left:,} samples of complete shards. mode='resume' with a "
+            f"{part.target} is incomplete: it contains the {left:,} samples of complete shards."
+            " mode='resume' with a "
             "larger max_errors continues, mode='overwrite' starts again"
         )
     return TooManyErrors(
-        f"{count} of the first {limit.items() + done} items cannot be packed, but max_errors allows {limit.allowed}. "
-        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in {ledger.log.path}. {after}",
+        f"{count} of the first {limit.items() + done} items cannot be packed, but max_errors"
+        f" allows {limit.allowed}. "
+        f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in"
+        f" {ledger.log.path}. {after}",
         errors=count,
     )
 
 
 def _none_packed(bad: BadItem, errors: int, log: ErrorLog | ErrorList) -> TooManyErrors:
     return TooManyErrors(
-        f"none of the {errors} items can be packed, so nothing was written. The last one is {_item_name(bad)}: "
+        f"none of the {errors} items can be packed, so nothing was written. The last one is"
+        f" {_item_name(bad)}: "
         f"{error_text(bad.error)}. All are listed in {log.path}",
         errors=errors,
     )
@@ -313,7 +342,9 @@ def _batches(
         chunk = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
         positions: list[Item] = chunk.tolist()
         if (lengths := config.lengths(chunk)) is not None:
-            yield from (positions[own.start : own.stop] for own in batch_ranges(lengths, config.batch_bytes))
+            yield from (
+                positions[own.start : own.stop] for own in batch_ranges(lengths, config.batch_bytes)
+            )
             continue
         rest = iter(positions)
         while batch := list(itertools.islice(rest, sizes.items)):

@@ -18,7 +18,15 @@ from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32
-from bushel.sources.base import Fetching, Fingerprinted, Labelled, Named, Selective, Source, Traceable
+from bushel.sources.base import (
+    Fetching,
+    Fingerprinted,
+    Labelled,
+    Named,
+    Selective,
+    Source,
+    Traceable,
+)
 from bushel.sources.samples import Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.spec import Field, Spec, format_spec
@@ -61,7 +69,11 @@ class Prepared(Struct, frozen=True):
         """Bytes of samples that are encoded as one batch."""
         if isinstance(self.source, Stored | StoredStream):
             return _DATASET_BATCH_BYTES
-        return _REMOTE_BATCH_BYTES if isinstance(self.source, Fetching) and self.source.remote else _BATCH_BYTES
+        return (
+            _REMOTE_BATCH_BYTES
+            if isinstance(self.source, Fetching) and self.source.remote
+            else _BATCH_BYTES
+        )
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -72,9 +84,9 @@ class Prepared(Struct, frozen=True):
     def identity(self) -> str:
         """Which data the source holds: two calls, in different processes, pack the same items if it is equal.
 
-        It is the fingerprint of the source and, of a dataset without checksums, the sizes and times of
-        a thousand files of a shard at most. Files of a folder may be mended in between: they enter by
-        their names alone. No item is read.
+        It is the fingerprint of the source and, of a dataset without checksums, the sizes and times
+        of a thousand files of a shard at most. Files of a folder may be mended in between: they
+        enter by their names alone. No item is read.
         """
         if not isinstance(self.source, Stored):
             return self._fingerprint
@@ -102,7 +114,9 @@ class Prepared(Struct, frozen=True):
             facts.append([source.origin(position) for position in positions.tolist()])
         import hashlib  # which imports OpenSSL
 
-        return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[:32]
+        return hashlib.sha256(repr(describe(facts)).encode("utf-8", "surrogateescape")).hexdigest()[
+            :32
+        ]
 
     def lengths(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
         """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""
@@ -146,7 +160,9 @@ def encoder_for(
     """
     wanted = options.samples
     if wanted.exif_rotate and not images:
-        raise SpecError(f"exif_rotate=True needs an image field, but the fields are {', '.join(fields)}")
+        raise SpecError(
+            f"exif_rotate=True needs an image field, but the fields are {', '.join(fields)}"
+        )
     return SampleEncoder(
         source=source,
         fields=fields,

@@ -39,7 +39,8 @@ class _Facts(Struct, frozen=True):
     """Properties of a dataset or stream."""
 
     fields: Spec
-    codecs: Mapping[str, frozenset[str]]  # field to the codecs of its stored bytes in the shards of these samples
+    # field to the codecs of its stored bytes in the shards of these samples
+    codecs: Mapping[str, frozenset[str]]
     keyed: bool  # whether the samples have keys
     labels: Sequence[Labels] = ()  # names of classes in each shard
     seek: bool = False  # whether the index has seek tables
@@ -50,7 +51,11 @@ class _Facts(Struct, frozen=True):
         """Return the facts of a dataset or stream. No data are read, except for the first samples of a stream."""
         fields = parse_spec(source.spec)
         if isinstance(source, StoredStream):
-            return cls(fields, {name: frozenset({tar_storage(each.codec)[1]}) for name, each in fields.items()}, True)
+            return cls(
+                fields,
+                {name: frozenset({tar_storage(each.codec)[1]}) for name, each in fields.items()},
+                True,
+            )
         dataset = source.dataset
         indexes = [shard.index for shard in _shards_of(dataset)]
         filled = [index for index in indexes if index.samples]
@@ -58,13 +63,19 @@ class _Facts(Struct, frozen=True):
         made = (
             ()
             if windows is None
-            else [name for name in windows.shape.offsets if name in fields and not fields[name].sequence]
+            else [
+                name
+                for name in windows.shape.offsets
+                if name in fields and not fields[name].sequence
+            ]
         )
         return cls(
             fields=fields,
             codecs={
                 name: frozenset(
-                    index.fields[name].codec for index in filled if name in index.fields and name not in made
+                    index.fields[name].codec
+                    for index in filled
+                    if name in index.fields and name not in made
                 )
                 for name in fields
             },
@@ -87,21 +98,31 @@ def prepare_dataset(
 
     Raises:
         KeyError: The field does not exist.
-        SpecError: The container cannot hold the samples; the message names the reason, and the containers that can.
+        SpecError: The container cannot hold the samples; the message names the reason, and the
+            containers that can.
     """
     wanted, writing = options.samples, options.writer
     facts = _Facts.of(source)
-    targets = target_fields(facts.fields, container, fields=wanted.fields, rename=wanted.rename, spec=wanted.spec)
+    targets = target_fields(
+        facts.fields, container, fields=wanted.fields, rename=wanted.rename, spec=wanted.spec
+    )
     spec = {field.name: field for field in targets.values()}
     keyed = facts.keyed if wanted.keys is None else bool(wanted.keys)
     layout = _layout(container, spec, keyed=keyed, generation=writing.generation)
     plans = plan_fields(facts.fields, facts.codecs, targets, layout.columns)
     if isinstance(source, StoredStream):
-        plans = [replace(plan, known_as=plan.known_as or min(facts.codecs[plan.source.name])) for plan in plans]
+        plans = [
+            replace(plan, known_as=plan.known_as or min(facts.codecs[plan.source.name]))
+            for plan in plans
+        ]
     if not layout.sparse and options.errors.max_errors == 0:
         _refuse_missing(source, list(targets), _advice(container, spec, keyed=keyed))
     given = check_labels(writing.labels or {})
-    known = known_labels(target, container) if writing.mode in ("append", "resume") and parts is None else {}
+    known = (
+        known_labels(target, container)
+        if writing.mode in ("append", "resume") and parts is None
+        else {}
+    )
     numbers = plan_numbers(names_in_source({**given, **known}, targets), facts.labels, facts.fields)
     encoder, changed = _encoder(plans, spec, options)
     folders = _folders(source, container, options, keyed=keyed, layout=layout)
@@ -140,25 +161,35 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
     used = np.ones(len(dataset.shards), np.bool_)
     used[: len(reader.counted)] = False
     for start in range(0, len(dataset), _LOOK):
-        positions = whole_positions(dataset, np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64))
+        positions = whole_positions(
+            dataset, np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64)
+        )
         used[np.unique(np.searchsorted(reader.starts, positions, "right") - 1)] = True
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
 
 
-def _layout(container: WritableContainer, spec: Spec, *, keyed: bool, generation: str | None) -> Layout:
+def _layout(
+    container: WritableContainer, spec: Spec, *, keyed: bool, generation: str | None
+) -> Layout:
     for field in spec.values():
         get_codec(field.codec)
-    return container.layout(spec, WriteOptions(keyed=keyed or container.needs_keys, generation=generation))
+    return container.layout(
+        spec, WriteOptions(keyed=keyed or container.needs_keys, generation=generation)
+    )
 
 
-def _encoder(plans: Sequence[FieldPlan], spec: Spec, options: PackOptions) -> tuple[SampleEncoder, frozenset[str]]:
+def _encoder(
+    plans: Sequence[FieldPlan], spec: Spec, options: PackOptions
+) -> tuple[SampleEncoder, frozenset[str]]:
     """Return the encoder of values that change, and the names of their fields."""
     images = {plan.target.name for plan in plans if holds_image(plan.codec)}
     encoder = encoder_for(
         options,
         spec,
         {plan.target.name: plan.codec for plan in plans},
-        given={plan.target.name: plan.codec if plan.copied else plan.source.codec for plan in plans},
+        given={
+            plan.target.name: plan.codec if plan.copied else plan.source.codec for plan in plans
+        },
         images=images,
     )
     return encoder, frozenset(encoder.steps) | (
@@ -167,12 +198,25 @@ def _encoder(plans: Sequence[FieldPlan], spec: Spec, options: PackOptions) -> tu
 
 
 def _folders(
-    source: Stored | StoredStream, container: WritableContainer, options: PackOptions, *, keyed: bool, layout: Layout
+    source: Stored | StoredStream,
+    container: WritableContainer,
+    options: PackOptions,
+    *,
+    keyed: bool,
+    layout: Layout,
 ) -> tuple[str, ...] | None:
     """Return the empty folders that the target keeps; None if it keeps none."""
-    if isinstance(source, StoredStream) or source.folders is None or not isinstance(container, KeepsFolders):
+    if (
+        isinstance(source, StoredStream)
+        or source.folders is None
+        or not isinstance(container, KeepsFolders)
+    ):
         return None
-    return tuple(source.folders) if keyed and not callable(options.samples.keys) and not layout.sparse else None
+    return (
+        tuple(source.folders)
+        if keyed and not callable(options.samples.keys) and not layout.sparse
+        else None
+    )
 
 
 def _limits(
@@ -190,7 +234,10 @@ def _limits(
         limits.append(f"{len(source.folders)} empty folders are left out")
     filled = isinstance(source, StoredStream) or len(source)
     if unnamed := [name for name in numbers.unnamed if name in targets and filled]:
-        limits.append(f"some samples have no class names for {', '.join(unnamed)}: their numbers are unchanged")
+        limits.append(
+            f"some samples have no class names for {', '.join(unnamed)}: their numbers"
+            " are unchanged"
+        )
     return tuple(limits)
 
 
@@ -208,7 +255,11 @@ def _columns(facts: _Facts, targets: Mapping[str, Field]) -> tuple[str, ...]:
 
 def _refuse_missing(source: Stored | StoredStream, names: Sequence[str], advice: str) -> None:
     """Raise `SpecError` for the first sample that lacks one of these fields; of a stream, among the first ones."""
-    for key, name in source.lacking(names) if isinstance(source, StoredStream) else _lacking(source.dataset, names):
+    for key, name in (
+        source.lacking(names)
+        if isinstance(source, StoredStream)
+        else _lacking(source.dataset, names)
+    ):
         raise SpecError(f"sample {key!r} lacks the field {name!r}: {advice}")
 
 
@@ -217,7 +268,11 @@ def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]
     for first in range(0, len(dataset), _LOOK):
         positions = range(first, min(first + _LOOK, len(dataset)))
         lacking = {name: dataset.lengths(positions, name) < 0 for name in names}
-        worst = min(names, key=lambda name: (not lacking[name].any(), int(lacking[name].argmax())), default=None)
+        worst = min(
+            names,
+            key=lambda name: (not lacking[name].any(), int(lacking[name].argmax())),
+            default=None,
+        )
         if worst is not None and lacking[worst].any():
             yield dataset.keys[first + int(lacking[worst].argmax())], worst
             return
@@ -226,7 +281,10 @@ def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]
 def _advice(container: WritableContainer, spec: Spec, *, keyed: bool) -> str:
     able = ", ".join(_sparse_containers(spec, keyed=keyed))
     other = f", or write to a container that allows missing fields: {able}" if able else ""
-    return f"the container {container.name} needs every field in every sample. Leave this field out{other}"
+    return (
+        f"the container {container.name} needs every field in every sample. Leave this field"
+        f" out{other}"
+    )
 
 
 def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:

@@ -43,14 +43,18 @@ class DatasetAt(Struct, frozen=True):
     source: Any
 
 
-def prepare_source(source: Any, target: AnyPath, container: WritableContainer, options: PackOptions) -> Prepared:
+def prepare_source(
+    source: Any, target: AnyPath, container: WritableContainer, options: PackOptions
+) -> Prepared:
     """Open a source, and decide how its samples are packed.
 
     Raises:
         FormatError: The source passes over files, which `strict_files` forbids.
         FileExistsError: The target is the source, or is in it, or contains it.
-        SpecError: The container cannot hold the samples; the message names the reason, and the containers that can.
-        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not exist.
+        SpecError: The container cannot hold the samples; the message names the reason, and the
+            containers that can.
+        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not
+            exist.
     """
     wanted, mode, run = options.samples, options.writer.mode, options.run
     listing = planned_listing(target) if run.parts is not None and mode != "overwrite" else None
@@ -66,9 +70,15 @@ def prepare_source(source: Any, target: AnyPath, container: WritableContainer, o
     if isinstance(opened, Stored | StoredStream):
         return prepare_dataset(opened, target, container, options, order, parts)
     if wanted.fields is not None or wanted.rename:
-        raise SpecError("fields= and rename= need a dataset as source: leave fields out of the source itself")
+        raise SpecError(
+            "fields= and rename= need a dataset as source: leave fields out of the source itself"
+        )
     given = check_labels(options.writer.labels or {})
-    known, noted = _numbers_at(target, container) if mode in ("append", "resume") and parts is None else ({}, {})
+    known, noted = (
+        _numbers_at(target, container)
+        if mode in ("append", "resume") and parts is None
+        else ({}, {})
+    )
     opened, names = _with_numbers(opened, known, given, noted)
     fields = _target_fields(opened.spec, wanted.spec)
     folders = _folders(opened, container) if wanted.keys in (None, True) else None
@@ -82,12 +92,18 @@ def prepare_source(source: Any, target: AnyPath, container: WritableContainer, o
         writing=replace(
             options.writer,
             container=container.name,
-            labels={name: each for name, each in names.items() if name in given or can_be_named(fields, name)},
+            labels={
+                name: each
+                for name, each in names.items()
+                if name in given or can_be_named(fields, name)
+            },
             folders=folders,
             seek=bool(wanted.seek),
         ),
         key=wanted.keys if callable(wanted.keys) else None,
-        limits=(f"empty folders left out: {', '.join(empty[:3])}{', …' * (len(empty) > 3)}",) if empty else (),
+        limits=(f"empty folders left out: {', '.join(empty[:3])}{', …' * (len(empty) > 3)}",)
+        if empty
+        else (),
     )
 
 
@@ -99,22 +115,32 @@ def _parts(source: Source | Stream, run: RunOptions) -> int | None:
     return max(1, -(-len(source) // _ITEMS_IN_PART))
 
 
-def _order(source: Source | Stream, shuffle: Shuffle, seed: int, parts: int | None, part: int | None) -> Order:
+def _order(
+    source: Source | Stream, shuffle: Shuffle, seed: int, parts: int | None, part: int | None
+) -> Order:
     """Return the order of all items. A stream has no such order.
 
     Raises:
-        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not exist.
+        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not
+            exist.
     """
     if isinstance(source, Stream):
         if shuffle not in (None, False) or parts is not None:
-            raise ValueError("a stream is packed in its own order, in one part: give a list for shuffle= or parts=")
+            raise ValueError(
+                "a stream is packed in its own order, in one part: give a list for"
+                " shuffle= or parts="
+            )
         return Sequential(0, 0)
     check_part(parts, part)
     return make_order(shuffle, len(source), seed)
 
 
 def _folders(source: Source | Stream, container: WritableContainer) -> tuple[str, ...] | None:
-    empty = source.folders if isinstance(container, KeepsFolders) and isinstance(source, Foldered) else None
+    empty = (
+        source.folders
+        if isinstance(container, KeepsFolders) and isinstance(source, Foldered)
+        else None
+    )
     return None if empty is None else tuple(empty)
 
 
@@ -125,8 +151,8 @@ def _numbers_at(path: AnyPath, container: WritableContainer) -> tuple[Labels, Ma
     """Return how the dataset at a path numbers its classes.
 
     Returns:
-        The names of classes in the dataset; and, if it has none, the numbers of labels in the file that an older
-        version wrote.
+        The names of classes in the dataset; and, if it has none, the numbers of labels in the file
+        that an older version wrote.
     """
     known = known_labels(path, container)
     return known, {} if known else load_labels(labels_path(path, container))
@@ -160,12 +186,17 @@ def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dic
     """
     for name in changed:
         if name not in source:
-            raise KeyError(f"the source has no field {name!r}: the fields are {', '.join(source) or 'none'}")
+            raise KeyError(
+                f"the source has no field {name!r}: the fields are {', '.join(source) or 'none'}"
+            )
     before, fields = parse_spec(source), parse_spec({**source, **changed})
     for name, field in fields.items():
         get_codec(field.codec)
         if field.sequence != before[name].sequence:
-            raise SpecError(f"field {name!r} of the source is {before[name].type}, and cannot become {field.type}")
+            raise SpecError(
+                f"field {name!r} of the source is {before[name].type}, and cannot"
+                f" become {field.type}"
+            )
     return fields
 
 

@@ -1,6 +1,7 @@
 """Encode samples in worker processes, for sources and transforms in pure Python.
 
-Each process serves one thread at a time, so the threads of a parallel map keep as many processes busy.
+Each process serves one thread at a time, so the threads of a parallel map keep as many processes
+busy.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class WorkerPool:
 
 def serve(descriptor: int) -> None:
     """Run a worker process: encode batches for the parent at the other end of this socket until it closes its end."""
-    answer(descriptor, lambda encoder, batch: [_portable(result) for result in encoder(pickle.loads(batch))])
+    answer(
+        descriptor,
+        lambda encoder, batch: [_portable(result) for result in encoder(pickle.loads(batch))],
+    )
 
 
 def _portable(result: EncodedSample | BadItem) -> EncodedSample | BadItem:

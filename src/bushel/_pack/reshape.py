@@ -49,29 +49,33 @@ def split(
         source: A dataset, or anything that `bushel.open` takes.
         target: A folder. Each new dataset is a folder in it.
         shares: Name of each new dataset to its share of the samples, where the shares add up to 1:
-            `{"train": 0.9, "val": 0.1}`; or to its number of samples, where the numbers add up to all samples:
-            `{"train": 200, "val": 40}`. None, for one of them, is the rest: `{"train": None, "val": 40}`.
-        shuffle: How samples are chosen: False or None takes them in order, the first share first; True or `"exact"`
-            chooses at random; or `"blocks"`, or an order object. Each new dataset keeps the order of the source.
+            `{"train": 0.9, "val": 0.1}`; or to its number of samples, where the numbers add up to
+            all samples: `{"train": 200, "val": 40}`. None, for one of them, is the rest:
+                `{"train": None, "val": 40}`.
+        shuffle: How samples are chosen: False or None takes them in order, the first share first;
+            True or `"exact"` chooses at random; or `"blocks"`, or an order object. Each new dataset
+            keeps the order of the source.
         seed: Seed of the random choice. The same seed chooses the same samples.
-        stratify: Name of a field of numbers or text, such as `label`. Every class is then divided by `shares`: each
-            dataset gets its exact number, rounded down, and the samples left over go to those with the largest
-            remainders, to the earlier one if they are equal. Samples without the field are a class. Numbers of samples
-            are shares then, so that a dataset may differ from its number by less than one sample for each class.
+        stratify: Name of a field of numbers or text, such as `label`. Every class is then divided
+            by `shares`: each dataset gets its exact number, rounded down, and the samples left over
+            go to those with the largest remainders, to the earlier one if they are equal. Samples
+            without the field are a class. Numbers of samples are shares then, so that a dataset may
+            differ from its number by less than one sample for each class.
         container: Container of the new datasets; by default the container of the source.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
-            some times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a
+            `bushel.runs.Progress` some times per second.
         options: See `bushel.convert`.
 
     Returns:
         Name of each new dataset to its result.
 
     Raises:
-        ValueError: The shares do not add up to 1, or the numbers not to the number of samples; or a name would lead out
-            of `target`.
+        ValueError: The shares do not add up to 1, or the numbers not to the number of samples; or a
+            name would lead out of `target`.
         FileExistsError: `target` is a file, or a dataset.
         InUseError: A writer is open for `target`.
-        KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers nor text.
+        KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers
+            nor text.
 
     Examples:
         >>> done = bushel.split("train/", "parts/", {"train": 0.75, "val": 0.25}, shuffle=True)
@@ -80,7 +84,10 @@ def split(
     """
     dataset = _open(source)
     if not isinstance(shares, Mapping):
-        raise TypeError(f"shares: expected a dict such as {{'train': 0.9, 'val': 0.1}}, not {type(shares).__name__}")
+        raise TypeError(
+            f"shares: expected a dict such as {{'train': 0.9, 'val': 0.1}}, not"
+            f" {type(shares).__name__}"
+        )
     for name in shares:
         _check_name(name)
     chosen = divided(dataset, shares, shuffle=shuffle, seed=seed, stratify=stratify)
@@ -89,16 +96,21 @@ def split(
     start = 0
     folder = as_path(target)
     if isinstance(folder, Path) and folder.exists() and not folder.is_dir():
-        raise FileExistsError(f"{target} is a file, but split writes its datasets into a folder: use another path")
+        raise FileExistsError(
+            f"{target} is a file, but split writes its datasets into a folder: use another path"
+        )
     with lock_target(folder, single=False, sync=bool(options.get("sync", True))):
         if find_manifest(marker_path(folder, "")) is not None:
             raise FileExistsError(
-                f"{target} is a dataset, and split would write others into its folder: use another path"
+                f"{target} is a dataset, and split would write others into its folder: use"
+                " another path"
             )
         for name, own in chosen.items():
             size = sum(each.bytes for each in results.values())
             report = _of_whole(callback_of(progress), start, size, len(dataset))
-            results[name] = convert(dataset[own], folder / name, container=kind, progress=report, **options)
+            results[name] = convert(
+                dataset[own], folder / name, container=kind, progress=report, **options
+            )
             start += len(own)
     return results
 
@@ -116,16 +128,16 @@ def merge(
 ) -> PackResult:
     """Write several datasets as one, one after another. `bushel.concat` reads them as one without writing.
 
-    If the datasets number the classes of a field differently, classes are found by their names: classes of the
-    first dataset keep their numbers, and new ones follow. The numbers of the others are mapped; the other fields keep
-    their bytes.
+    If the datasets number the classes of a field differently, classes are found by their names:
+    classes of the first dataset keep their numbers, and new ones follow. The numbers of the others
+    are mapped; the other fields keep their bytes.
 
     Args:
         sources: Datasets, or anything that `bushel.open` takes.
         target: See `bushel.convert`.
         container: Container of the new dataset; by default the container of the first source.
-        progress: True for a bar in a terminal or notebook; or a function that is called with a `bushel.runs.Progress`
-            some times per second.
+        progress: True for a bar in a terminal or notebook; or a function that is called with a
+            `bushel.runs.Progress` some times per second.
         options: See `bushel.convert`.
 
     Raises:
@@ -143,7 +155,9 @@ def merge(
         raise ValueError("merge needs at least one dataset: bushel.merge([a, b], target)")
     implied = container_by_suffix(as_path(target).name) is not None
     kind = container or (None if implied else datasets[0].info.container)
-    return convert(one_after_another(datasets), target, container=kind, progress=progress, **options)
+    return convert(
+        one_after_another(datasets), target, container=kind, progress=progress, **options
+    )
 
 
 def reshard(
@@ -165,17 +179,28 @@ def reshard(
     """
     dataset = _open(source)
     kind = dataset.info.container
-    return convert(dataset, target, container=kind, shard_samples=shard_samples, shard_bytes=shard_bytes, **options)
+    return convert(
+        dataset,
+        target,
+        container=kind,
+        shard_samples=shard_samples,
+        shard_bytes=shard_bytes,
+        **options,
+    )
 
 
-def _of_whole(callback: OnProgress | None, samples: int, size: int, total: int) -> OnProgress | None:
+def _of_whole(
+    callback: OnProgress | None, samples: int, size: int, total: int
+) -> OnProgress | None:
     """Return a callback that adds the earlier samples and bytes of the whole call to the progress of one dataset."""
     if callback is None:
         return None
 
     def report(progress: Progress) -> None:
         done = samples + progress.done
-        callback(replace(progress, done=done, total=total, samples=done, bytes=size + progress.bytes))
+        callback(
+            replace(progress, done=done, total=total, samples=done, bytes=size + progress.bytes)
+        )
 
     return report
 
@@ -186,7 +211,11 @@ def _open(source: Any) -> Dataset:
             "a stream cannot be split or merged, nor can a mapped view: "
             "write it as a dataset first, with bushel.convert"
         )
-    return source if isinstance(source, Dataset) else open_dataset(source, verify=True, on_damage="raise")
+    return (
+        source
+        if isinstance(source, Dataset)
+        else open_dataset(source, verify=True, on_damage="raise")
+    )
 
 
 def _check_name(name: str) -> None:

@@ -22,7 +22,16 @@ from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, as_path, create_whole, read_text, read_whole, remove, walk_names, write_whole
+from bushel.storage import (
+    AnyPath,
+    as_path,
+    create_whole,
+    read_text,
+    read_whole,
+    remove,
+    walk_names,
+    write_whole,
+)
 from bushel.storage.names import below, inside
 
 
@@ -35,7 +44,9 @@ class RecordedShard(msgspec.Struct, frozen=True):
 
     def below(self, root: AnyPath) -> Shard:
         """Return the files of the shard, given the folder of the part."""
-        return Shard(root, self.entry.name, tuple(name for name, _, _ in self.entry.files), self.sidecars)
+        return Shard(
+            root, self.entry.name, tuple(name for name, _, _ in self.entry.files), self.sidecars
+        )
 
 
 class Record(msgspec.Struct, frozen=True):
@@ -62,7 +73,8 @@ class RunResult(msgspec.Struct, frozen=True):
     limits: list[str]  # properties of the samples that the container does not keep, in words
 
 
-# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
+# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two
+# threads do that at once
 _RECORD = msgspec.json.Decoder(Record)
 _RESULT = msgspec.json.Decoder(RunResult)
 
@@ -81,13 +93,23 @@ def _check(record: Record, number: int, path: AnyPath) -> None:
     attempt = _ATTEMPT.fullmatch(record.attempt)
     if record.part != number or attempt is None or int(attempt[1]) != number:
         found = f"part {record.part} by the attempt {record.attempt!r}"
-        raise FormatError(f"expected the record of part {number}, found one of {found}", file=str(path), hint=_HINT)
+        raise FormatError(
+            f"expected the record of part {number}, found one of {found}",
+            file=str(path),
+            hint=_HINT,
+        )
     for shard in record.shards:
-        for name in (shard.entry.name or "x", shard.sidecars, *(name for name, _, _ in shard.entry.files)):
+        for name in (
+            shard.entry.name or "x",
+            shard.sidecars,
+            *(name for name, _, _ in shard.entry.files),
+        ):
             try:
                 below(path.parent, name)
             except FormatError as error:
-                raise FormatError(f"not the record of a part: {error.message}", file=str(path), hint=_HINT) from None
+                raise FormatError(
+                    f"not the record of a part: {error.message}", file=str(path), hint=_HINT
+                ) from None
 
 
 @public("bushel.runs")
@@ -120,7 +142,9 @@ def find_run(target: object) -> tuple[RunFolder, RunPlan]:
     run = RunFolder(path, "" if container is None else container.suffix)
     plan = run.load_plan()
     if plan is None:
-        raise FileNotFoundError(f"{target} has no plan of a run in parts: `bushel pack ... --parts` writes one")
+        raise FileNotFoundError(
+            f"{target} has no plan of a run in parts: `bushel pack ... --parts` writes one"
+        )
     return run, plan
 
 
@@ -195,7 +219,11 @@ class RunFolder(Struct, frozen=True):
         path = self.folder / f"listing-{plan.listing:08x}"
         data = read_whole(path)
         if zlib.crc32(data) != plan.listing:
-            raise FormatError("the listing of the source is damaged", file=str(path), hint="start the run elsewhere")
+            raise FormatError(
+                "the listing of the source is damaged",
+                file=str(path),
+                hint="start the run elsewhere",
+            )
         return data.decode("utf-8", "surrogateescape").split("\0") if data else []
 
     # The records of parts
@@ -255,7 +283,9 @@ class RunFolder(Struct, frozen=True):
     def note_errors(self, record: Record) -> None:
         """Make the number of errors of a part known to the parts that follow."""
         if record.errors:
-            write_whole(self.folder / "errors" / f"{record.part:05d}-{len(record.errors)}", b"", sync=False)
+            write_whole(
+                self.folder / "errors" / f"{record.part:05d}-{len(record.errors)}", b"", sync=False
+            )
 
     def errors(self) -> dict[int, int]:
         """Return the numbers of errors of the parts that have any."""
@@ -300,7 +330,11 @@ class RunFolder(Struct, frozen=True):
 
     def _numbers(self, kind: str) -> set[int]:
         """Return the numbers of the parts that have a file in a folder of the run."""
-        return {int(name.removesuffix(".json")) for name in self._names(kind) if _NUMBERED.fullmatch(name)}
+        return {
+            int(name.removesuffix(".json"))
+            for name in self._names(kind)
+            if _NUMBERED.fullmatch(name)
+        }
 
     def _names(self, kind: str) -> Iterator[str]:
         """Yield the names of the files in a folder of the run."""

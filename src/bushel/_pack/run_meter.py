@@ -26,7 +26,9 @@ class RunMeter:
         errors: Items that could not be packed, in all parts that have finished during this call.
     """
 
-    def __init__(self, run: RunFolder, plan: RunPlan, numbers: Sequence[int], progress: OnProgress | None) -> None:
+    def __init__(
+        self, run: RunFolder, plan: RunPlan, numbers: Sequence[int], progress: OnProgress | None
+    ) -> None:
         self._run, self._plan = run, plan
         self._reporter = ProgressReporter(progress)
         self._total = sum(self._items(number) for number in numbers)

@@ -25,10 +25,13 @@ class RunPlan(msgspec.Struct, frozen=True):
     kind: str  # `pack`; `convert` in runs of version 0.1
     container: str  # name of the container of the target
     samples: int  # number of items of the source
-    starts: list[int]  # index of the first item of each part in the order of the run, followed by `samples`
-    # the inputs that decide the bytes of the parts: fingerprint of the source, spec, transforms and options
+    # index of the first item of each part in the order of the run, followed by `samples`
+    starts: list[int]
+    # the inputs that decide the bytes of the parts: fingerprint of the source, spec, transforms and
+    # options
     arguments: dict[str, Any]
-    # CRC-32 of the listing of the source that lies beside the plan; None if the source is not a folder
+    # CRC-32 of the listing of the source that lies beside the plan; None if the source is not a
+    # folder
     listing: int | None = None
     version: int = _VERSION  # version of this layout
 
@@ -57,9 +60,13 @@ def decode_plan(data: bytes, path: str) -> RunPlan:
     try:
         plan = _DECODER.decode(data)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"not the plan of a run: {error}", file=path, hint="start the run again elsewhere") from error
+        raise FormatError(
+            f"not the plan of a run: {error}", file=path, hint=("start the run again elsewhere")
+        ) from error
     if plan.version != _VERSION:
-        raise FormatError(f"version {plan.version} of a plan; this Bushel knows {_VERSION}", file=path)
+        raise FormatError(
+            f"version {plan.version} of a plan; this Bushel knows {_VERSION}", file=path
+        )
     ascending = all(first <= last for first, last in pairwise(plan.starts))
     if not plan.starts or plan.starts[0] != 0 or plan.starts[-1] != plan.samples or not ascending:
         message = f"the parts of the plan do not divide its {plan.samples} items"
@@ -88,8 +95,10 @@ def refuse_difference(known: RunPlan, wanted: RunPlan, target: str) -> None:
     for name in dict.fromkeys((*now, *before)):
         if before.get(name) != now.get(name):
             raise StateError(
-                f"{target} has the plan of another run, with {name}={_shown(before.get(name))}; this call has "
-                f"{name}={_shown(now.get(name))}. Call it with the same arguments, write to another path, or start "
+                f"{target} has the plan of another run, with {name}={_shown(before.get(name))};"
+                " this call has "
+                f"{name}={_shown(now.get(name))}. Call it with the same arguments, write to"
+                " another path, or start "
                 "again with mode='overwrite'"
             )
 
@@ -119,7 +128,10 @@ def describe(value: Any) -> Any:
     if isinstance(value, Mapping):
         return {str(name): describe(each) for name, each in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes | bytearray):
-        return [describe(each) for each in (sorted(value) if isinstance(value, set | frozenset) else value)]
+        return [
+            describe(each)
+            for each in (sorted(value) if isinstance(value, set | frozenset) else value)
+        ]
     if isinstance(value, partial):
         return [describe(value.func), describe(value.args), describe(value.keywords)]
     if isinstance(value, FunctionType):
@@ -128,14 +140,21 @@ def describe(value: Any) -> Any:
         if not local:
             return name
         cells = [cell.cell_contents for cell in value.__closure__ or ()]
-        return [f"{name} {_digest_of_code(value.__code__)}", describe(cells), describe(value.__defaults__)]
+        return [
+            f"{name} {_digest_of_code(value.__code__)}",
+            describe(cells),
+            describe(value.__defaults__),
+        ]
     if isinstance(value, MethodType):
         return [describe(value.__func__), describe(value.__self__)]
     if isinstance(value, type | BuiltinFunctionType):
         return f"{value.__module__}.{value.__qualname__}"
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
     if is_dataclass(value):
-        return {"": kind, **{each.name: describe(getattr(value, each.name)) for each in fields(value)}}
+        return {
+            "": kind,
+            **{each.name: describe(getattr(value, each.name)) for each in fields(value)},
+        }
     return f"{kind} {_ADDRESS.sub('', repr(value))}"
 
 

@@ -1,7 +1,7 @@
 """Fetch, transform and encode one sample of a source.
 
-A `SampleEncoder` is a plain value that works in threads and, pickled, in worker processes. It does not raise: an item
-that cannot be packed becomes a `BadItem`.
+A `SampleEncoder` is a plain value that works in threads and, pickled, in worker processes. It does
+not raise: an item that cannot be packed becomes a `BadItem`.
 """
 
 from __future__ import annotations
@@ -113,7 +113,9 @@ class SampleEncoder(Struct, frozen=True):
                 values = self.rewriting.rewritten(values)
         except Exception as error:
             file = error.filename if isinstance(error, OSError) else None
-            return BadItem(position, key, self.origin(position) or (None if file is None else str(file)), error)
+            return BadItem(
+                position, key, self.origin(position) or (None if file is None else str(file)), error
+            )
         size = sum(
             sum(map(len, value)) if isinstance(value, list) else 0 if value is None else len(value)
             for name, value in values.items()
@@ -137,20 +139,30 @@ class SampleEncoder(Struct, frozen=True):
         if not field.sequence:
             return self.element(position, field, value)
         if isinstance(value, str | bytes | bytearray | memoryview | Mapping):
-            raise SpecError(f"field {name!r} is a sequence: expected a list of values, not {type(value).__name__}")
+            raise SpecError(
+                f"field {name!r} is a sequence: expected a list of values, not"
+                f" {type(value).__name__}"
+            )
         return [self.element(position, field, element) for element in value]
 
     def element(self, position: int, field: Field, value: Any) -> Any:
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec = self.codecs[field.name]
         given = isinstance(value, _BYTES)
-        if given and self.exif_rotate and (kind := image_kind(value)) and holds_image(codec) and not _is_upright(value):
+        if (
+            given
+            and self.exif_rotate
+            and (kind := image_kind(value))
+            and holds_image(codec)
+            and not _is_upright(value)
+        ):
             codec = kind if codec == "image" else codec
             value, given = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not given:
             value = as_pixels(value, exif_rotate=self.exif_rotate)
         if steps := self.steps.get(field.name):
-            from bushel.loader.values.generator import generator  # packing without transforms needs nothing of it
+            # packing without transforms needs nothing of it
+            from bushel.loader.values.generator import generator
 
             generators = partial(generator, self.seed, 0, position)
             if given:
@@ -161,13 +173,19 @@ class SampleEncoder(Struct, frozen=True):
                 if isinstance(changed, _BYTES):
                     return changed
                 value, given = changed, False
-        return self._as_stored(self.given[field.name], codec, value) if given else get_codec(codec).encode(value)
+        return (
+            self._as_stored(self.given[field.name], codec, value)
+            if given
+            else get_codec(codec).encode(value)
+        )
 
     def _as_stored(self, given: str, codec: str, value: Any) -> Any:
         """Return encoded bytes unchanged if the container stores them so, else in the codec of the container."""
         kind = base_codec(codec)
         if not holds_image(codec):
-            return value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
+            return (
+                value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
+            )
         found = image_kind(value)
         if found is None:
             raise codec_error(codec, f"an image ({', '.join(IMAGES)})", found_bytes(value))

@@ -38,8 +38,10 @@ from bushel.storage.names import below, remove_tree
 class RunOptions(Struct, frozen=True):
     """The execution of a run. None of it changes the bytes that are written."""
 
-    engine: Any = None  # where parts run: see `bushel.engines`; None for this process, one part after another
-    # number of parts; None for one dataset, or, with an engine, for a number that follows from the source
+    # where parts run: see `bushel.engines`; None for this process, one part after another
+    engine: Any = None
+    # number of parts; None for one dataset, or, with an engine, for a number that follows from the
+    # source
     parts: int | None = None
     part: int | None = None  # the only part to write, or None for all that are missing
     plan_only: bool = False  # whether to write no part
@@ -57,13 +59,20 @@ class RunTotals(Struct, frozen=True):
     limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
 
 
-def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None = None) -> Lock:
+def join_run(
+    run: RunFolder,
+    plan: RunPlan,
+    mode: Mode,
+    part: int | None,
+    listing: Sequence[str] | None = None,
+) -> Lock:
     """Write the plan of a run, or check that it equals the plan of the existing run.
 
     Args:
         run: The files of the run.
         plan: The plan of this call.
-        mode: `create` and `resume` join the run; `overwrite` starts again, unless the same run has not finished.
+        mode: `create` and `resume` join the run; `overwrite` starts again, unless the same run has
+            not finished.
         part: The only part of this call, or None.
         listing: The listing of the source, which a new plan keeps.
 
@@ -78,7 +87,8 @@ def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listin
     """
     if mode == "append":
         raise UnsupportedError(
-            "mode='append' cannot write parts: pack to another path, and join both with bushel.merge"
+            "mode='append' cannot write parts: pack to another path, and join both with"
+            " bushel.merge"
         )
 
     def join() -> None:
@@ -87,12 +97,15 @@ def join_run(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listin
     return lock_run(run.target, single=run.single, run=plan.fingerprint, join=join)
 
 
-def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None) -> None:
+def _write_plan(
+    run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None
+) -> None:
     known = run.load_plan()
     if mode == "overwrite":
         known = _remove_records(run, plan, known, part)
     elif known is not None and not _same(known, plan) and run.has_failed() and not run.committed():
-        _remove(run)  # this process has the lock of the target, so no other process works on that run
+        # this process has the lock of the target, so no other process works on that run
+        _remove(run)
         known = None
     if known is None and mode != "overwrite":
         try:
@@ -102,23 +115,34 @@ def _write_plan(run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, lis
             if known is None:
                 raise
     if known is None:
-        known = run.create_plan(plan if listing is None else replace(plan, listing=run.save_listing(listing)))
+        known = run.create_plan(
+            plan if listing is None else replace(plan, listing=run.save_listing(listing))
+        )
     refuse_difference(known, plan, str(run.target))
     if not run.single and run.load_result() is None:
         incomplete = Manifest(plan.container, {}, {}, [], complete=False, expected=plan.samples)
         create_manifest(incomplete, marker_path(run.root, ""))
 
 
-def _remove_records(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | None) -> RunPlan | None:
+def _remove_records(
+    run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | None
+) -> RunPlan | None:
     """Remove the records of a replaced run, but not its files. Return the plan that is left."""
     extra = run.part(plan.parts)
     if extra.exists():
         raise FileExistsError(
-            f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete those parts"
+            f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete"
+            " those"
+            " parts"
         )
     # parts that cannot be joined are written again
     refused = part is None and run.has_failed() and not run.missing(plan)
-    if _same(known, plan) and run.load_result() is None and not refused and part not in run.committed():
+    if (
+        _same(known, plan)
+        and run.load_result() is None
+        and not refused
+        and part not in run.committed()
+    ):
         return known
     if _same(known, plan) and part is not None:
         remove(run.folder / "result.json")
@@ -126,7 +150,8 @@ def _remove_records(run: RunFolder, plan: RunPlan, known: RunPlan | None, part: 
         return known
     if not run.single and is_object(run.target):
         raise UnsupportedError(
-            f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write to another path, "
+            f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write"
+            " to another path, "
             "or delete the old dataset first"
         )
     _remove(run)
@@ -155,13 +180,17 @@ def _refuse_existing(run: RunFolder) -> None:
         there = run.part(0) if run.part(0).exists() else None
     elif run.target.is_dir():
         there = next((entry for entry in run.target.iterdir() if is_part(entry.name)), None)
-        if there is None and any(holds_dataset(container, run.target) for container in writable_containers()):
+        if there is None and any(
+            holds_dataset(container, run.target) for container in writable_containers()
+        ):
             there = run.target
     elif run.target.exists():
         there = run.target
     if there is not None:
         raise FileExistsError(
-            f"{there} is a dataset already, but not of this run: use mode='overwrite' to replace it, or another path"
+            f"{there} is a dataset already, but not of this run: use mode='overwrite' to"
+            " replace"
+            " it, or another path"
         )
     if not run.single:
         check_alone(run.target)
@@ -181,7 +210,9 @@ def run_parts(
         TooManyErrors: More items failed than are allowed. Parts that were finished are kept.
     """
     if options.plan_only:
-        return RunTotals(tuple(str(run.part(number)) for number in range(plan.parts)), 0, 0, 0, 0, ())
+        return RunTotals(
+            tuple(str(run.part(number)) for number in range(plan.parts)), 0, 0, 0, 0, ()
+        )
     task = PartTask(run, write, tuple(plan.starts), limit, plan.fingerprint)
     if options.part is not None:
         meter = RunMeter(run, plan, range(options.part, options.part + 1), progress)
@@ -201,7 +232,8 @@ def run_parts(
     if meter.errors and not meter.samples and not _has_samples(run, plan):
         publish_errors(run)
         raise TooManyErrors(
-            f"none of the {meter.errors} items can be packed: see {error_log_path(run.target)}. {run.target} is not "
+            f"none of the {meter.errors} items can be packed: see {error_log_path(run.target)}."
+            f" {run.target} is not "
             "finished: correct the call, or the items, and delete it or pack to another path",
             errors=meter.errors,
         )
@@ -223,13 +255,22 @@ def _has_samples(run: RunFolder, plan: RunPlan) -> bool:
     return any(record is None or record.samples for record in records)
 
 
-def _write_parts(task: PartTask, numbers: Sequence[int], options: RunOptions, meter: RunMeter) -> None:
+def _write_parts(
+    task: PartTask, numbers: Sequence[int], options: RunOptions, meter: RunMeter
+) -> None:
     if options.engine is None:
         for number in numbers:
             meter.add(number, task(number, meter.within(number)))
     elif numbers:
         with meter.status():
-            drive(task, numbers, connect(options.engine), options.tasks, finished=meter.add, looking=meter.look)
+            drive(
+                task,
+                numbers,
+                connect(options.engine),
+                options.tasks,
+                finished=meter.add,
+                looking=meter.look,
+            )
 
 
 def _totals_of_part(run: RunFolder, number: int, report: PartReport) -> RunTotals:

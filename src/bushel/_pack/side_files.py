@@ -23,7 +23,8 @@ from bushel.storage.whole import sync_whole
 def _beside(target: AnyPath, suffix: str) -> AnyPath:
     """Return the path of a file beside a dataset, such as `out/train.rec.errors.jsonl`.
 
-    The file is not in the dataset's folder, where some original readers take every file for a part of the dataset.
+    The file is not in the dataset's folder, where some original readers take every file for a part
+    of the dataset.
     """
     if isinstance(target, Path) and not target.name:
         target = target.resolve()
@@ -50,11 +51,13 @@ def error_text(error: BaseException) -> str:
 class ErrorLog:
     """A file with one line for each item that could not be packed. Without errors, the file does not exist.
 
-    Every line has the number of its run, from 1. A later run keeps the lines of earlier ones: it appends a line with
-    its number and mode, followed by its own errors. The record of the run (`RunRecord`) says how many bytes of it
-    belong to published shards. For a dataset in an object store, the log is written locally and uploaded by `publish`
-    before every shard. When a dataset is overwritten, the log is written to the staging folder and `publish` replaces
-    the old log. It is in `staging` until it is published; by default, it is written to its final path if that is local.
+    Every line has the number of its run, from 1. A later run keeps the lines of earlier ones: it
+    appends a line with its number and mode, followed by its own errors. The record of the run
+    (`RunRecord`) says how many bytes of it belong to published shards. For a dataset in an object
+    store, the log is written locally and uploaded by `publish` before every shard. When a dataset
+    is overwritten, the log is written to the staging folder and `publish` replaces the old log. It
+    is in `staging` until it is published; by default, it is written to its final path if that is
+    local.
 
     Attributes:
         path: The final path.
@@ -91,7 +94,10 @@ class ErrorLog:
             raise FormatError(
                 f"the interrupted run had written {size} bytes of it, and {len(lines)} are there",
                 file=str(self.path),
-                hint="mode='resume' needs this file unchanged: pack to another target, or use mode='overwrite'",
+                hint=(
+                    "mode='resume' needs this file unchanged: pack to another target, or use"
+                    " mode='overwrite'"
+                ),
             )
         self.run = run
         self._write(lines[:size])
@@ -177,7 +183,10 @@ def error_lines(entries: Iterable[Mapping[str, Any]]) -> bytes:
 
 def _error_line(entry: Mapping[str, Any]) -> bytes:
     try:
-        return json.dumps(entry, ensure_ascii=False, default=str).encode("utf-8", "surrogateescape") + b"\n"
+        return (
+            json.dumps(entry, ensure_ascii=False, default=str).encode("utf-8", "surrogateescape")
+            + b"\n"
+        )
     except UnicodeEncodeError:  # a key with half of a surrogate pair
         return json.dumps(entry, default=str).encode() + b"\n"
 
@@ -221,8 +230,9 @@ class _Noted(msgspec.Struct, frozen=True):
 class RunRecord:
     """A small file beside a dataset: which items of which source its samples are.
 
-    It is written before each shard is published, with the end before the shard and the end after it. So it holds
-    whether the shard was published or not. When the run has finished it stays, and says so.
+    It is written before each shard is published, with the end before the shard and the end after
+    it. So it holds whether the shard was published or not. When the run has finished it stays, and
+    says so.
 
     Args:
         root: The dataset's folder, or the folder that contains its file.
@@ -256,7 +266,8 @@ class RunRecord:
         remove(self.path)
         if isinstance(self.path, Path):
             folder = self.path.parent
-            with suppress(OSError):  # the folder holds sidecars, or another dataset is being written
+            # the folder holds sidecars, or another dataset is being written
+            with suppress(OSError):
                 folder.rmdir()
             sync_folder(folder if folder.exists() else folder.parent)
 
@@ -277,7 +288,9 @@ class RunRecord:
         except FileNotFoundError:
             return None
         except (ValueError, RecursionError) as error:
-            raise StateError(f"{self.path} is damaged: pack to another target, or use mode='overwrite'") from error
+            raise StateError(
+                f"{self.path} is damaged: pack to another target, or use mode='overwrite'"
+            ) from error
         end = next((end for end in reversed(noted.ends) if end.samples == samples), None)
         if end is None:
             return None
@@ -287,7 +300,10 @@ class RunRecord:
             if before == value or (noted.finished and name not in noted.plan):
                 continue
             if name == "source":
-                what = f"the {state} run packed another source, or files of the source have changed since"
+                what = (
+                    f"the {state} run packed another source, or files of the source have"
+                    " changed since"
+                )
                 advice = "Resume with the same source"
                 if noted.finished:
                     advice = "mode='append' adds the samples of this source"
@@ -311,7 +327,9 @@ def labels_path(target: AnyPath, container: WritableContainer) -> AnyPath:
 
     Only GulpIO and older versions of Bushel number the classes there.
     """
-    if isinstance(container, KeepsNames) and not (container.suffix and target.name.endswith(container.suffix)):
+    if isinstance(container, KeepsNames) and not (
+        container.suffix and target.name.endswith(container.suffix)
+    ):
         return target / container.names_file
     return _beside(target, "label2idx.json")
 

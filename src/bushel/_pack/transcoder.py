@@ -1,7 +1,7 @@
 """Convert samples of a dataset to the stored form of another dataset. Bytes that both store alike are copied.
 
-A `Transcoder` is a plain value that works in threads and, pickled, in worker processes. It does not raise: a sample
-that cannot be written becomes a `BadItem`.
+A `Transcoder` is a plain value that works in threads and, pickled, in worker processes. It does not
+raise: a sample that cannot be written becomes a `BadItem`.
 """
 
 from __future__ import annotations
@@ -26,8 +26,10 @@ from bushel.spec import KEY
 class Transcoder(Struct, frozen=True):
     """Turns samples of a dataset, or of a stream of archives, into stored values."""
 
-    dataset: Dataset | None  # the dataset; None for a stream, whose items contain the stored samples
-    plans: Mapping[str, FieldPlan]  # name of each field of the source that is written, to how it is converted
+    # the dataset; None for a stream, whose items contain the stored samples
+    dataset: Dataset | None
+    # name of each field of the source that is written, to how it is converted
+    plans: Mapping[str, FieldPlan]
     known: frozenset[str]  # names of all fields of the source
     numbers: ClassNumbers  # the new numbers of classes
     encoder: SampleEncoder  # applies transforms, and rotates, checks and tiles images
@@ -61,12 +63,16 @@ class Transcoder(Struct, frozen=True):
         names = [
             plan.source.name
             for plan in fields
-            if not plan.source.sequence and isinstance(get_codec(plan.source.codec).layout, NumberLayout)
+            if not plan.source.sequence
+            and isinstance(get_codec(plan.source.codec).layout, NumberLayout)
         ]
         nothing: list[Sample] = [{}] * len(positions)
         if not names or self.dataset is None:
             return nothing
-        parts = [{KEY: sample[KEY]} | {name: sample[name] for name in names if name in sample} for sample in stored]
+        parts = [
+            {KEY: sample[KEY]} | {name: sample[name] for name in names if name in sample}
+            for sample in stored
+        ]
         try:
             return self.dataset.decode_samples(parts, positions)
         except Exception:  # raised again for the sample that has it
@@ -80,7 +86,9 @@ class Transcoder(Struct, frozen=True):
             return BadItem(position, None, self.origin(position), error)
         return self._result(position, stored)
 
-    def _result(self, position: int, stored: Sample, numbers: Sample | None = None) -> EncodedSample | BadItem:
+    def _result(
+        self, position: int, stored: Sample, numbers: Sample | None = None
+    ) -> EncodedSample | BadItem:
         key = stored[KEY]
         try:
             values = self._values(position, key, stored, numbers or {})
@@ -91,11 +99,14 @@ class Transcoder(Struct, frozen=True):
             size += sum(map(len, value)) if isinstance(value, list) else len(value)
         return EncodedSample(position, key if self.keyed else None, values, size)
 
-    def _values(self, position: int, key: str, stored: Sample, decoded_numbers: Sample) -> dict[str, Any]:
+    def _values(
+        self, position: int, key: str, stored: Sample, decoded_numbers: Sample
+    ) -> dict[str, Any]:
         """Return the values that the target stores for a sample. Those in `decoded_numbers` are decoded already."""
         if self.dataset is None and (unknown := stored.keys() - self.known - {KEY}):
             raise SpecError(
-                f"sample {key!r} has the field {min(unknown)!r}, which the first samples lack: name all fields when "
+                f"sample {key!r} has the field {min(unknown)!r}, which the first samples lack:"
+                " name all fields when "
                 "the stream is opened, with bushel.open_stream(source, spec={...})"
             )
         values = {}
@@ -130,7 +141,9 @@ class Transcoder(Struct, frozen=True):
 
     def _changed(self, plan: FieldPlan, position: int, key: str, stored: Any, decoded: Any) -> Any:
         """Return a value after the transforms, rotation or check of its field."""
-        elements = encode_value(replace(plan, copied=True), key, stored if plan.copied else decoded, None)
+        elements = encode_value(
+            replace(plan, copied=True), key, stored if plan.copied else decoded, None
+        )
         if not plan.target.sequence:
             return self.encoder.element(position, plan.target, elements)
         return [self.encoder.element(position, plan.target, element) for element in elements]
@@ -139,7 +152,9 @@ class Transcoder(Struct, frozen=True):
         try:
             return self.encoder.rewriting.rewritten(values)
         except CodecError as error:
-            raise CodecError(f"sample {key!r}, {error}. max_errors=... skips such samples", **error.details) from error
+            raise CodecError(
+                f"sample {key!r}, {error}. max_errors=... skips such samples", **error.details
+            ) from error
 
     def _decode(self, plan: FieldPlan, position: int, key: str, stored: Any) -> Any:
         name = plan.source.name
@@ -150,6 +165,10 @@ class Transcoder(Struct, frozen=True):
 
 def _decoded(decode: Callable[[Buffer], Any], key: str, name: str, stored: Any) -> Any:
     try:
-        return [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
+        return (
+            [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
+        )
     except CodecError as error:
-        raise CodecError(f"sample {key!r}, field {name!r}: {error}", **{**error.details, "field": name}) from error
+        raise CodecError(
+            f"sample {key!r}, field {name!r}: {error}", **{**error.details, "field": name}
+        ) from error

@@ -34,9 +34,11 @@ class PackResult:
         container: Name of the container.
         paths: Paths of the datasets written: one, or one for each part.
         samples: Samples written.
-        kept: Samples that the dataset had before: with `mode="resume"` of this source, with `mode="append"` others.
+        kept: Samples that the dataset had before: with `mode="resume"` of this source, with
+            `mode="append"` others.
         errors: Items that could not be packed.
-        error_logs: Paths of the files that list them, with a JSON object in each line: position, key, path, error.
+        error_logs: Paths of the files that list them, with a JSON object in each line: position,
+            key, path, error.
         bytes: Stored bytes of the fields written.
         seconds: Time taken.
         spec: Field to type, with the codecs that were chosen for images without a type.
@@ -64,7 +66,9 @@ class PackResult:
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         counts = f"{self.samples:,} samples" + (f" after {self.kept:,}" if self.kept else "")
-        errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})" if self.errors else ""
+        errors = (
+            f", {self.errors:,} errors (see {', '.join(self.error_logs)})" if self.errors else ""
+        )
         if self.skipped:
             errors += f", skipped {describe_skipped(self.skipped)}"
         target = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} parts"
@@ -74,13 +78,18 @@ class PackResult:
         )
 
 
-def write_dataset(source: Any, target: AnyPath, options: PackOptions, progress: OnProgress | None) -> PackResult:
+def write_dataset(
+    source: Any, target: AnyPath, options: PackOptions, progress: OnProgress | None
+) -> PackResult:
     """Write a source as one dataset, or as the parts of one: the work of `pack` and `convert`, which see."""
     if workplace(target) is None:
-        raise UnsupportedError(f"cannot pack to {target}: expected a local path, or the URL of an object store")
+        raise UnsupportedError(
+            f"cannot pack to {target}: expected a local path, or the URL of an object store"
+        )
     name = options.writer.container
     container = get_writable(name) if name else container_for(target.name)
-    if options.run.parts is not None or options.run.engine is not None:  # locked with the other processes of the run
+    # locked with the other processes of the run
+    if options.run.parts is not None or options.run.engine is not None:
         return _write_locked(source, target, container, options, None, progress)
     with lock_for_writing(target, options.writer) as lock:
         return _write_locked(source, target, container, options, lock, progress)
@@ -100,7 +109,9 @@ def _write_locked(
     if prepared.parts is None:
         totals = pack_whole(prepared, target, container.suffix, options, lock, progress)
     else:
-        totals = pack_in_parts(prepared, prepared.parts, target, container.suffix, options, progress)
+        totals = pack_in_parts(
+            prepared, prepared.parts, target, container.suffix, options, progress
+        )
     log = error_log_path(target)
     return PackResult(
         container=container.name,

@@ -27,7 +27,8 @@ _PLAYED = 4 << 20  # size in bytes of the largest sound that a notebook contains
 _SOUNDS = {kind: f"audio/{kind}" for kind in ("wav", "flac", "ogg")} | {"m4a": "audio/mp4"}
 
 _STYLE = (
-    "display:inline-block;vertical-align:top;width:{side}px;margin:0 8px 10px 0;font:11px/1.4 monospace;"
+    "display:inline-block;vertical-align:top;width:{side}px;margin:0 8px 10px 0;font:11px/1.4"
+    " monospace;"
     "overflow-wrap:anywhere"
 )
 _BOX = (
@@ -54,7 +55,9 @@ class Readable(Protocol):
         """Names of classes, by field."""
         ...
 
-    def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[dict[str, Any]]:
+    def read(
+        self, positions: Any, fields: Any = None, *, decode: bool = True
+    ) -> list[dict[str, Any]]:
         """Read samples."""
         ...
 
@@ -92,7 +95,11 @@ def sample_html(
 
 def _class_name(value: Any, names: Sequence[str]) -> str:
     """Return the name of a class number; empty if the value is something else, or has no name."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < len(names):
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, int | np.integer)
+        or not 0 <= value < len(names)
+    ):
         return ""
     return _plain(names[int(value)])
 
@@ -105,11 +112,15 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
         frames: float32[frames, channels], the decoded sound.
         data: The stored sound. Larger ones than 4 MB have no player, so that notebooks stay small.
     """
-    drawn = array_pixels(frames.mean(axis=1) if frames.ndim == 2 and frames.size else frames.reshape(-1), _SIDE)
+    drawn = array_pixels(
+        frames.mean(axis=1) if frames.ndim == 2 and frames.size else frames.reshape(-1), _SIDE
+    )
     parts = [] if drawn is None else [_image(shrunk(drawn[0], 2 * _SIDE), f"waveform of {name}")]
     kind = _SOUNDS.get(kind_of(data, sound=True) or "", "audio/mpeg")
     if len(data) <= _PLAYED:
-        parts.append(f'<audio controls src="data:{kind};base64,{base64.b64encode(data).decode()}"></audio>')
+        parts.append(
+            f'<audio controls src="data:{kind};base64,{base64.b64encode(data).decode()}"></audio>'
+        )
     parts.append(html.escape(f"{' × '.join(map(str, frames.shape))}, {frames.dtype}"))
     return "<br>".join(parts)
 
@@ -123,12 +134,16 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
         if shape is not None:
             facts = f"{' × '.join(map(str, shape))}, {values.dtype}"
         try:
-            first = [_item(np.asarray(element)) if shape is not None else element for element in values[:_IN_BATCH]]
+            first = [
+                _item(np.asarray(element)) if shape is not None else element
+                for element in values[:_IN_BATCH]
+            ]
         except (TypeError, ValueError, KeyError):  # what a collate function of the user returned
             first = []
         names = (labels or {}).get(name, ())
         shown = [
-            f"<span>{_value_html(element)} {html.escape(_class_name(element, names))}".rstrip() for element in first
+            f"<span>{_value_html(element)} {html.escape(_class_name(element, names))}".rstrip()
+            for element in first
         ]
         rows.append((name, html.escape(facts), "</span>, ".join(shown) + "</span>" * bool(shown)))
     return table_html(rows, header=("field", "shape", "first samples"), escape=False)
@@ -151,7 +166,9 @@ class Gallery:
         KeyError: The column does not exist.
     """
 
-    def __init__(self, dataset: Readable, n: int = 12, columns: Sequence[str] | None = None) -> None:
+    def __init__(
+        self, dataset: Readable, n: int = 12, columns: Sequence[str] | None = None
+    ) -> None:
         self._dataset, self._count = dataset, min(n, len(dataset))
         self._values = {name: dataset.column(name)[: self._count] for name in columns or ()}
         self._named = columns is not None
@@ -163,7 +180,10 @@ class Gallery:
         return self._count
 
     def __repr__(self) -> str:
-        return "\n".join("  ".join([key, *(f"{name}={text}" for name, text in texts)]) for key, texts in self._texts())
+        return "\n".join(
+            "  ".join([key, *(f"{name}={text}" for name, text in texts)])
+            for key, texts in self._texts()
+        )
 
     def _repr_html_(self) -> str:
         cards = []
@@ -171,20 +191,32 @@ class Gallery:
             picture = ""
             if self._main is not None:
                 picture = _picture_html(self._dataset, position, self._main)
-            lines = "".join(f"<div>{html.escape(name)}: {html.escape(text)}</div>" for name, text in texts)
+            lines = "".join(
+                f"<div>{html.escape(name)}: {html.escape(text)}</div>" for name, text in texts
+            )
             style = _STYLE.format(side=_SIDE)
-            cards.append(f'<div style="{style}">{picture}<b>{html.escape(_plain(key))}</b>{lines}</div>')
+            cards.append(
+                f'<div style="{style}">{picture}<b>{html.escape(_plain(key))}</b>{lines}</div>'
+            )
         return f"<div>{''.join(cards)}</div>"
 
     def _texts(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Return for each sample its key, and names and texts of its values."""
-        names = [name for name, kind in self._dataset.spec.items() if _is_short(kind)] if not self._named else []
+        names = (
+            [name for name, kind in self._dataset.spec.items() if _is_short(kind)]
+            if not self._named
+            else []
+        )
         rows = []
         for position in range(self._count):
-            texts = [(name, _column_text(values[position])) for name, values in self._values.items()]
+            texts = [
+                (name, _column_text(values[position])) for name, values in self._values.items()
+            ]
             try:
                 [sample] = self._dataset.read([position], names)
-                texts += [(name, self._text(name, sample[name])) for name in names if name in sample]
+                texts += [
+                    (name, self._text(name, sample[name])) for name in names if name in sample
+                ]
                 key = sample[KEY]
             except (BushelError, OSError) as error:
                 key, texts = str(position), [*texts, ("error", _line(str(error)))]
@@ -198,7 +230,13 @@ class Gallery:
 def main_field(spec: Mapping[str, str]) -> str | None:
     """Return the first field that is shown as pictures: images, clips, sounds, arrays; else None."""
     kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
-    for suits in (holds_image, holds_clip, _one_of("frame", "frames"), holds_sound, _one_of("array", "npy")):
+    for suits in (
+        holds_image,
+        holds_clip,
+        _one_of("frame", "frames"),
+        holds_sound,
+        _one_of("array", "npy"),
+    ):
         for name, kind in kinds.items():
             if suits(kind):
                 return name
@@ -247,7 +285,8 @@ def _image(pixels: Any, name: str) -> str:
     picture = encoded(pixels)
     data = base64.b64encode(picture.data).decode()
     return (
-        f'<img alt="{html.escape(name)}" width="{picture.width}" height="{picture.height}" style="margin:0" '
+        f'<img alt="{html.escape(name)}" width="{picture.width}" height="{picture.height}"'
+        ' style="margin:0" '
         f'src="data:{picture.media_type};base64,{data}">'
     )
 
@@ -269,7 +308,18 @@ def _value_html(value: Any) -> str:
 
 def _is_short(kind: str) -> bool:
     base = kind.partition("(")[0]
-    return base in ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "recordio-label")
+    return base in (
+        "int",
+        "uint",
+        "i64",
+        "u64",
+        "cls",
+        "float",
+        "f32",
+        "float-text",
+        "utf8",
+        "recordio-label",
+    )
 
 
 def _plain(text: str) -> str:
@@ -290,19 +340,28 @@ def _column_text(value: Any) -> str:
     return _line(value)
 
 
-def facts_html(title: str, facts: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], gallery: str = "") -> str:
+def facts_html(
+    title: str, facts: Sequence[tuple[str, str]], rows: Sequence[Sequence[str]], gallery: str = ""
+) -> str:
     """Return a description: a title, facts in a line, a table with a header, and a gallery."""
     line = " · ".join(f"{html.escape(name)} <b>{html.escape(value)}</b>" for name, value in facts)
     table = table_html(rows[1:], header=rows[0]) if rows else ""
     return f"<div><div><b>{html.escape(title)}</b></div><div>{line}</div>{table}{gallery}</div>"
 
 
-def table_html(rows: Sequence[Sequence[str]], header: Sequence[str] = (), *, escape: bool = True) -> str:
+def table_html(
+    rows: Sequence[Sequence[str]], header: Sequence[str] = (), *, escape: bool = True
+) -> str:
     """Return a table. With `escape`, cells after the first are text; the first cell and the header always are."""
     head = "".join(f'<th style="{_CELL}">{html.escape(name)}</th>' for name in header)
     lines = []
     for row in rows:
-        cells = [html.escape(_plain(row[0])), *(html.escape(_plain(cell)) if escape else cell for cell in row[1:])]
-        lines.append("<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>")
+        cells = [
+            html.escape(_plain(row[0])),
+            *(html.escape(_plain(cell)) if escape else cell for cell in row[1:]),
+        ]
+        lines.append(
+            "<tr>" + "".join(f'<td style="{_CELL}">{cell}</td>' for cell in cells) + "</tr>"
+        )
     body = f"<thead><tr>{head}</tr></thead>" if head else ""
     return f'<table style="margin:6px 0">{body}<tbody>{"".join(lines)}</tbody></table>'

@@ -11,7 +11,8 @@ import numpy.typing as npt
 
 Pixels = npt.NDArray[np.uint8]
 
-_CLASSES = 64  # class numbers of masks are below this; images with larger values are shown as grey levels
+# class numbers of masks are below this; images with larger values are shown as grey levels
+_CLASSES = 64
 _IGNORED = 255  # the number that masks give to pixels without a class
 _GOLDEN = 0.61803398875
 
@@ -32,7 +33,11 @@ def is_index_mask(array: npt.NDArray[Any]) -> bool:
 
     255, which marks pixels without a class, may occur too, unless it is the only value besides 0.
     """
-    if array.dtype != np.uint8 or not array.size or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 1)):
+    if (
+        array.dtype != np.uint8
+        or not array.size
+        or not (array.ndim == 2 or (array.ndim == 3 and array.shape[2] == 1))
+    ):
         return False
     greatest = int(array.max())
     if greatest == _IGNORED:
@@ -50,4 +55,6 @@ def mask_pixels(mask: npt.NDArray[Any]) -> Pixels:
 def mask_classes(mask: npt.NDArray[Any]) -> list[tuple[int, float]]:
     """Return the class numbers in a mask, ascending, each with its share of the pixels."""
     numbers, counts = np.unique(mask, return_counts=True)
-    return [(int(number), int(count) / mask.size) for number, count in zip(numbers, counts, strict=True)]
+    return [
+        (int(number), int(count) / mask.size) for number, count in zip(numbers, counts, strict=True)
+    ]

@@ -14,7 +14,8 @@ from bushel._pictures.palette import is_index_mask, mask_pixels
 Pixels = npt.NDArray[np.uint8]
 
 _CHECK = 8  # side of the squares that show through transparent pixels
-_MOST = 512  # largest number of elements along an axis that is shown; of longer axes, every k-th element is
+# largest number of elements along an axis that is shown; of longer axes, every k-th element is
+_MOST = 512
 _CURVE = (96, 192)  # height and width of a curve in pixels
 _NOT_A_NUMBER = (214, 64, 120)
 
@@ -76,15 +77,17 @@ def is_picture(array: npt.NDArray[Any]) -> bool:
     """Return whether an array has the shape and dtype of an image: HxWx3, HxWx4, or HxW of uint8."""
     if array.dtype.kind not in "uf" or 0 in array.shape:
         return False
-    return (array.ndim == 3 and array.shape[2] in (3, 4)) or (array.ndim == 2 and array.dtype == np.uint8)
+    return (array.ndim == 3 and array.shape[2] in (3, 4)) or (
+        array.ndim == 2 and array.dtype == np.uint8
+    )
 
 
 def displayable(array: npt.NDArray[Any]) -> Pixels:
     """Return an image as HxWx3, uint8.
 
-    Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to their greatest value.
-    Transparent pixels are shown on a chequered ground, and masks of class numbers in the colours of the classes. It is
-    HxW or HxWxC, with 1 to 4 channels, of numbers.
+    Deeper images and floats are scaled: floats in 0 to 1 by 255, other ranges from their least to
+    their greatest value. Transparent pixels are shown on a chequered ground, and masks of class
+    numbers in the colours of the classes. It is HxW or HxWxC, with 1 to 4 channels, of numbers.
     """
     if is_index_mask(array):
         return mask_pixels(array)
@@ -142,15 +145,20 @@ def array_pixels(array: npt.NDArray[Any], side: int) -> tuple[Pixels, str] | Non
     """Draw an array. Small heat maps are enlarged to `side` pixels.
 
     Returns:
-        HxWx3 and what it shows: `image`, `heat map`, `curve`, or these of one element along the first axes, such as
-        `heat map of [0, 3]`. None if there is nothing to draw: no elements, a single one, or elements that are not
-        numbers.
+        HxWx3 and what it shows: `image`, `heat map`, `curve`, or these of one element along the
+        first axes, such as `heat map of [0, 3]`. None if there is nothing to draw: no elements, a
+        single one, or elements that are not numbers.
     """
     if array.dtype.kind not in "biuf" or array.size < 2:
         return None
     chosen: list[int] = []
     while array.ndim > 2 and not is_picture(array):
-        if array.ndim == 3 and array.shape[0] in (3, 4) and min(array.shape[1:]) >= 8 and array.dtype.kind in "uf":
+        if (
+            array.ndim == 3
+            and array.shape[0] in (3, 4)
+            and min(array.shape[1:]) >= 8
+            and array.dtype.kind in "uf"
+        ):
             array = np.moveaxis(array, 0, 2)  # channels first
             break
         chosen.append(0)

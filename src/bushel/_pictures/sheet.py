@@ -15,7 +15,13 @@ _PAPER, _INK, _BAD = (250, 249, 246), (60, 56, 50), (168, 50, 31)
 
 
 def contact_sheet(
-    dataset: Readable, field: str, captions: Sequence[str], *, columns: int, side: int, first: int = 0
+    dataset: Readable,
+    field: str,
+    captions: Sequence[str],
+    *,
+    columns: int,
+    side: int,
+    first: int = 0,
 ) -> tuple[Any, int]:
     """Draw samples, in rows, with a caption below each.
 

@@ -54,8 +54,8 @@ def _described(value: Any) -> str:
 def show(value: Any) -> None:
     """Show a dataset, a sample or a batch: pictures in a notebook, lines of text elsewhere.
 
-    A sample or a batch has a line for each field, with the shape and type of its arrays; a dataset has its first
-    samples. An interactive Python shows samples and batches so by itself.
+    A sample or a batch has a line for each field, with the shape and type of its arrays; a dataset
+    has its first samples. An interactive Python shows samples and batches so by itself.
 
     Args:
         value: A dataset, a sample, or a batch of a loader.

@@ -83,7 +83,9 @@ def encoded(pixels: Pixels) -> Picture:
     height, width = pixels.shape[:2]
     if max(width, height) <= _SMALL:
         return Picture(encode_png(pixels), "image/png", width, height)
-    return Picture(kernels.encode_jpeg(np.ascontiguousarray(pixels), _QUALITY), "image/jpeg", width, height)
+    return Picture(
+        kernels.encode_jpeg(np.ascontiguousarray(pixels), _QUALITY), "image/jpeg", width, height
+    )
 
 
 def image_thumbnail(data: Buffer, side: int, reading: ImageReading | None = None) -> Picture:

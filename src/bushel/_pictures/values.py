@@ -69,9 +69,15 @@ def arrays_in(value: Any) -> Mapping[str, npt.NDArray[Any]]:
     if isinstance(value, np.ndarray):
         return {"": value}
     if isinstance(value, Mapping):
-        arrays = {str(name): member for name, member in value.items() if isinstance(member, np.ndarray)}
+        arrays = {
+            str(name): member for name, member in value.items() if isinstance(member, np.ndarray)
+        }
     elif isinstance(value, list | tuple):
-        arrays = {str(number): member for number, member in enumerate(value) if isinstance(member, np.ndarray)}
+        arrays = {
+            str(number): member
+            for number, member in enumerate(value)
+            if isinstance(member, np.ndarray)
+        }
     else:
         arrays = {}
     if not arrays:

@@ -34,8 +34,8 @@ def media_of_members(field: str) -> str | None:
     """Return the kind of media of a field of an archive that is named like the suffix of its members: `jpg`.
 
     Returns:
-        None of another field, of a suffix with a dot, since the name may have the dot, and of `image` and `audio`,
-        which writers use as names of fields.
+        None of another field, of a suffix with a dot, since the name may have the dot, and of
+        `image` and `audio`, which writers use as names of fields.
     """
     if "." in field or field in SEVERAL:
         return None

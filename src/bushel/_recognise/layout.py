@@ -1,6 +1,7 @@
 """Which samples, fields and classes the files of a folder have: a pure function of their names.
 
-docs/folders.md has the rules. The many decide, not the one: a stray file never takes a field or a class from a dataset.
+docs/folders.md has the rules. The many decide, not the one: a stray file never takes a field or a
+class from a dataset.
 """
 
 from __future__ import annotations
@@ -22,7 +23,11 @@ OUTSIDE = "outside class folders"
 LABEL = "label"
 """The field of the numbers of classes."""
 
-_MEDIA: Mapping[str, Callable[[str], bool]] = {"image": holds_image, "clip": holds_clip, "audio": holds_sound}
+_MEDIA: Mapping[str, Callable[[str], bool]] = {
+    "image": holds_image,
+    "clip": holds_clip,
+    "audio": holds_sound,
+}
 SEVERAL = {"image": "image", "audio": "audio"}  # the codec that reads all codecs of a kind
 MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
@@ -41,10 +46,13 @@ class FolderLayout(Struct, frozen=True):
 
     keys: list[str]  # in order of code points
     fields: dict[str, FileField]
-    classes: tuple[str, ...] = ()  # names of the classes in the order of their numbers; empty without classes
+    # names of the classes in the order of their numbers; empty without classes
+    classes: tuple[str, ...] = ()
     class_of: Sequence[int] = ()  # the number of the class of each sample
-    left_out: tuple[tuple[str, str], ...] = ()  # name of each file that is left out, and its kind in words
-    twins: int = 0  # samples that have their whole names as keys, since others have the same without suffix
+    # name of each file that is left out, and its kind in words
+    left_out: tuple[tuple[str, str], ...] = ()
+    # samples that have their whole names as keys, since others have the same without suffix
+    twins: int = 0
     splits: tuple[str, ...] = ()  # names of the folders of the splits, in which the classes lie
 
 
@@ -75,7 +83,10 @@ def codec_of_files(kind: str, extensions: Iterable[str]) -> str | None:
 
 
 def layout_of(
-    names: Sequence[str], declared: Collection[str] = (), known: Collection[str] = (), place: str | None = None
+    names: Sequence[str],
+    declared: Collection[str] = (),
+    known: Collection[str] = (),
+    place: str | None = None,
 ) -> FolderLayout:
     """Return the samples that files form.
 
@@ -86,11 +97,14 @@ def layout_of(
         place: The folder, for errors.
 
     Raises:
-        FormatError: Folders are named like fields of the same samples, and their files have other names.
+        FormatError: Folders are named like fields of the same samples, and their files have other
+            names.
     """
     tops = {name[: name.find("/")] for name in names if "/" in name}
     splits = _folders_of_splits(names, tops)
-    roles = roles_of({name.split("/", 2)[1] for name in names if name.count("/") > 1} if splits else tops)
+    roles = roles_of(
+        {name.split("/", 2)[1] for name in names if name.count("/") > 1} if splits else tops
+    )
     if roles:
         return _by_roles(names, splits, roles, place)
     stems, extensions = _cut_all(names)
@@ -114,7 +128,9 @@ def layout_of(
     codec = codec_of_files(next(iter(main)), media) if len(main) == 1 else None
     if companions or codec is None:
         return _by_extension(names, stems, extensions, media | companions, media, declared)
-    return _one_kind(_Listing(names, stems, extensions), next(iter(main)), codec, media, splits, known)
+    return _one_kind(
+        _Listing(names, stems, extensions), next(iter(main)), codec, media, splits, known
+    )
 
 
 def _cut(name: str) -> tuple[str, str]:
@@ -192,7 +208,9 @@ def _companions(
         if len(own) > 1:
             first = max(own & set(media), key=lambda extension: (counts[extension], extension))
             same = codec_of_extension(first)
-            having.update(each for each in own if each != first and codec_of_extension(each) != same)
+            having.update(
+                each for each in own if each != first and codec_of_extension(each) != same
+            )
     found = {extension for extension, count in having.items() if count * MANY >= samples}
     if found:
         found |= {extension for extension, count in having.items() if count * _SOME >= samples}
@@ -204,11 +222,15 @@ def _first_dot_fields(names: Sequence[str]) -> set[str]:
     stems, extensions = _cut_all(names, first=True)
     samples = len(set(stems))
     counts = Counter(extensions)
-    many = {each for each, count in counts.items() if each and count > 1 and count * MANY >= samples}
+    many = {
+        each for each, count in counts.items() if each and count > 1 and count * MANY >= samples
+    }
     return many if len(many) > 1 and any("." in each for each in many) else set()
 
 
-def layout_of_kind(names: Sequence[str], known: Collection[str] = (), *, ordered: bool = False) -> FolderLayout:
+def layout_of_kind(
+    names: Sequence[str], known: Collection[str] = (), *, ordered: bool = False
+) -> FolderLayout:
     """Return the samples of files that are all of the kind that is wanted: one in the field `file` of each.
 
     Args:
@@ -252,12 +274,22 @@ def _by_extension(
             whole += 1
             own = samples.setdefault(names[number], {})
         own[extension] = number
-    alone = [stem for stem, own in samples.items() if own.keys().isdisjoint(media) and own.keys().isdisjoint(declared)]
+    alone = [
+        stem
+        for stem, own in samples.items()
+        if own.keys().isdisjoint(media) and own.keys().isdisjoint(declared)
+    ]
     for stem in alone:
-        left_out += [(names[number], _kind_left_out(extension)) for extension, number in samples.pop(stem).items()]
+        left_out += [
+            (names[number], _kind_left_out(extension))
+            for extension, number in samples.pop(stem).items()
+        ]
     keys = sorted(samples)
     used = sorted({extension for own in samples.values() for extension in own})
-    fields = {name: FileField(codec_of_extension(name), [samples[key].get(name, -1) for key in keys]) for name in used}
+    fields = {
+        name: FileField(codec_of_extension(name), [samples[key].get(name, -1) for key in keys])
+        for name in used
+    }
     return FolderLayout(keys, fields, left_out=tuple(left_out), twins=whole)
 
 
@@ -285,7 +317,9 @@ def _one_kind(
     folders = class_folders(_taken(names, files), inside=bool(splits))
     if any(folders) and "" in folders:
         loose = [number for number, folder in zip(files, folders, strict=True) if not folder]
-        left_out += [(names[number], f"{_kind_left_out(extensions[number])} {OUTSIDE}") for number in loose]
+        left_out += [
+            (names[number], f"{_kind_left_out(extensions[number])} {OUTSIDE}") for number in loose
+        ]
         files = [number for number, folder in zip(files, folders, strict=True) if folder]
         folders = [folder for folder in folders if folder]
     keys, twins = unique_keys(_taken(stems, files), _taken(names, files))
@@ -357,7 +391,9 @@ def roles_of(folders: Collection[str]) -> dict[str, str]:
     return fields if different and "" not in fields.values() and "image" in fields.values() else {}
 
 
-def _by_roles(names: Sequence[str], splits: tuple[str, ...], roles: dict[str, str], place: str | None) -> FolderLayout:
+def _by_roles(
+    names: Sequence[str], splits: tuple[str, ...], roles: dict[str, str], place: str | None
+) -> FolderLayout:
     """Return samples whose fields are files of the same name in several folders: `images/a.jpg`, `masks/a.png`.
 
     Raises:
@@ -387,10 +423,12 @@ def _by_roles(names: Sequence[str], splits: tuple[str, ...], roles: dict[str, st
         if MANY * matching < min(len(keys), len(files[field])):
             images = next(folder for folder, field in roles.items() if field == "image")
             raise FormatError(
-                f"the files of {folder}/ would be the field {field!r} of the images in {images}/, but only {matching} "
+                f"the files of {folder}/ would be the field {field!r} of the images in {images}/,"
+                f" but only {matching} "
                 f"of {len(files[field])} have the name of an image",
                 file=place,
-                hint=f"open {images}/ alone, give the files the names of their images, or name both in a table "
+                hint=f"open {images}/ alone, give the files the names of their images, or name"
+                " both in a table "
                 "(docs/references.md)",
             )
         left_out += [

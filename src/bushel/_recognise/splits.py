@@ -24,7 +24,9 @@ ROLES = {
 
 _RANK = {split: rank for rank, split in enumerate(SAME)}
 _OF_NAME = {name: split for split, names in SAME.items() for name in names}
-_NAME = re.compile(rf"(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?", re.IGNORECASE)
+_NAME = re.compile(
+    rf"(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?", re.IGNORECASE
+)
 
 
 def split_in(name: str, *, folder: bool) -> str | None:

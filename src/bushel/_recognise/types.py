@@ -1,7 +1,7 @@
 """The type of a field: what the file stores, and what the caller declares. Pure: no I/O.
 
-`resolve` is the only place that decides how values of one type are read as another one: by an exact conversion, or
-not at all. It never reads the bits of a number as another type.
+`resolve` is the only place that decides how values of one type are read as another one: by an exact
+conversion, or not at all. It never reads the bits of a number as another type.
 """
 
 from __future__ import annotations
@@ -45,7 +45,8 @@ class Stored(NamedTuple):
         field: The field with the type that follows from the file.
         codec: Codec of the stored bytes.
         file: Name of the file, for errors.
-        numbers: The numbers that the table holds of it, without those that are missing; None if it holds none.
+        numbers: The numbers that the table holds of it, without those that are missing; None if it
+            holds none.
     """
 
     field: Field
@@ -69,13 +70,19 @@ def resolve(stored: Stored, declared: Field, reading: str) -> str:
         return stored.codec
     if stored.field.sequence != declared.sequence:
         what = "a sequence" if stored.field.sequence else "not a sequence"
-        raise SpecError(f"field {declared.name!r} is stored as {stored.field.type}, which is {what}")
+        raise SpecError(
+            f"field {declared.name!r} is stored as {stored.field.type}, which is {what}"
+        )
     codec, target = stored.codec, declared.codec
     base, wanted = _base(codec), _base(target)
     if is_registered(base) or is_registered(wanted) or base == "bytes":
         return reading
     numbers = stored.numbers
-    if numbers is not None and _is_number(wanted) and (place := _first_inexact(numbers, target)) is not None:
+    if (
+        numbers is not None
+        and _is_number(wanted)
+        and (place := _first_inexact(numbers, target)) is not None
+    ):
         raise _refused(stored, declared, f"value {place} is {numbers[place]}")
     if base in _TEXTS or base in ("cls", "float-text"):
         return _of_text(stored, declared, reading)
@@ -165,7 +172,8 @@ def _of_array(stored: Stored, declared: Field) -> str:
         return f"as({target},varints)"
     _, _, arguments = stored.codec.partition("(")
     dtype = np.dtype(_dtype(stored.codec))
-    if wanted in _DTYPES and arguments and "," not in arguments:  # an array of no dimension is a number
+    # an array of no dimension is a number
+    if wanted in _DTYPES and arguments and "," not in arguments:
         if _widens(dtype, np.dtype(_DTYPES[wanted])):
             return f"as({target},{stored.codec})"
         raise _refused(stored, declared)
@@ -202,7 +210,11 @@ def _of_number(stored: Stored, declared: Field) -> str:
     if not (_is_number(wanted) or wanted == "json"):
         raise _refused(stored, declared)
     if stored.numbers is None and wanted in WHOLE and _base(stored.field.codec) in REAL:
-        raise _refused(stored, declared, "its values are not in the table, so it is not known whether they are whole")
+        raise _refused(
+            stored,
+            declared,
+            ("its values are not in the table, so it is not known whether they are whole"),
+        )
     return f"as({target},{stored.codec})"
 
 
@@ -238,6 +250,8 @@ def _refused(stored: Stored, declared: Field, reason: str = "") -> SpecError:
         reason = f"its first value is {stored.numbers[0]}"
     why = f": {reason}".removesuffix(": ")
     return SpecError(
-        f"field {declared.name!r} of {stored.file} is stored as {stored.field.type}, and cannot be read as "
-        f"{declared.type} without a change{why}. Leave it out of spec=, and convert its values by ds.map or a transform"
+        f"field {declared.name!r} of {stored.file} is stored as {stored.field.type}, and cannot"
+        " be read as "
+        f"{declared.type} without a change{why}. Leave it out of spec=, and convert its values by"
+        " ds.map or a transform"
     )

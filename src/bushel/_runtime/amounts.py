@@ -10,7 +10,8 @@ def size(number: float) -> str:
     if number == 1:
         return "1 byte"
     unit = 0
-    while number >= 999.5 and unit < len(_UNITS) - 1:  # what would be rounded to 1000 has the next unit
+    # what would be rounded to 1000 has the next unit
+    while number >= 999.5 and unit < len(_UNITS) - 1:
         number /= 1000
         unit += 1
     if unit == 0 or number >= 999.5:

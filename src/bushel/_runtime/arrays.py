@@ -26,7 +26,9 @@ def python_numbers(value: Any) -> Any:
     """Return a number or bool of NumPy, also among keys and values of a dict, as Python's; others as they are."""
     if isinstance(value, np.generic):
         return value.item()
-    if isinstance(value, dict) and any(isinstance(part, np.generic) for pair in value.items() for part in pair):
+    if isinstance(value, dict) and any(
+        isinstance(part, np.generic) for pair in value.items() for part in pair
+    ):
         return {python_numbers(name): python_numbers(number) for name, number in value.items()}
     return value
 

@@ -34,7 +34,10 @@ def warn_of_mistakes(settings: Collection[str]) -> None:
         text, allowed = os.environ.get(name, ""), _VALUES.get(name)
         if allowed is not None and text not in allowed:
             meant = " or ".join(filter(None, allowed))
-            _warn(f"the environment variable {name} is {text!r}, which has no effect: expected {meant}")
+            _warn(
+                f"the environment variable {name} is {text!r}, which has no effect: expected"
+                f" {meant}"
+            )
         elif name not in names and not (name == "BUSHEL_PORT" or name.startswith(_OF_KUBERNETES)):
             import difflib  # for mistakes only
 

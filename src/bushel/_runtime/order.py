@@ -1,8 +1,9 @@
 """Orders: the sample at each position of an epoch.
 
-An order is a pure, vectorised function of (seed, epoch, position) without state, so any rank can start anywhere in an
-epoch at no cost. `docs/order.md` specifies all orders for other languages, with test vectors. The samples of an order
-never change under a version number: a change needs another `ORDER_VERSION`.
+An order is a pure, vectorised function of (seed, epoch, position) without state, so any rank can
+start anywhere in an epoch at no cost. `docs/order.md` specifies all orders for other languages,
+with test vectors. The samples of an order never change under a version number: a change needs
+another `ORDER_VERSION`.
 """
 
 from __future__ import annotations
@@ -47,7 +48,9 @@ def check_positions(samples: int, epoch: int, positions: I64) -> None:
         raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
     if len(positions) and not (positions.min() >= 0 and positions.max() < samples):
         raise IndexError(
-            f"positions {positions.min()} to {positions.max()}: expected positions between 0 and {samples - 1}"
+            f"positions {positions.min()} to {positions.max()}: expected positions between 0"
+            " and"
+            f" {samples - 1}"
         )
 
 
@@ -131,7 +134,9 @@ class Exact(_OncePerEpoch, Struct, frozen=True):
         return kernels.look_up(table, first, last - first, key)
 
     def _permutation(self, epoch: int) -> Permutation:
-        return Permutation(self.samples, derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch))
+        return Permutation(
+            self.samples, derive(ORDER_VERSION, _EXACT, self.samples, self.seed, epoch)
+        )
 
     def _take(self, epoch: int, positions: I64) -> I64:
         return self._permutation(epoch).take(positions)
@@ -145,8 +150,9 @@ class Exact(_OncePerEpoch, Struct, frozen=True):
 class Blocks(_OncePerEpoch, Struct, frozen=True):
     """Blocks of neighbouring samples in random order, mixed within a window of blocks.
 
-    Only about `window` blocks are read at a time, and each is one range of the files, which suits disks, and object
-    stores with a block cache. In return, samples of one block always come within one window.
+    Only about `window` blocks are read at a time, and each is one range of the files, which suits
+    disks, and object stores with a block cache. In return, samples of one block always come within
+    one window.
 
     Attributes:
         samples: Samples in an epoch, up to 2**48.
@@ -166,7 +172,10 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
     def __post_init__(self) -> None:
         _OncePerEpoch.__post_init__(self)
         if self.size < 1 or self.window < 1 or self.size * self.window > LIMIT:
-            raise ValueError(f"size={self.size}, window={self.window}: expected 1 or more, and at most 2**48 samples")
+            raise ValueError(
+                f"size={self.size}, window={self.window}: expected 1 or more, and at"
+                " most 2**48 samples"
+            )
 
     @property
     def version(self) -> str:
@@ -177,7 +186,8 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         """Return the entries of a table of all samples, as the other orders do."""
         positions = np.arange(first, last, dtype=np.int64)
         check_positions(self.samples, epoch, positions)
-        mixes = window % (self.size * self.window)  # else samples are mixed only with others of the same window
+        # else samples are mixed only with others of the same window
+        mixes = window % (self.size * self.window)
         return table[self._unblock(epoch, self._mix(epoch, positions) if mixes else positions)]
 
     def _take(self, epoch: int, positions: I64) -> I64:
@@ -187,9 +197,15 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         """Return the position of an epoch that has a sample."""
         blocks = -(-self.samples // self.size)
         missing = blocks * self.size - self.samples
-        permuted = Permutation(blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch))
+        permuted = Permutation(
+            blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch)
+        )
         slot = permuted.find(sample // self.size)
-        mixed = slot * self.size + sample % self.size - (missing if slot > permuted.find(blocks - 1) else 0)
+        mixed = (
+            slot * self.size
+            + sample % self.size
+            - (missing if slot > permuted.find(blocks - 1) else 0)
+        )
         width = self.size * self.window
         number, inside = divmod(mixed, width)
         key = derive(ORDER_VERSION, _WINDOWS, self.samples, self.seed, epoch)
@@ -208,14 +224,18 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
         mixed = np.empty_like(positions)
         for chosen, length in ((whole, width), (~whole, self.samples % width)):
             if chosen.any():
-                mixed[chosen] = starts[chosen] + Permutation(length, key).take(inside[chosen], tweaks[chosen])
+                mixed[chosen] = starts[chosen] + Permutation(length, key).take(
+                    inside[chosen], tweaks[chosen]
+                )
         return mixed
 
     def _unblock(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of the permuted blocks."""
         blocks = -(-self.samples // self.size)
         missing = blocks * self.size - self.samples  # from the last block of the dataset
-        permuted = Permutation(blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch))
+        permuted = Permutation(
+            blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch)
+        )
         short_block_end = permuted.find(blocks - 1) * self.size + self.size - missing
         positions = np.where(positions >= short_block_end, positions + missing, positions)
         slots = positions // self.size
@@ -231,9 +251,10 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
 class Mixed(Struct, frozen=True):
     """Several sets of samples, numbered consecutively, in fixed proportions.
 
-    An endless sequence of draws is cut into blocks. Each block has `shares[i]` draws from set i, in random order.
-    The draws from a set follow an `Exact` order, another for each pass through the set. An epoch is `samples` draws,
-    and the next epoch continues where it ends, so no set starts again before all of its samples were drawn.
+    An endless sequence of draws is cut into blocks. Each block has `shares[i]` draws from set i, in
+    random order. The draws from a set follow an `Exact` order, another for each pass through the
+    set. An epoch is `samples` draws, and the next epoch continues where it ends, so no set starts
+    again before all of its samples were drawn.
 
     Attributes:
         sizes: Samples in each set.
@@ -256,15 +277,21 @@ class Mixed(Struct, frozen=True):
 
     def __post_init__(self) -> None:
         check_order(self)
-        if not self.sizes or len(self.sizes) != len(self.shares) or min(self.sizes) < 1 or min(self.shares) < 1:
-            raise ValueError(f"sizes {self.sizes}, shares {self.shares}: expected one of each per set, 1 or more")
+        if (
+            not self.sizes
+            or len(self.sizes) != len(self.shares)
+            or min(self.sizes) < 1
+            or min(self.shares) < 1
+        ):
+            raise ValueError(
+                f"sizes {self.sizes}, shares {self.shares}: expected one of each per set, 1 or more"
+            )
 
     @property
     def version(self) -> str:
         """Kind, parameters and version. A loader refuses a saved state of another version."""
-        return (
-            f"mixed({','.join(map(str, self.sizes))};{','.join(map(str, self.shares))};{self.samples})/{ORDER_VERSION}"
-        )
+        sizes, shares = (",".join(map(str, numbers)) for numbers in (self.sizes, self.shares))
+        return f"mixed({sizes};{shares};{self.samples})/{ORDER_VERSION}"
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
@@ -294,7 +321,9 @@ class Mixed(Struct, frozen=True):
     def _drawn(self, number: int, draws: int) -> int:
         """Return how many of the first draws of the endless sequence are from a set."""
         block, inside = divmod(draws, sum(self.shares))
-        return block * self.shares[number] + int(np.count_nonzero(self._block(block)[:inside] == number))
+        return block * self.shares[number] + int(
+            np.count_nonzero(self._block(block)[:inside] == number)
+        )
 
     def draws(self, positions: I64) -> tuple[I64, I64]:
         """Return the set of each draw of the endless sequence, and the number of earlier draws from that set."""
@@ -310,9 +339,12 @@ class Mixed(Struct, frozen=True):
 class Weighted(Struct, frozen=True, eq=False):
     """Random samples with replacement. The probability of a sample is proportional to its weight."""
 
-    sums: F64  # float64[samples], the sums of the weights up to each sample, ascending; the last one is above 0
+    # float64[samples], the sums of the weights up to each sample, ascending; the last one is above
+    # 0
+    sums: F64
     seed: int = 0  # 0 to 2**64 - 1
-    guides: list[I64] = field(default_factory=list)  # where to look for a number in the sums, when that was needed
+    # where to look for a number in the sums, when that was needed
+    guides: list[I64] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_order(self)
@@ -333,9 +365,12 @@ class Weighted(Struct, frozen=True, eq=False):
         if not self.samples:
             return positions.copy()
         if not self.guides:
-            self.guides.append(kernels.guide_sums(self.sums, max(1, self.samples // _SUMS_OF_A_GUIDE)))
+            self.guides.append(
+                kernels.guide_sums(self.sums, max(1, self.samples // _SUMS_OF_A_GUIDE))
+            )
         drawn = kernels.draw_by_weight(self.sums, self.guides[0], self._key(epoch), positions)
-        last = np.searchsorted(self.sums, self.sums[-1:], side="left")  # of those with a weight above 0
+        # of those with a weight above 0
+        last = np.searchsorted(self.sums, self.sums[-1:], side="left")
         return np.minimum(drawn, last)
 
     def positions(self, epoch: int, sample: int) -> list[int]:
@@ -345,13 +380,19 @@ class Weighted(Struct, frozen=True, eq=False):
             return []
         if high == self.sums[-1]:
             high = np.inf
-        # numbers grow with the words that are drawn, so those from `low` to `high` are a range of words
-        first, end = (bisect_left(range(1 << 53), sum_before, key=self._number) << 11 for sum_before in (low, high))
+        # numbers grow with the words that are drawn, so those from `low` to `high` are a range of
+        # words
+        first, end = (
+            bisect_left(range(1 << 53), sum_before, key=self._number) << 11
+            for sum_before in (low, high)
+        )
         if first == end:
             return []
 
         def found(start: int) -> I64:
-            return kernels.find_draws(key, start, min(_AT_A_TIME, self.samples - start), first, end - 1)
+            return kernels.find_draws(
+                key, start, min(_AT_A_TIME, self.samples - start), first, end - 1
+            )
 
         key = self._key(epoch)
         parts = map_all(found, range(0, self.samples, _AT_A_TIME), threads=cpu_count())

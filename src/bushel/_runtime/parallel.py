@@ -1,8 +1,9 @@
 """Work in several threads: an ordered, bounded map.
 
-Everything in Bushel that works in parallel does it with this module, or with the threads and results that it is made of
-(`bushel._runtime.threads`). Work in other processes goes through it too: the work function then passes its item to a
-worker process and waits for the answer (see `bushel._runtime.processes`).
+Everything in Bushel that works in parallel does it with this module, or with the threads and
+results that it is made of (`bushel._runtime.threads`). Work in other processes goes through it too:
+the work function then passes its item to a worker process and waits for the answer (see
+`bushel._runtime.processes`).
 """
 
 from __future__ import annotations
@@ -36,12 +37,12 @@ def parallel_map(
 ) -> Generator[U]:
     """Call a function with every item in threads, and yield the results in the order of the items.
 
-    Closing the generator, an error and Ctrl-C drop the items that are not begun and wait for the ones that are. The
-    garbage collector may close it too, even in one of its own threads.
+    Closing the generator, an error and Ctrl-C drop the items that are not begun and wait for the
+    ones that are. The garbage collector may close it too, even in one of its own threads.
 
-    The cost of an item is its weight while it is worked on, and then the size of its result until that is taken. An
-    item is drawn while the cost of all is below `limit`, and always if no result is left to be taken.
-    Without `weight` and `size`, every item costs 1.
+    The cost of an item is its weight while it is worked on, and then the size of its result until
+    that is taken. An item is drawn while the cost of all is below `limit`, and always if no result
+    is left to be taken. Without `weight` and `size`, every item costs 1.
 
     Args:
         work: Called with each item.
@@ -51,14 +52,15 @@ def parallel_map(
         weight: Return the weight of an item; by default 0 if `size` is given.
         size: Return the size of a result; by default 0 if `weight` is given.
         ordered: Whether results keep the order of the items; else they come as they are finished.
-        draw_in_workers: Draw items in the worker threads, one thread at a time. By default the consumer's thread draws
-            them when it takes a result.
+        draw_in_workers: Draw items in the worker threads, one thread at a time. By default the
+            consumer's thread draws them when it takes a result.
         stop: Set before running work is waited for, so that long work can check it and end early.
         name: Prefix of the threads' names.
 
     Raises:
         BaseException: The error that `work` or `items` raised, in its place among the results.
-        RuntimeError: The process was forked since the first result: the threads are in the parent process.
+        RuntimeError: The process was forked since the first result: the threads are in the parent
+            process.
 
     Examples:
         >>> from bushel.loader import parallel_map
@@ -102,15 +104,17 @@ def for_each(
 ) -> None:
     """Call a function with every item, in this thread and in others, until one call fails.
 
-    No call runs any more when this returns. After an error or Ctrl-C, items that are not begun are dropped. Ctrl-C is
-    noticed after the call that this thread is in.
+    No call runs any more when this returns. After an error or Ctrl-C, items that are not begun are
+    dropped. Ctrl-C is noticed after the call that this thread is in.
 
     Args:
         work: Called with each item.
         items: Drawn one by one, by the thread that works on each.
         threads: Number of threads, with this one.
-        spare: Where the other threads are taken from, and kept for the next call. After an error they are ended.
-        limit: Bound on the weight of the items that are worked on at a time. An item above it is worked on alone.
+        spare: Where the other threads are taken from, and kept for the next call. After an error
+            they are ended.
+        limit: Bound on the weight of the items that are worked on at a time. An item above it is
+            worked on alone.
         weight: Return the weight of an item, such as the memory that its work needs.
         stop: Set before running work is waited for, so that long work can check it and end early.
 
@@ -118,7 +122,9 @@ def for_each(
         BaseException: The first error that `work` raised.
     """
     pool = spare.take()
-    calls = _ForEach(work, iter(items), pool, limit=limit, weight=weight or _zero, stop=stop or threading.Event())
+    calls = _ForEach(
+        work, iter(items), pool, limit=limit, weight=weight or _zero, stop=stop or threading.Event()
+    )
     try:
         for _ in range(threads - 1):
             pool.submit(calls.serve)
@@ -132,7 +138,9 @@ def for_each(
 
 
 @public("bushel.loader")
-def map_all(work: Callable[[T], U], items: Sequence[T], *, threads: int, name: str = "bushel-map") -> list[U]:
+def map_all(
+    work: Callable[[T], U], items: Sequence[T], *, threads: int, name: str = "bushel-map"
+) -> list[U]:
     """Call a function with every item, in this thread and in others, and return the results in order.
 
     The other threads end before this returns.
@@ -154,7 +162,16 @@ def map_all(work: Callable[[T], U], items: Sequence[T], *, threads: int, name: s
     if helpers < 1:
         return [work(item) for item in items]
     pool = Threads(helpers, name)
-    tasks = _Tasks(work, iter(items), pool, limit=inf, weight=_zero, size=_zero, ordered=True, draw_in_workers=True)
+    tasks = _Tasks(
+        work,
+        iter(items),
+        pool,
+        limit=inf,
+        weight=_zero,
+        size=_zero,
+        ordered=True,
+        draw_in_workers=True,
+    )
     try:
         for _ in range(helpers):
             pool.submit(tasks.serve)
@@ -288,8 +305,9 @@ _NOTHING: Any = object()
 class _Tasks(Generic[T, U]):
     """The items of a map that are drawn but not yet consumed.
 
-    Items are drawn by the consumer, which submits a task for each, or by the threads: each thread draws and works
-    (`serve`) until the limit is reached. It then returns, and is submitted again when there is.
+    Items are drawn by the consumer, which submits a task for each, or by the threads: each thread
+    draws and works (`serve`) until the limit is reached. It then returns, and is submitted again
+    when there is.
     """
 
     def __init__(
@@ -307,7 +325,8 @@ class _Tasks(Generic[T, U]):
         self._work, self._items, self._threads = work, items, pool
         self._limit, self._weight, self._size = limit, weight, size
         self._ordered, self._draw_in_workers = ordered, draw_in_workers
-        self._queue: SimpleQueue[_Task[T, U] | None] = SimpleQueue()  # for the consumer; None: all items are drawn
+        # for the consumer; None: all items are drawn
+        self._queue: SimpleQueue[_Task[T, U] | None] = SimpleQueue()
         self._drawing, self._counting = threading.Lock(), threading.Lock()
         self._drawn: T = _NOTHING  # an item that waits for room
         self._cost = self._untaken = self._returned = 0

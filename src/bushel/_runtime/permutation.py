@@ -66,10 +66,11 @@ def hash_words(values: I64, key: int) -> U64:
 class Permutation(Struct, frozen=True):
     """A keyed permutation of 0..size-1 in constant memory: an alternating Feistel network with cycle walking.
 
-    The network permutes the smallest power of two, at least 64, that holds `size` (Luby and Rackoff, 1988; the
-    alternating, unbalanced form is defined in NIST SP 800-38G). Its round function is a 32-bit integer hash (lowbias32
-    by C. Wellons, public domain). A value outside 0..size-1 goes through the network again until it is inside (Black
-    and Rogaway, 2002), fewer than two times on average.
+    The network permutes the smallest power of two, at least 64, that holds `size` (Luby and
+    Rackoff, 1988; the alternating, unbalanced form is defined in NIST SP 800-38G). Its round
+    function is a 32-bit integer hash (lowbias32 by C. Wellons, public domain). A value outside
+    0..size-1 goes through the network again until it is inside (Black and Rogaway, 2002), fewer
+    than two times on average.
     """
 
     size: int  # number of values, 1 to `LIMIT`
@@ -80,7 +81,8 @@ class Permutation(Struct, frozen=True):
 
         Args:
             values: int64[n], each in 0..size-1.
-            tweak: uint32[n], the member of a family of permutations to use for each value; None for the first.
+            tweak: uint32[n], the member of a family of permutations to use for each value; None for
+                the first.
 
         Returns:
             int64[n].
@@ -89,7 +91,11 @@ class Permutation(Struct, frozen=True):
 
     def find(self, value: int, tweak: U32 | None = None) -> int:
         """Return the value whose image is `value`: the inverse of `take`. The tweak is uint32[1], or None."""
-        return int(kernels.permute(np.array([value], np.int64), self.size, self.key, tweak, inverse=True)[0])
+        return int(
+            kernels.permute(np.array([value], np.int64), self.size, self.key, tweak, inverse=True)[
+                0
+            ]
+        )
 
 
 # part of the key, so that no two uses share one

@@ -16,7 +16,8 @@ if TYPE_CHECKING:
 def _entry_points(group: str) -> Mapping[str, EntryPoint]:
     """Return the entry points of a group by name. The first package on the search path wins.
 
-    Looking through the installed packages takes tens of milliseconds, so nothing calls this before it must.
+    Looking through the installed packages takes tens of milliseconds, so nothing calls this before
+    it must.
     """
     from importlib.metadata import entry_points
 
@@ -63,5 +64,6 @@ def _broken(group: str, entry: EntryPoint, problem: str) -> UnsupportedError:
     if entry.dist is not None:
         update = f": update it (`pip install -U {entry.dist.name}`) or uninstall it"
     return UnsupportedError(
-        f"{package} adds {entry.name!r} to {group} ({entry.value}), which cannot be used ({problem}){update}"
+        f"{package} adds {entry.name!r} to {group} ({entry.value}), which cannot be used"
+        f" ({problem}){update}"
     )

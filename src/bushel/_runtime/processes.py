@@ -1,8 +1,8 @@
 """Worker processes: fresh interpreters that work for this one, for the loader and for packing.
 
-They are started, not forked, so they inherit no locks, threads or open files. The parent's main script
-is not run again, so it needs no `if __name__ == "__main__"`. A worker process ends when its socket closes, however the
-parent ends.
+They are started, not forked, so they inherit no locks, threads or open files. The parent's main
+script is not run again, so it needs no `if __name__ == "__main__"`. A worker process ends when its
+socket closes, however the parent ends.
 """
 
 from __future__ import annotations
@@ -25,8 +25,9 @@ _REFUSED = (pickle.PicklingError, AttributeError, TypeError)
 _LENGTH = struct.Struct("<Q")
 _MOST_DESCRIPTORS = 1
 _PATIENCE_SECONDS = 10
-# NumPy's linear algebra starts a thread for every CPU when it is imported, and each of them looks for work for 2**26
-# ticks before it sleeps. That takes the CPUs from the imports of the worker processes. This is the minimum.
+# NumPy's linear algebra starts a thread for every CPU when it is imported, and each of them looks
+# for work for 2**26 ticks before it sleeps. That takes the CPUs from the imports of the worker
+# processes. This is the minimum.
 _SLEEP_AT_ONCE = {"OPENBLAS_THREAD_TIMEOUT": "4"}
 
 
@@ -122,12 +123,13 @@ class WorkerDiedError(RuntimeError):
 class WorkerProcess:
     """The parent's end of a worker process.
 
-    The process starts with its imports, and reads a long message only after them: start all worker processes before you
-    send to the first.
+    The process starts with its imports, and reads a long message only after them: start all worker
+    processes before you send to the first.
 
     Args:
         module: Name of the module that does the work.
-        function: Name of a function in it, which is called with the descriptor of the worker's end of the socket.
+        function: Name of a function in it, which is called with the descriptor of the worker's end
+            of the socket.
     """
 
     def __init__(self, module: str, function: str) -> None:
@@ -135,18 +137,23 @@ class WorkerProcess:
 
         parent_end, child_end = socket.socketpair()
         with child_end:
-            # imports leave no garbage, and collecting it would take an eighth of the time until the work starts
+            # imports leave no garbage, and collecting it would take an eighth of the time until the
+            # work starts
             imports = f"gc.disable(); from {module} import {function}; gc.freeze(); gc.enable()"
             self._process = subprocess.Popen(
                 [
                     sys.executable,
                     "-c",
-                    f"import gc, sys; sys.path[:] = {sys.path}; {imports}; {function}({child_end.fileno()})",
+                    (
+                        f"import gc, sys; sys.path[:] = {sys.path}; {imports};"
+                        f" {function}({child_end.fileno()})"
+                    ),
                 ],
                 stdin=subprocess.DEVNULL,
                 pass_fds=[child_end.fileno()],
                 env={**_SLEEP_AT_ONCE, **os.environ},
-                process_group=0,  # Ctrl-C reaches the parent only, which ends its worker processes itself
+                # Ctrl-C reaches the parent only, which ends its worker processes itself
+                process_group=0,
             )
         self._channel = Channel(parent_end)
 
@@ -172,7 +179,8 @@ class WorkerProcess:
             status = self._process.wait()
             how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
             raise WorkerDiedError(
-                f"worker process {self.pid} {how}; if the system was out of memory, use fewer processes or smaller "
+                f"worker process {self.pid} {how}; if the system was out of memory, use fewer"
+                " processes or smaller "
                 f"batches"
             ) from None
 
@@ -255,7 +263,8 @@ def answer(descriptor: int, reply: Callable[[Any, memoryview], object]) -> None:
 
     Args:
         descriptor: The socket.
-        reply: Called with the job, which the parent sends first, and with each later message. Its result is pickled.
+        reply: Called with the job, which the parent sends first, and with each later message. Its
+            result is pickled.
     """
     channel = Channel.of_descriptor(descriptor)
     try:

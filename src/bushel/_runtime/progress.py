@@ -28,7 +28,8 @@ class Progress(Struct, frozen=True):
         total: Number of units of the whole run; None if it is unknown, as for a stream.
         unit: The unit of `done` and `total`.
         samples: Number of samples processed so far; 0 where they are not counted.
-        bytes: Bytes written, or, by `verify`, bytes read so far, or, by `index`, size of the shards that were read.
+        bytes: Bytes written, or, by `verify`, bytes read so far, or, by `index`, size of the shards
+            that were read.
         errors: Number of bad samples, or of problems, found so far.
         parts: Number of finished parts and of all parts of the run; None if it has no parts.
         retries: Number of attempts that were tried again.
@@ -133,7 +134,12 @@ def progress_bar(task: str) -> Iterator[OnProgress | None]:
     from rich.progress import BarColumn, TextColumn, TimeRemainingColumn
     from rich.progress import Progress as Bar
 
-    columns = (TextColumn(task), BarColumn(), TextColumn("{task.fields[text]}"), TimeRemainingColumn())
+    columns = (
+        TextColumn(task),
+        BarColumn(),
+        TextColumn("{task.fields[text]}"),
+        TimeRemainingColumn(),
+    )
     with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
         number = bar.add_task(task, total=None, text="")
 
@@ -155,7 +161,11 @@ def _in_cell(task: str, started: float) -> OnProgress:
     display: Any = sys.modules["IPython"].display
 
     def drawn(now: Progress | None) -> Any:
-        attributes = "" if now is None or now.total is None else f" max='{max(now.total, 1)}' value='{now.done}'"
+        attributes = (
+            ""
+            if now is None or now.total is None
+            else (f" max='{max(now.total, 1)}' value='{now.done}'")
+        )
         text = "" if now is None else _described(now, started)
         return display.HTML(f"{escape(task)} <progress{attributes}></progress> {escape(text)}")
 

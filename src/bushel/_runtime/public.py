@@ -1,7 +1,7 @@
 """Public names: imported by packages when they are first used, shown in pickles and messages, and called by users.
 
-A pickle names a class by its `__module__`. A public class is named by the module from which users import it, so that
-existing pickles can be read after its file has moved.
+A pickle names a class by its `__module__`. A public class is named by the module from which users
+import it, so that existing pickles can be read after its file has moved.
 """
 
 from __future__ import annotations
@@ -37,7 +37,8 @@ def public(module: str = "bushel") -> Callable[[T], T]:
         if isinstance(thing, FunctionType):  # has its file in its code
             thing.__module__ = module
         elif isinstance(thing, type):
-            if not getattr(thing, "_is_protocol", False):  # whose attributes are what `isinstance` looks for
+            # whose attributes are what `isinstance` looks for
+            if not getattr(thing, "_is_protocol", False):
                 type.__setattr__(thing, "__wrapped__", _Definition(thing))
             type.__setattr__(thing, "__module__", module)
         return thing
@@ -45,12 +46,15 @@ def public(module: str = "bushel") -> Callable[[T], T]:
     return name
 
 
-def names_of_stub(package: str, file: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+def names_of_stub(
+    package: str, file: str
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
     """Return the `__getattr__`, `__dir__` and `__all__` of a package whose names are imported when they are first used.
 
     Args:
         package: Its dotted name.
-        file: Its `__init__.py`. The stub beside it has a line `from MODULE import NAME as NAME` for each name.
+        file: Its `__init__.py`. The stub beside it has a line `from MODULE import NAME as NAME` for
+            each name.
     """
     with open(file.rpartition(".")[0] + ".pyi", encoding="utf-8") as stub:
         words = [line.split() for line in stub if line.startswith("from ")]
@@ -91,13 +95,18 @@ def names_near(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except TypeError as error:
-            if error.__traceback__ is None or error.__traceback__.tb_next is not None:  # it was called
+            # it was called
+            if error.__traceback__ is None or error.__traceback__.tb_next is not None:
                 raise
             from inspect import signature
 
             problem = error
             try:
-                check_names(function.__qualname__.removesuffix(".__init__"), kwargs, signature(function).parameters)
+                check_names(
+                    function.__qualname__.removesuffix(".__init__"),
+                    kwargs,
+                    signature(function).parameters,
+                )
             except TypeError as named:
                 problem = named
             raise problem from None
@@ -119,8 +128,8 @@ def check_flags(**flags: Any) -> None:
 class _Definition:
     """Descriptor that leads `inspect.unwrap` from a class to a similar one that names the file; not for instances.
 
-    `inspect` looks for the source of a class in the file of its module; for a class that wraps another, in the file of
-    the other one's.
+    `inspect` looks for the source of a class in the file of its module; for a class that wraps
+    another, in the file of the other one's.
     """
 
     __slots__ = ("_module", "_of")
@@ -131,14 +140,20 @@ class _Definition:
     def __get__(self, instance: object, owner: type | None = None) -> type:
         if instance is not None or owner is not self._of:
             raise AttributeError("__wrapped__")
-        members = {name: value for name, value in vars(self._of).items() if name in ("__doc__", "__firstlineno__")}
+        members = {
+            name: value
+            for name, value in vars(self._of).items()
+            if name in ("__doc__", "__firstlineno__")
+        }
         init = next(
             vars(base)["__init__"] for base in self._of.__mro__ if "__init__" in vars(base)
         )  # for the signature
         if isinstance(init, FunctionType):
             members["__init__"] = init
         return type(
-            self._of.__name__, (), {**members, "__module__": self._module, "__qualname__": self._of.__qualname__}
+            self._of.__name__,
+            (),
+            {**members, "__module__": self._module, "__qualname__": self._of.__qualname__},
         )
 
 

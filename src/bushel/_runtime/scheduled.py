@@ -1,7 +1,8 @@
 """The order of a mixture with a schedule: weights that change with the number of samples drawn.
 
-Sets follow each other so evenly that at every draw, each set has its share to within one draw; where weights change,
-what was drawn before does not depend on it. `docs/order.md` specifies the order. Nothing here does I/O.
+Sets follow each other so evenly that at every draw, each set has its share to within one draw;
+where weights change, what was drawn before does not depend on it. `docs/order.md` specifies the
+order. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -46,10 +47,13 @@ def parts_of(weights: Sequence[float]) -> I64:
     """Return the part of each weight in their sum, in units of 2**-52; at least 2**-20, unless the weight is 0."""
     weight_of_set = np.array(weights, np.float64)
     if not (0 < sum(weights) < np.inf and (weight_of_set >= 0).all()):
-        raise ValueError(f"weights {weights}: expected finite weights from 0, with a finite sum above 0")
+        raise ValueError(
+            f"weights {weights}: expected finite weights from 0, with a finite sum above 0"
+        )
     parts: I64 = np.floor(weight_of_set / sum(weights) * ONE).astype(np.int64)
     parts[(weight_of_set > 0) & (parts < _LEAST)] = _LEAST
-    parts[np.argmax(parts)] += ONE - parts.sum()  # what rounding left is for the first of the largest
+    # what rounding left is for the first of the largest
+    parts[np.argmax(parts)] += ONE - parts.sum()
     return parts
 
 
@@ -62,7 +66,8 @@ class _Segment:
     first: tuple[float, ...]  # the weights at the start
     last: tuple[float, ...]  # the weights at the end; the same as at the start without a ramp
     before: I64  # int64[sets], the draws from each set before the segment
-    due: tuple[int, ...]  # the share of each set in the draws before the segment, in units of 2**-52 draw
+    # the share of each set in the draws before the segment, in units of 2**-52 draw
+    due: tuple[int, ...]
     sets: I64  # int64[drawn], the sets that are drawn in the segment
     # for each of these, what it lacks at the start, and its weights at the start and the end
     shares: tuple[I64, I64, I64]
@@ -85,7 +90,8 @@ class _Segment:
     def _drawn(self, inside: I64) -> tuple[I64, I64, I64]:
         """Return the sets of ascending draws, the numbers of earlier ones, and int64[drawn]: the draws after them."""
         latest = next(
-            (drawn for drawn in self._latest if drawn[0] <= inside[0]), (0, np.zeros(len(self.sets), np.int64))
+            (drawn for drawn in self._latest if drawn[0] <= inside[0]),
+            (0, np.zeros(len(self.sets), np.int64)),
         )
         sets, numbers, after, drawn = kernels.even_draws(inside, *self.shares, self.ramp, *latest)
         self._latest[:] = [(after, drawn)]
@@ -103,7 +109,9 @@ class _Segment:
         if int(self.drawn_until(self.stop)[number]) <= earlier:
             return None
         draws = range(self.start, self.stop)
-        low = self.start + bisect_left(draws, (earlier - 1) * ONE, key=partial(self.due_until, number))
+        low = self.start + bisect_left(
+            draws, (earlier - 1) * ONE, key=partial(self.due_until, number)
+        )
         many = _FEWEST
         while low > self.start and int(self.drawn_until(low)[number]) > earlier:
             low, many = max(self.start, low - many), 2 * many
@@ -134,22 +142,28 @@ def _segment(piece: _Piece, before: I64, due: tuple[int, ...]) -> _Segment:
     lacking = [due[number] - int(before[number]) * ONE for number in sets.tolist()]
     # what the other sets lack, or have too much, is divided equally
     equal_share, rest = divmod(-sum(lacking), len(lacking))
-    starts = np.array([lack + equal_share + (number < rest) for number, lack in enumerate(lacking)], np.int64)
+    starts = np.array(
+        [lack + equal_share + (number < rest) for number, lack in enumerate(lacking)], np.int64
+    )
     ramp = 0 if first == last else stop - start
-    return _Segment(start, stop, first, last, before, due, sets, (starts, firsts[sets], lasts[sets]), ramp)
+    return _Segment(
+        start, stop, first, last, before, due, sets, (starts, firsts[sets], lasts[sets]), ramp
+    )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Scheduled:
     """Sets of samples, numbered consecutively, by weights that change with the number of draws.
 
-    A set is read in a random order, pass after pass, another for each pass; or it is such an order itself. An epoch is
-    `samples` draws, and the next epoch continues where it ends.
+    A set is read in a random order, pass after pass, another for each pass; or it is such an order
+    itself. An epoch is `samples` draws, and the next epoch continues where it ends.
     """
 
     sources: tuple[int | Scheduled, ...]  # for each set, its number of samples, or its own order
-    points: tuple[Point, ...]  # the weights from some numbers of draws on, ascending, the first from 0 on
-    ramp: bool  # whether weights change evenly between points; if not, they stay until the next point
+    # the weights from some numbers of draws on, ascending, the first from 0 on
+    points: tuple[Point, ...]
+    # whether weights change evenly between points; if not, they stay until the next point
+    ramp: bool
     samples: int  # draws in an epoch
     seed: int = 0  # 0 to 2**64 - 1
     _segments: list[_Segment] = field(default_factory=list, init=False, repr=False)
@@ -157,7 +171,9 @@ class Scheduled:
     def __post_init__(self) -> None:
         check_order(self)
         if len(self.sources) > _MOST_SETS:
-            raise ValueError(f"a mixture of {len(self.sources)} datasets: expected at most {_MOST_SETS}")
+            raise ValueError(
+                f"a mixture of {len(self.sources)} datasets: expected at most {_MOST_SETS}"
+            )
         before, due = np.zeros(len(self.sources), np.int64), (0,) * len(self.sources)
         for piece in _pieces(self.points, ramp=self.ramp):
             start, stop, first, last = piece
@@ -172,7 +188,9 @@ class Scheduled:
     @property
     def sizes(self) -> tuple[int, ...]:
         """Samples of each set."""
-        return tuple(source if isinstance(source, int) else sum(source.sizes) for source in self.sources)
+        return tuple(
+            source if isinstance(source, int) else sum(source.sizes) for source in self.sources
+        )
 
     @property
     def version(self) -> str:
@@ -184,7 +202,12 @@ class Scheduled:
             source if isinstance(source, int) else {**source._described(), "seed": source.seed}
             for source in self.sources
         ]
-        return {"sources": sources, "points": self.points, "ramp": self.ramp, "samples": self.samples}
+        return {
+            "sources": sources,
+            "points": self.points,
+            "ramp": self.ramp,
+            "samples": self.samples,
+        }
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
@@ -244,12 +267,16 @@ class Scheduled:
 
     def drawn(self, draws: int) -> list[int]:
         """Return how many of the first `draws` draws are from each set."""
-        segment = next(candidate for candidate in reversed(self._segments) if candidate.start <= draws)
+        segment = next(
+            candidate for candidate in reversed(self._segments) if candidate.start <= draws
+        )
         return [int(count) for count in segment.drawn_until(draws)]
 
     def pieces(self) -> list[_Piece]:
         """Return start, stop, first and last weights of the segments of the schedule."""
-        return [(segment.start, segment.stop, segment.first, segment.last) for segment in self._segments]
+        return [
+            (segment.start, segment.stop, segment.first, segment.last) for segment in self._segments
+        ]
 
 
 _Piece: TypeAlias = tuple[int, int, tuple[float, ...], tuple[float, ...]]
@@ -259,7 +286,9 @@ SampleOrder: TypeAlias = Order | Scheduled
 """An order of samples. Each sample has one position or several."""
 
 
-def look_up(order: SampleOrder, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
+def look_up(
+    order: SampleOrder, table: U32, epoch: int, first: int, last: int, window: int = 1
+) -> U32:
     """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1.
 
     Entries of the same `window` positions, counted from 0, may come in any order.
@@ -293,7 +322,8 @@ def scheduled_of(version: str, seed: int) -> Scheduled | None:
 
 def _parsed(own: dict[str, Any], seed: int) -> Scheduled:
     sources = tuple(
-        source if isinstance(source, int) else _parsed(source, int(source["seed"])) for source in own["sources"]
+        source if isinstance(source, int) else _parsed(source, int(source["seed"]))
+        for source in own["sources"]
     )
     points = tuple((int(at), tuple(map(float, weights))) for at, weights in own["points"])
     return Scheduled(sources, points, bool(own["ramp"]), int(own["samples"]), seed)

@@ -32,12 +32,14 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
     Args:
         shuffle: See `Shuffle`.
         samples: Number of samples to order.
-        seed: 0 to 2**64 - 1. An order object has its own seed, so `seed` must then be 0 or equal to it.
+        seed: 0 to 2**64 - 1. An order object has its own seed, so `seed` must then be 0 or equal to
+            it.
 
     Raises:
-        TypeError: `shuffle` is neither a bool, a str, None nor an order; or it is the order of a mixture.
-        ValueError: The name of the order is unknown, or an order object has another number of samples or another seed
-            than the arguments.
+        TypeError: `shuffle` is neither a bool, a str, None nor an order; or it is the order of a
+            mixture.
+        ValueError: The name of the order is unknown, or an order object has another number of
+            samples or another seed than the arguments.
     """
     if shuffle is None or isinstance(shuffle, bool):
         if shuffle:
@@ -50,14 +52,24 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
             return Exact(samples, seed)
         return Blocks(samples, seed)
     if isinstance(shuffle, Mixed):
-        raise TypeError("a Mixed order is for mixtures only: write Loader(bushel.mix(...)) without shuffle=")
+        raise TypeError(
+            "a Mixed order is for mixtures only: write Loader(bushel.mix(...)) without shuffle="
+        )
     if not isinstance(shuffle, Sequential | Exact | Blocks):
-        hint = f"to give a seed, write shuffle=True, seed={shuffle}" if isinstance(shuffle, int) else _WRITE
+        hint = (
+            f"to give a seed, write shuffle=True, seed={shuffle}"
+            if isinstance(shuffle, int)
+            else _WRITE
+        )
         raise TypeError(f"shuffle={shuffle!r} is not an order: {hint}")
     if shuffle.samples != samples:
-        raise ValueError(f"shuffle= is an order of {shuffle.samples} samples, but there are {samples}")
+        raise ValueError(
+            f"shuffle= is an order of {shuffle.samples} samples, but there are {samples}"
+        )
     if seed not in (0, shuffle.seed):
-        raise ValueError(f"shuffle= is an order with seed {shuffle.seed}, but seed={seed}: leave out seed=")
+        raise ValueError(
+            f"shuffle= is an order with seed {shuffle.seed}, but seed={seed}: leave out seed="
+        )
     return shuffle
 
 

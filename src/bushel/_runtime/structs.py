@@ -1,8 +1,8 @@
 """Values with named fields, whose classes are made in 10 µs.
 
-A dataclass compiles four functions for its class, which takes half a millisecond, and the first sample of a process
-needs forty classes. So classes on that path are structs of msgspec. To `dataclasses.replace`, `fields`, `asdict`
-and `inspect.signature`, they are like dataclasses.
+A dataclass compiles four functions for its class, which takes half a millisecond, and the first
+sample of a process needs forty classes. So classes on that path are structs of msgspec. To
+`dataclasses.replace`, `fields`, `asdict` and `inspect.signature`, they are like dataclasses.
 """
 
 from __future__ import annotations
@@ -30,7 +30,9 @@ def _as_dataclass(owner: type[msgspec.Struct]) -> Any:
     members: list[Any] = [(name, types[name]) for name in names[: len(names) - len(defaults)]]
     for name, default in zip(names[len(members) :], defaults, strict=True):
         factory = getattr(default, "factory", None)
-        default_field = field(default=default) if factory is None else field(default_factory=factory)
+        default_field = (
+            field(default=default) if factory is None else field(default_factory=factory)
+        )
         members.append((name, types[name], default_field))
     return make_dataclass(owner.__name__, members)
 
@@ -52,7 +54,8 @@ class _DataclassFields:
 
 
 if TYPE_CHECKING:
-    from msgspec import Struct  # a class between would not be frozen, and a frozen class cannot inherit from it
+    # a class between would not be frozen, and a frozen class cannot inherit from it
+    from msgspec import Struct
 else:
 
     class Struct(msgspec.Struct, metaclass=_Meta):

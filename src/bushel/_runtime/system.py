@@ -8,8 +8,8 @@
 | freed memory that is kept for the next values | glibc's threshold | nothing | nothing |
 | the memory that a process may use | control groups | that of the machine | the same |
 
-Read-ahead (`posix_fadvise`, `F_RDADVISE`, or nothing) is in the kernels (`files/mapped_file.cpp`). Windows is not
-supported.
+Read-ahead (`posix_fadvise`, `F_RDADVISE`, or nothing) is in the kernels (`files/mapped_file.cpp`).
+Windows is not supported.
 
 `BUSHEL_PORTABLE=1` chooses the last column on every system, for tests.
 """
@@ -34,11 +34,14 @@ _HUGE_PAGE = 1 << 21
 _LARGE = 1 << 22  # smaller memory comes from the C library, which does not return it to the system
 _MOST_UNUSED = 4  # memory may be larger than asked for by one part in this number
 _MOST_FREE = 128 << 20  # bytes that are kept
-_free: deque[mmap.mmap] = deque()  # the garbage collector appends to it, in any thread: a deque needs no lock for that
+# the garbage collector appends to it, in any thread: a deque needs no lock for that
+_free: deque[mmap.mmap] = deque()
 
 
 if sys.platform == "win32":
-    raise ImportError("Bushel does not support Windows; it runs in WSL, the Windows Subsystem for Linux")
+    raise ImportError(
+        "Bushel does not support Windows; it runs in WSL, the Windows Subsystem for Linux"
+    )
 
 
 _GLIBC_THRESHOLD = 16 << 20  # glibc then keeps up to twice as much free memory
@@ -67,9 +70,10 @@ def _portable() -> bool:
 def keep_freed_memory() -> None:
     """Let the C library keep freed memory, such as the memory of stored bytes and decoded frames, for later values.
 
-    glibc returns free memory to the system beyond twice the size of the largest block freed so far (mallopt(3),
-    M_MMAP_THRESHOLD). Values are smaller, so the pages of each batch were returned, and first writing to a page costs
-    about as much as copying it. Freeing one large block raises the threshold; none of its pages is touched.
+    glibc returns free memory to the system beyond twice the size of the largest block freed so far
+    (mallopt(3), M_MMAP_THRESHOLD). Values are smaller, so the pages of each batch were returned,
+    and first writing to a page costs about as much as copying it. Freeing one large block raises
+    the threshold; none of its pages is touched.
     """
     import numpy as np
 
@@ -89,8 +93,13 @@ def memory_limit() -> int:
             control_group = top / path.lstrip("/")
             # in a container, the path may be the one outside: the limit is then at the top
             for group in (control_group, *control_group.parents):
-                with suppress(OSError, ValueError):  # the topmost group has no such file, and "max" means no limit
-                    limits.append(int((group / ("memory.limit_in_bytes" if old else "memory.max")).read_text()))
+                # the topmost group has no such file, and "max" means no limit
+                with suppress(OSError, ValueError):
+                    limits.append(
+                        int(
+                            (group / ("memory.limit_in_bytes" if old else "memory.max")).read_text()
+                        )
+                    )
                 if group == top:
                     break
     return min(limits)
@@ -99,8 +108,9 @@ def memory_limit() -> int:
 def anonymous_file() -> int:
     """Return the descriptor of an empty file without a name, which the system frees when no process holds it.
 
-    It can be made larger with `os.ftruncate`, mapped, and sent to another process. Without `memfd_create` it is in the
-    folder for temporary files (`TMPDIR`), which should be one in memory.
+    It can be made larger with `os.ftruncate`, mapped, and sent to another process. Without
+    `memfd_create` it is in the folder for temporary files (`TMPDIR`), which should be one in
+    memory.
 
     Raises:
         OSError: The system is out of memory, or the folder is not writable.
@@ -118,7 +128,8 @@ def clone_file(source: Path, target: Path) -> bool:
     """Make a file that shares the blocks of another one until one of them changes: on Btrfs, XFS, NFS 4.2 and others.
 
     Returns:
-        Whether that was done; False if the system or the file system cannot do it. The target is empty then.
+        Whether that was done; False if the system or the file system cannot do it. The target is
+        empty then.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -168,7 +179,8 @@ def room_for(size: int) -> npt.NDArray[np.uint8]:
     if size < _LARGE or (memory := _take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
         return np.empty(size, np.uint8)
     whole = np.frombuffer(memory, np.uint8)
-    weakref.finalize(whole, _give, memory).atexit = False  # all views of the array refer to this one
+    # all views of the array refer to this one
+    weakref.finalize(whole, _give, memory).atexit = False
     return whole[:size]
 
 

@@ -1,8 +1,9 @@
 """Threads that run jobs, and results that another thread sets.
 
-The waits here are safe from Ctrl-C. `threading.Condition`, and with it `Future.result`, is not: a KeyboardInterrupt
-between the release of its lock and the wait becomes "RuntimeError: cannot release un-acquired lock". The consumer's
-thread therefore waits only for plain locks and for `queue.SimpleQueue`, which are written in C.
+The waits here are safe from Ctrl-C. `threading.Condition`, and with it `Future.result`, is not: a
+KeyboardInterrupt between the release of its lock and the wait becomes "RuntimeError: cannot release
+un-acquired lock". The consumer's thread therefore waits only for plain locks and for
+`queue.SimpleQueue`, which are written in C.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ U = TypeVar("U")
 
 _Job = Callable[[], object]
 
-_MOST_SPARE = 4  # number of idle thread groups of one kind that are kept, for as many concurrent readers
+# number of idle thread groups of one kind that are kept, for as many concurrent readers
+_MOST_SPARE = 4
 
 
 @public("bushel.loader")
@@ -86,8 +88,8 @@ class Result(Generic[U]):
 class Threads:
     """Threads that run submitted jobs in the order of submission.
 
-    They are started as work comes, and ended by `close`, by the garbage collector, or at the end of the program, which
-    waits for running work.
+    They are started as work comes, and ended by `close`, by the garbage collector, or at the end of
+    the program, which waits for running work.
 
     Args:
         count: Number of threads.
@@ -124,7 +126,9 @@ class Threads:
                 number = len(self._threads)
                 if number < self._count:
                     name = f"{self._name}-{number}"
-                    self._threads.append(threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True))
+                    self._threads.append(
+                        threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True)
+                    )
                     self._threads[number].start()
             if not self._end.alive:  # closed meanwhile
                 self._jobs.put(None)
@@ -137,7 +141,8 @@ class Threads:
         """
         if os.getpid() != self._process:
             raise RuntimeError(
-                "this iteration started before a fork, and its threads are in the parent process: start a new "
+                "this iteration started before a fork, and its threads are in the parent process:"
+                " start a new "
                 "iteration in this one"
             )
 
@@ -151,7 +156,8 @@ class Threads:
         In a fork this does nothing.
 
         Args:
-            wait: Whether to wait. One of the threads itself, in which the garbage collector may call this, never waits.
+            wait: Whether to wait. One of the threads itself, in which the garbage collector may
+                call this, never waits.
         """
         if self._end.detach() is not None:
             _end(self._jobs, self._threads, self._process, wait=wait)
@@ -160,8 +166,8 @@ class Threads:
 class SpareThreads:
     """Idle threads that are kept for the next work of the same kind: starting 31 threads takes 1.5 ms of CPU.
 
-    Several threads of the program may take some at once: each gets its own, as many as if they were new. A forked
-    process begins without any. The end of the program ends them.
+    Several threads of the program may take some at once: each gets its own, as many as if they were
+    new. A forked process begins without any. The end of the program ends them.
     """
 
     def __init__(self, count: int, name: str) -> None:
@@ -187,7 +193,13 @@ def _serve(jobs: SimpleQueue[_Job | None]) -> None:
         del job
 
 
-def _end(jobs: SimpleQueue[_Job | None], threads: list[threading.Thread], process: int, *, wait: bool = True) -> None:
+def _end(
+    jobs: SimpleQueue[_Job | None],
+    threads: list[threading.Thread],
+    process: int,
+    *,
+    wait: bool = True,
+) -> None:
     if os.getpid() != process:
         return
     with suppress(Empty):

@@ -23,7 +23,9 @@ def known_labels(target: AnyPath, container: WritableContainer) -> Labels:
         SpecError: Its shards give different names to the same number.
     """
     shards = Target.of(target, container).existing_shards()
-    return join_labels([(str(shard.path(0)), shard.labels) for shard in shards], union_of_fields(shards))
+    return join_labels(
+        [(str(shard.path(0)), shard.labels) for shard in shards], union_of_fields(shards)
+    )
 
 
 def names_to_write(
@@ -43,14 +45,18 @@ def names_to_write(
         if not can_be_named(fields, name):
             kind = "is not in the spec" if name not in fields else f"is {fields[name].type}"
             raise SpecError(
-                f"labels= names the classes of field {name!r}, which {kind}: it must be a number, an array, or utf8; "
+                f"labels= names the classes of field {name!r}, which {kind}: it must be a number,"
+                " an array, or utf8; "
                 f"the fields are {format_spec(fields)}"
             )
     try:
-        return join_labels([(str(target), labels_of(shards, fields)), ("the new samples", checked)], fields)
+        return join_labels(
+            [(str(target), labels_of(shards, fields)), ("the new samples", checked)], fields
+        )
     except SpecError as error:
         raise StateError(
-            f"cannot add these samples to {target}: {str(error).partition('. ')[0]}. Number the classes as the dataset "
+            f"cannot add these samples to {target}: {str(error).partition('. ')[0]}. Number the"
+            " classes as the dataset "
             "does, or use bushel.convert(..., mode='append'), which maps the numbers"
         ) from error
 

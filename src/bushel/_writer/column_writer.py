@@ -14,7 +14,8 @@ from bushel.spec import KEY
 
 CHUNK = 1 << 19
 """Stored bytes that `extend` frames at once."""
-_LARGE_CHUNK = 1 << 23  # stored bytes that `extend` passes to the system at once if none of them have to be copied
+# stored bytes that `extend` passes to the system at once if none of them have to be copied
+_LARGE_CHUNK = 1 << 23
 
 
 class ColumnWriter(DatasetWriter):
@@ -23,23 +24,27 @@ class ColumnWriter(DatasetWriter):
     def extend(self, columns: Mapping[str, Any], keys: Iterable[str] | None = None) -> range:
         """Add many samples, given as a column for each field. It writes what `append` would write, much faster.
 
-        Values of `bytes` fields, and arrays whose codec can encode a column at once (`array`, `npy`, `int`, `i64`,
-        `u64`, `float`, `f32`), need no Python object per sample; other columns are encoded value by value. Columns are
-        checked and encoded before anything is written. If writing fails, samples that were written before stay.
+        Values of `bytes` fields, and arrays whose codec can encode a column at once (`array`,
+        `npy`, `int`, `i64`, `u64`, `float`, `f32`), need no Python object per sample; other columns
+        are encoded value by value. Columns are checked and encoded before anything is written. If
+        writing fails, samples that were written before stay.
 
         Args:
-            columns: Field to column: an array (one sample per element of its first axis; `uint8[n, k]` for a `bytes`
-                field), a list, an Arrow array, or `(data, offsets)`: stored bytes of all samples and int64[n + 1]. A
-                column `__key__` holds the keys, unless `keys` is given.
+            columns: Field to column: an array (one sample per element of its first axis;
+                `uint8[n, k]` for a `bytes` field), a list, an Arrow array, or `(data, offsets)`:
+                stored bytes of all samples and int64[n + 1]. A column `__key__` holds the keys,
+                unless `keys` is given.
             keys: The key of each sample, as a list, an array of text, or an Arrow array.
 
         Returns:
             The positions of the samples in the dataset.
 
         Raises:
-            SpecError: A field is unknown or missing, lengths differ, or the container cannot hold the samples.
+            SpecError: A field is unknown or missing, lengths differ, or the container cannot hold
+                the samples.
             CodecError: A value cannot be encoded.
-            ValueError: A key is missing, not allowed, or in the dataset already; or the writer is closed.
+            ValueError: A key is missing, not allowed, or in the dataset already; or the writer is
+                closed.
 
         Examples:
             >>> with bushel.Writer("numbers.tar", {"x": "array", "y": "int"}) as writer:
@@ -49,7 +54,9 @@ class ColumnWriter(DatasetWriter):
         first, count, _ = self.write_columns(columns, keys)
         return range(first, first + count)
 
-    def write_columns(self, columns: Mapping[str, Any], keys: Iterable[str] | None = None) -> tuple[int, int, int]:
+    def write_columns(
+        self, columns: Mapping[str, Any], keys: Iterable[str] | None = None
+    ) -> tuple[int, int, int]:
         """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
         columns = dict(columns) if isinstance(columns, Mapping) else columns
         if isinstance(columns, dict) and KEY in columns:
@@ -68,7 +75,9 @@ class ColumnWriter(DatasetWriter):
             stored_keys = None if texts is None else key_column(texts)
             first, at = self._samples, 0
             while at < count:
-                written = self._write_some(current.shard or current.start(self._samples), batch, stored_keys, texts, at)
+                written = self._write_some(
+                    current.shard or current.start(self._samples), batch, stored_keys, texts, at
+                )
                 if texts is not None:
                     plan.add_keys(texts[at : at + written])
                 at += written
@@ -82,11 +91,16 @@ class ColumnWriter(DatasetWriter):
         first, known = self._samples, self._plan.keys
         if known is None:
             if keys is not None and keys != [str(number) for number in range(first, first + count)]:
-                raise ValueError(f"keys such as {keys[0]!r} are not allowed: the samples before them have no keys")
+                raise ValueError(
+                    f"keys such as {keys[0]!r} are not allowed: the samples before"
+                    " them have no keys"
+                )
             return None
         if keys is None:
             if not self._plan.container.needs_keys:
-                raise ValueError("these samples have no keys, but the samples before them have one: pass keys=")
+                raise ValueError(
+                    "these samples have no keys, but the samples before them have one: pass keys="
+                )
             number = self._options.first_number + first
             keys = NumberedKeys(range(number, number + count))
         known.check_all(keys)
@@ -105,7 +119,9 @@ class ColumnWriter(DatasetWriter):
         samples, size = self._plan.limits.room_in(shard)
         room = None if self._plan.limits.bytes is None else max(size, 1)
         if batch.columns is not None:
-            end = min(batch.bytes_until(at, _LARGE_CHUNK if batch.is_large else CHUNK), at + samples)
+            end = min(
+                batch.bytes_until(at, _LARGE_CHUNK if batch.is_large else CHUNK), at + samples
+            )
             columns = {name: column.rows(at, end) for name, column in batch.columns.items()}
             if written := shard.extend(None if keys is None else keys.rows(at, end), columns, room):
                 return written

@@ -24,10 +24,12 @@ _BYTES = (bytes, bytearray, memoryview)
 class BytesInList(Struct, frozen=True):
     """Stored bytes of one plain field of many samples, which are joined when some of them are written.
 
-    A buffer of all values at once would be new memory; one of a few is memory that the process already has.
+    A buffer of all values at once would be new memory; one of a few is memory that the process
+    already has.
     """
 
-    # the value of each sample; it is the list of the caller: a copy would touch each value once more
+    # the value of each sample; it is the list of the caller: a copy would touch each value once
+    # more
     values: list[bytes]
     offsets: I64  # int64[n + 1], where each value would begin if they were joined
 
@@ -40,16 +42,20 @@ class BytesInList(Struct, frozen=True):
     def rows(self, first: int, last: int) -> StoredColumn:
         """Return the values of samples `first` to `last`. Raise ValueError if another thread has changed the list."""
         offsets = self.offsets[first : last + 1] - self.offsets[first]
-        return StoredColumn(np.frombuffer(join_bytes(self.values, first, last, int(offsets[-1])), np.uint8), offsets)
+        return StoredColumn(
+            np.frombuffer(join_bytes(self.values, first, last, int(offsets[-1])), np.uint8), offsets
+        )
 
 
 class StoredBatch(Struct, frozen=True):
     """Encoded samples: columns, or values sample by sample where a field is a sequence or missing."""
 
     samples: int
-    columns: dict[str, StoredColumn | BytesInList] | None  # stored bytes by field; None if `values` has them
+    # stored bytes by field; None if `values` has them
+    columns: dict[str, StoredColumn | BytesInList] | None
     values: list[dict[str, Stored]] | None = None  # the values of each sample, or None
-    # int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without columns
+    # int64[samples + 1], bytes of all columns up to each sample, plus a constant; None without
+    # columns
     ends: I64 | None = None
 
     @property
@@ -75,45 +81,64 @@ class StoredBatch(Struct, frozen=True):
     @property
     def is_large(self) -> bool:
         """Whether the samples are large on average, and lie in buffers already, so that writing them copies nothing."""
-        lie_in_buffers = all(isinstance(column, StoredColumn) for column in (self.columns or {}).values())
-        return self.columns is not None and lie_in_buffers and self.size >= LARGE * max(self.samples, 1)
+        lie_in_buffers = all(
+            isinstance(column, StoredColumn) for column in (self.columns or {}).values()
+        )
+        return (
+            self.columns is not None
+            and lie_in_buffers
+            and self.size >= LARGE * max(self.samples, 1)
+        )
 
     def bytes_until(self, row: int, limit: int) -> int:
         """Return the end of a run of samples from `row` on with about `limit` bytes, one sample at least."""
         if self.ends is None:
             return row + 1
-        return max(row + 1, int(np.searchsorted(self.ends, self.ends[row] + limit, side="right")) - 1)
+        return max(
+            row + 1, int(np.searchsorted(self.ends, self.ends[row] + limit, side="right")) - 1
+        )
 
 
 def length_of(columns: Mapping[str, Any], fields: Spec, keys: Sequence[str] | None) -> int:
     """Return the number of samples that columns hold.
 
     Raises:
-        SpecError: A field is unknown, a column is a single value, or lengths differ. The message names the field.
+        SpecError: A field is unknown, a column is a single value, or lengths differ. The message
+            names the field.
     """
     if not isinstance(columns, Mapping) or not columns:
-        raise SpecError(f"expected a mapping of fields to columns, such as {{'label': labels}}, not {columns!r}")
+        raise SpecError(
+            f"expected a mapping of fields to columns, such as {{'label': labels}}, not {columns!r}"
+        )
     lengths: dict[str, int] = {}
     for name, column in columns.items():
         if name not in fields:
-            raise SpecError(f"there is a column {name!r}, which is not in the spec ({', '.join(fields)})")
+            raise SpecError(
+                f"there is a column {name!r}, which is not in the spec ({', '.join(fields)})"
+            )
         if (
             isinstance(column, (str, *_BYTES, Mapping))
             or getattr(column, "ndim", 1) == 0
             or not hasattr(column, "__len__")
         ):
             raise SpecError(
-                f"field {name!r}: expected an array or a list with a value per sample, not {type(column).__name__}"
+                f"field {name!r}: expected an array or a list with a value per sample, not"
+                f" {type(column).__name__}"
             )
         lengths[name] = len(column[1]) - 1 if is_stored(column) else len(column)
     if keys is not None:
         lengths["keys"] = len(keys)
     if len(set(lengths.values())) > 1:
-        raise SpecError("columns have different lengths: " + ", ".join(f"{name}: {n}" for name, n in lengths.items()))
+        raise SpecError(
+            "columns have different lengths: "
+            + ", ".join(f"{name}: {n}" for name, n in lengths.items())
+        )
     return next(iter(lengths.values()))
 
 
-def encode_columns(columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout) -> StoredBatch:
+def encode_columns(
+    columns: Mapping[str, Any], samples: int, fields: Spec, name: str, layout: Layout
+) -> StoredBatch:
     """Encode columns whose names and lengths `length_of` has checked.
 
     Raises:
@@ -125,7 +150,10 @@ def encode_columns(columns: Mapping[str, Any], samples: int, fields: Spec, name:
         raise SpecError(f"field {missing[0]!r} has no column, but a {name} needs every field")
     plain: dict[str, Any] = {field: without_arrow(column) for field, column in columns.items()}
     if not missing and not any(column.field.sequence for column in layout.columns):
-        whole = {column.field.name: _encode(column, plain[column.field.name]) for column in layout.columns}
+        whole = {
+            column.field.name: _encode(column, plain[column.field.name])
+            for column in layout.columns
+        }
         stored = {field: column for field, column in whole.items() if column is not None}
         if len(stored) == len(whole):
             return StoredBatch.of(samples, stored)
@@ -166,7 +194,8 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
             stored_column = StoredColumn(*check_stored(name, *encoded))
             if len(stored_column) != len(value):
                 raise SpecError(
-                    f"field {name!r}: codec {codec.name!r} made {len(stored_column)} of {len(value)} values"
+                    f"field {name!r}: codec {codec.name!r} made {len(stored_column)} of"
+                    f" {len(value)} values"
                 )
             return stored_column
     values = value if type(value) is list else list(value)
@@ -180,7 +209,9 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
         try:
             stored.append(each if isinstance(each, _BYTES) else codec.encode(each))
         except CodecError as error:
-            raise CodecError(f"field {name!r}, sample {row} of the column: {error}", **error.details) from error
+            raise CodecError(
+                f"field {name!r}, sample {row} of the column: {error}", **error.details
+            ) from error
     return _joined(stored)
 
 
@@ -190,7 +221,11 @@ def _joined(values: Sequence[Any]) -> StoredColumn:
     except (BufferError, TypeError):  # a memoryview that is not contiguous
         values = [bytes(value) for value in values]
         data = b"".join(values)
-    lengths = np.fromiter((len(v) if type(v) is bytes else memoryview(v).nbytes for v in values), np.int64, len(values))
+    lengths = np.fromiter(
+        (len(v) if type(v) is bytes else memoryview(v).nbytes for v in values),
+        np.int64,
+        len(values),
+    )
     return StoredColumn(np.frombuffer(data, np.uint8), offsets_of(lengths))
 
 
@@ -204,7 +239,13 @@ def _values(column: Any) -> Sequence[Any]:
 
 def _kept(value: Stored) -> Any:
     """Return a copy of the stored bytes that later samples cannot change, with all elements of a sequence."""
-    return value if isinstance(value, _BYTES) else list(value) if isinstance(value, Iterable) else value
+    return (
+        value
+        if isinstance(value, _BYTES)
+        else list(value)
+        if isinstance(value, Iterable)
+        else value
+    )
 
 
 def _size_of(value: Any) -> int:

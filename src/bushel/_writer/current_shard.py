@@ -39,7 +39,9 @@ class CurrentShard:
             self.shard = ShardInProgress.reopen(last, plan, sync=written.sync)
         else:
             plan = self._plan.of_shard(written.next_shard(layout), layout)
-            self.shard = ShardInProgress.create(plan, sync=written.sync, replace=written.replaces_objects)
+            self.shard = ShardInProgress.create(
+                plan, sync=written.sync, replace=written.replaces_objects
+            )
         self._plan.folders = self._plan.folders and ()  # only one shard gets them
         return self.shard
 

@@ -42,7 +42,8 @@ class DatasetPlan:
         keys: Checks the keys of new samples; None if they have none, or if that is not known yet.
         labels: Names of classes, which the indexes get.
         limits: The size at which a shard is full.
-        folders: Paths of empty folders that the next shard gets; None if samples are not files of a folder.
+        folders: Paths of empty folders that the next shard gets; None if samples are not files of a
+            folder.
 
     Raises:
         ValueError: The target is one file, but there is a limit for shards.
@@ -50,10 +51,14 @@ class DatasetPlan:
         KeyError: A column is of no field.
     """
 
-    def __init__(self, target: Target, fields: Spec | None, options: WriterOptions, limits: ShardLimits) -> None:
+    def __init__(
+        self, target: Target, fields: Spec | None, options: WriterOptions, limits: ShardLimits
+    ) -> None:
         self.container, self._single, self._root = target.container, target.single, target.root
         if target.single and options.divides:
-            raise ValueError(f"{target.path} is the name of one file: give a folder to write several shards")
+            raise ValueError(
+                f"{target.path} is the name of one file: give a folder to write several shards"
+            )
         self.folders = options.folders
         if self.folders is not None and not isinstance(self.container, KeepsFolders):
             raise SpecError(f"{self.container.name} cannot store empty folders: use ffrecord")
@@ -91,13 +96,19 @@ class DatasetPlan:
             if self._adopts_spec:
                 self.fields = {field.name: field for shard in shards for field in shard.fields}
             self.layout = self._layout(shards, keyed=shards[-1].keyed)
-            given = self._contents.without_usual_columns() if self._options.columns is None else self._contents
+            given = (
+                self._contents.without_usual_columns()
+                if self._options.columns is None
+                else self._contents
+            )
             self._contents = Contents.to_keep(shards[-1].index) | given
             check_same_fields(path, shards, self.spec, self.layout)
             self._use(self.layout, shards)
             self._usual = usual
         if self._adopts_spec and not self.fields:
-            raise ValueError(f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}")
+            raise ValueError(
+                f"{path} has no samples yet: a new dataset needs a spec, such as {{'image': 'jpg'}}"
+            )
 
     def settle_labels(self, path: AnyPath, shards: Sequence[OpenShard]) -> None:
         """Decide the names of classes: those that exist, followed by new ones.
@@ -126,7 +137,9 @@ class DatasetPlan:
         layout = self.container.layout(self.fields, own)
         if plain and self.limits.bytes is not None:
             sharded = replace(layout, options=replace(layout.options, single=False))
-            names = [self.container.shard(self._root, each, [], None).files for each in (layout, sharded)]
+            names = [
+                self.container.shard(self._root, each, [], None).files for each in (layout, sharded)
+            ]
             if names[0] != names[1]:  # the original tool has another layout for one shard
                 self.limits = ShardLimits(None, None)
         return layout
@@ -144,7 +157,8 @@ class DatasetPlan:
         """Return the key and the stored values of one sample. `key` is None if it may be in the sample.
 
         Raises:
-            SpecError: The sample does not have the fields of the spec, or the container cannot hold it.
+            SpecError: The sample does not have the fields of the spec, or the container cannot hold
+                it.
             CodecError: A value cannot be encoded.
             ValueError: The key is missing, not allowed, or in the dataset already.
         """
@@ -153,7 +167,9 @@ class DatasetPlan:
         key = sample.get(KEY) if key is None else key
         if self.layout is None:
             self.decided(shards, keyed=key is not None)
-        key = checked_key(self.keys, key, position + (0 if self.keys is None else self._options.first_number))
+        key = checked_key(
+            self.keys, key, position + (0 if self.keys is None else self._options.first_number)
+        )
         if self._usual is not None:
             self.check_usual(sample)
         try:
@@ -191,14 +207,20 @@ class DatasetPlan:
 
     def drop_pending(self, shard: ShardInProgress) -> None:
         """Forget the last pending sample of a shard, which could not be written."""
-        if shard.pending is not None and (key := shard.pending.drop_last()) is not None and self.known is not None:
+        if (
+            shard.pending is not None
+            and (key := shard.pending.drop_last()) is not None
+            and self.known is not None
+        ):
             self.known.discard(key)
 
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""
         layout = self.decided(shards, keyed=False)
         expected = self.limits.expected(self._options.expected, samples)
-        return replace(layout, options=replace(layout.options, expected=expected, folders=self.folders))
+        return replace(
+            layout, options=replace(layout.options, expected=expected, folders=self.folders)
+        )
 
     def of_shard(self, shard: Shard, layout: Layout) -> ShardPlan:
         """Return the plan of one shard."""

@@ -31,9 +31,11 @@ class DatasetWriter:
         path: See `bushel.Writer`.
         spec: Field to type.
         options: How the dataset is written.
-        before_publish: Called with the number of samples in the dataset when a shard is complete and about to get its
-            final name, or, with `overwrite`, when the dataset is, so that files beside the dataset are never older.
-        lock: The lock of the target, if the caller has it and releases it; by default the writer takes it.
+        before_publish: Called with the number of samples in the dataset when a shard is complete
+            and about to get its final name, or, with `overwrite`, when the dataset is, so that
+            files beside the dataset are never older.
+        lock: The lock of the target, if the caller has it and releases it; by default the writer
+            takes it.
     """
 
     def __init__(
@@ -52,12 +54,14 @@ class DatasetWriter:
             get_codec(field.codec)
         self._options, self._path = options, as_path(path)
         self._owned = lock or lock_for_writing(self._path, options)
-        self._let_go = ExitStack()  # lets others write to the target, unless the caller has the lock
+        # lets others write to the target, unless the caller has the lock
+        self._let_go = ExitStack()
         if lock is None:
             self._let_go.callback(self._owned.release)
         self._lock = threading.Lock()
         self._closed = self._stopped = False
-        self._samples = 0  # without those that were added to the buffer since the last time that the lock was taken
+        # without those that were added to the buffer since the last time that the lock was taken
+        self._samples = 0
         self._add: Callable[[Mapping[str, Any], str | None], int] = _refused
         try:
             target = Target.of(self._path, choose_container(self._path, options.container))
@@ -100,12 +104,17 @@ class DatasetWriter:
     def __len__(self) -> int:
         """Return the number of samples in the dataset: existing ones and appended ones."""
         shard = self._current.shard
-        return self._samples if shard is None or shard.pending is None else max(self._samples, shard.pending.next)
+        return (
+            self._samples
+            if shard is None or shard.pending is None
+            else max(self._samples, shard.pending.next)
+        )
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""
         return (
-            f"<{type(self).__name__} {self._path}: {len(self):,} samples as {self._plan.container.name}, "
+            f"<{type(self).__name__} {self._path}: {len(self):,} samples as"
+            f" {self._plan.container.name}, "
             f"mode {self._options.mode!r}{state}>"
         )
 
@@ -133,18 +142,20 @@ class DatasetWriter:
         """Add one sample. Threads may call this at once.
 
         Args:
-            sample: A value for every field. A bytes-like value is stored unchanged for any codec; an image field
-                also takes arrays and Pillow images; a sequence field takes any iterable. `__key__` in it is the key,
-                unless `key` is given.
+            sample: A value for every field. A bytes-like value is stored unchanged for any codec;
+                an image field also takes arrays and Pillow images; a sequence field takes any
+                iterable. `__key__` in it is the key, unless `key` is given.
             key: The sample's key. Either all samples of a dataset have one, or none.
 
         Returns:
             The sample's position in the dataset.
 
         Raises:
-            SpecError: The sample does not have the fields of the spec, or the container cannot hold it.
+            SpecError: The sample does not have the fields of the spec, or the container cannot hold
+                it.
             CodecError: A value cannot be encoded.
-            ValueError: The key is missing, not allowed, or in the dataset already; or the writer is closed.
+            ValueError: The key is missing, not allowed, or in the dataset already; or the writer is
+                closed.
 
         Examples:
             >>> with bushel.Writer("texts.tar", {"text": "utf8"}) as writer:
@@ -233,7 +244,8 @@ class DatasetWriter:
     def flush(self) -> None:
         """Pass the samples appended so far to the operating system. This ends no shard.
 
-        Nothing is kept of an unfinished shard: after a kill, `mode="resume"` continues after the last finished one.
+        Nothing is kept of an unfinished shard: after a kill, `mode="resume"` continues after the
+        last finished one.
 
         Examples:
             >>> writer = bushel.Writer("numbers/", {"y": "int"}, container="tar")
@@ -253,7 +265,9 @@ class DatasetWriter:
             try:
                 if not self._closed:
                     samples = self._pause()
-                    if self._current.shard is None and (self._plan.folders or not self._written.shards):
+                    if self._current.shard is None and (
+                        self._plan.folders or not self._written.shards
+                    ):
                         self._current.start(samples)
                     self._finish_shard(last=True)
                     self._closed = True
@@ -301,7 +315,8 @@ class DatasetWriter:
         replaces = self._written.replaced is not None
         if lost and not replaces:
             error.add_note(
-                f"the last {lost:,} samples are not kept, as their shard was not finished: mode='resume' continues "
+                f"the last {lost:,} samples are not kept, as their shard was not finished:"
+                " mode='resume' continues "
                 f"after {self._written.samples:,} samples"
             )
         advice = _FREE_SPACE_OVERWRITE if replaces else _FREE_SPACE

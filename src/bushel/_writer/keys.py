@@ -17,7 +17,8 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError
 
 _DIGITS = 9
-_MOST_SPELLED = 1 << 20  # numbers that become texts in a set when a sample with a key of its own follows them
+# numbers that become texts in a set when a sample with a key of its own follows them
+_MOST_SPELLED = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,9 @@ class NumberedKeys(Sequence[str]):
         return f"{self.numbers[at]:0{_DIGITS}d}"
 
     def __contains__(self, key: object) -> bool:
-        if not isinstance(key, str) or not (key.isascii() and key.isdigit() and _DIGITS <= len(key) < 20):
+        if not isinstance(key, str) or not (
+            key.isascii() and key.isdigit() and _DIGITS <= len(key) < 20
+        ):
             return False
         number = int(key)
         return number in self.numbers and key == f"{number:0{_DIGITS}d}"
@@ -73,7 +76,8 @@ class KeyCheck:
     """
 
     def __init__(self, shards: list[OpenShard], *, needs_keys: bool, reuse: bool = False) -> None:
-        self._table = KeyTable.of(tuple(shards)) if shards else None  # the list loses one that is continued
+        # the list loses one that is continued
+        self._table = KeyTable.of(tuple(shards)) if shards else None
         self._removed = _removed_positions(shards) if shards and reuse else frozenset[int]()
         self._keys: set[str] = set()
         self._numbered = NumberedKeys(range(0))
@@ -89,7 +93,9 @@ class KeyCheck:
         """
         if key is None:
             if not self._needs_keys:
-                raise ValueError("this sample has no key, but the samples before it have one: pass key=")
+                raise ValueError(
+                    "this sample has no key, but the samples before it have one: pass key="
+                )
             key = f"{position:09d}"
         if not isinstance(key, str):
             raise TypeError(f"a key must be a str, not {type(key).__name__}: use str({key!r})")
@@ -101,7 +107,11 @@ class KeyCheck:
 
     def _has(self, key: str) -> bool:
         in_table = self._table is not None and not self._removed.issuperset(self._table.find(key))
-        return in_table or key in self._keys or (bool(self._numbered.numbers) and key in self._numbered)
+        return (
+            in_table
+            or key in self._keys
+            or (bool(self._numbered.numbers) and key in self._numbered)
+        )
 
     @property
     def known(self) -> set[str] | None:
@@ -124,7 +134,8 @@ class KeyCheck:
             start = self._numbered.numbers.start if self._numbered.numbers else number
             self._numbered = NumberedKeys(range(start, number + 1))
             return
-        if 0 < len(self._numbered.numbers) <= _MOST_SPELLED and self._table is None:  # so that `known` has all
+        # so that `known` has all
+        if 0 < len(self._numbered.numbers) <= _MOST_SPELLED and self._table is None:
             self._keys.update(self._numbered)
             self._numbered = NumberedKeys(range(0))
         self._keys.add(key)
@@ -142,7 +153,9 @@ class KeyCheck:
         if not set(map(type, keys)) <= {str}:
             wrong = next((key for key in keys if not isinstance(key, str)), None)
             if wrong is not None:
-                raise TypeError(f"a key must be a str, not {type(wrong).__name__}: use str({wrong!r})")
+                raise TypeError(
+                    f"a key must be a str, not {type(wrong).__name__}: use str({wrong!r})"
+                )
         if not all(map(str.isascii, keys)):
             for key in keys:
                 _check_text(key)
@@ -159,7 +172,9 @@ class KeyCheck:
 
     def add_all(self, keys: Sequence[str]) -> None:
         """Add the keys of samples that were written."""
-        if isinstance(keys, NumberedKeys) and (not self._numbered or self._numbered.numbers.stop == keys.numbers.start):
+        if isinstance(keys, NumberedKeys) and (
+            not self._numbered or self._numbered.numbers.stop == keys.numbers.start
+        ):
             start = self._numbered.numbers.start if self._numbered else keys.numbers.start
             self._numbered = NumberedKeys(range(start, keys.numbers.stop))
         else:
@@ -195,5 +210,6 @@ def _check_text(key: str) -> None:
         key.encode("utf-8", "surrogateescape")  # which stands for bytes of names that are not UTF-8
     except UnicodeEncodeError as error:
         raise SpecError(
-            f"the key {key!r} cannot be stored as UTF-8: character {error.start} is half of a surrogate pair"
+            f"the key {key!r} cannot be stored as UTF-8: character {error.start} is half of a"
+            " surrogate pair"
         ) from None

@@ -23,8 +23,8 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
         container: Name of the container; None to derive it from the path or from the dataset there.
         mode: `create`, `append`, `resume` or `overwrite`.
         shard_samples: Number of samples in a shard, or None.
-        shard_bytes: Number of bytes in a shard, as a number or as text; 0 for a folder of one shard; None for 1 GiB if
-            `shard_samples` is None, too.
+        shard_bytes: Number of bytes in a shard, as a number or as text; 0 for a folder of one
+            shard; None for 1 GiB if `shard_samples` is None, too.
         generation: Generation of a bag, or None.
         expected: Number of samples that will be appended, which some containers use.
         total: Number of samples that will be appended, for the manifest; None for `expected`.
@@ -34,7 +34,8 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
         seek: Whether to make seek tables.
         columns: Columns to record in the index; None for the usual ones.
         forget_removed: Whether `overwrite` drops the lists of removed samples.
-        first_number: Number that the first sample gets as its key if it has no key, where the container needs keys.
+        first_number: Number that the first sample gets as its key if it has no key, where the
+            container needs keys.
 
     Raises:
         ValueError: The mode is unknown, or a shard has less than one sample.
@@ -57,7 +58,9 @@ class WriterOptions(Struct, frozen=True, kw_only=True):
 
     def __post_init__(self) -> None:
         if self.mode not in _MODES:
-            raise ValueError(f"invalid mode={self.mode!r}: write one of {', '.join(map(repr, _MODES))}")
+            raise ValueError(
+                f"invalid mode={self.mode!r}: write one of {', '.join(map(repr, _MODES))}"
+            )
         if self.shard_samples is not None and self.shard_samples < 1:
             raise ValueError(f"shard_samples={self.shard_samples} is too small: give 1 or more")
 
@@ -92,7 +95,8 @@ class ShardLimits(Struct, frozen=True):
 
     samples: int | None  # number of samples, or None
     bytes: int | None  # number of bytes that the sample which fills a shard may exceed, or None
-    estimated: bool = False  # whether few datasets have so many bytes, so that all samples may fit into one shard
+    # whether few datasets have so many bytes, so that all samples may fit into one shard
+    estimated: bool = False
 
     def reached_by(self, shard: _Shard) -> bool:
         """Return whether the next sample belongs into another shard."""

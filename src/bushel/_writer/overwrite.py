@@ -1,7 +1,8 @@
 """Replace a local dataset atomically: the new one is staged beside it, and swapped with it when it is complete.
 
-The staging folder of `data/train` is `data/.bushel/overwrite/train`. It contains the new dataset, `train`, and the
-files that lie beside it, under their final relative names. `storage.publish` gives all of them their names together.
+The staging folder of `data/train` is `data/.bushel/overwrite/train`. It contains the new dataset,
+`train`, and the files that lie beside it, under their final relative names. `storage.publish` gives
+all of them their names together.
 """
 
 from __future__ import annotations
@@ -32,15 +33,24 @@ def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
         StateError: The mode is `resume`, and the interrupted overwrite was not complete.
         ValueError: The container is unknown.
     """
-    container = container_by_suffix(path.name) if options.container is None else get_writable(options.container)
+    container = (
+        container_by_suffix(path.name)
+        if options.container is None
+        else get_writable(options.container)
+    )
     single = container is not None and Target.of(path, container).single
 
     def undo() -> None:
         if options.mode == "resume":
-            raise StateError(f"an overwrite of {path} was interrupted, and cannot be resumed: use mode='overwrite'")
+            raise StateError(
+                f"an overwrite of {path} was interrupted, and cannot be resumed: use"
+                " mode='overwrite'"
+            )
 
     while True:
-        lock = lock_target(path, single=single, follow=options.mode == "overwrite", sync=options.sync)
+        lock = lock_target(
+            path, single=single, follow=options.mode == "overwrite", sync=options.sync
+        )
         try:
             if not isinstance(path, Path):
                 return lock
@@ -86,7 +96,11 @@ class Overwrite:
             self._lock.follow(lock_of(self.staged), lock_of(self._real))
             if not self._forget:
                 keep_lists(self._real, self.staged)
-        left = [f"{FOLDER}/staging/{name}", f"{FOLDER}/{name}.pack.json", f"{FOLDER}/{name}.manifest.json"]
+        left = [
+            f"{FOLDER}/staging/{name}",
+            f"{FOLDER}/{name}.pack.json",
+            f"{FOLDER}/{name}.manifest.json",
+        ]
         if single and self._forget:
             left.append(own_list(self._real.name))
         # an old `.idx` must not be read with the new `.rec`
@@ -107,17 +121,24 @@ def _check_replaceable(real: Path, target: Path) -> list[str]:
     if not real.exists():
         return []
     if os.path.ismount(real):
-        raise FileExistsError(f"{target} is a mount point, which cannot be replaced: write to a folder in it")
+        raise FileExistsError(
+            f"{target} is a mount point, which cannot be replaced: write to a folder in it"
+        )
     if real.is_dir():
         if (other := next(_other_files(real), None)) is not None:
             raise FileExistsError(
-                f"{target} contains {other}, which is not part of a dataset, and mode='overwrite' replaces the whole "
+                f"{target} contains {other}, which is not part of a dataset, and mode='overwrite'"
+                " replaces the whole "
                 "folder: move that file away, or write to another path"
             )
         return []
-    shards = [shard for container in writable_containers() for shard in container.shards(real) or ()]
+    shards = [
+        shard for container in writable_containers() for shard in container.shards(real) or ()
+    ]
     if not shards:
-        raise FileExistsError(f"{target} is a file, but not a dataset: delete it, or write to another path")
+        raise FileExistsError(
+            f"{target} is a file, but not a dataset: delete it, or write to another path"
+        )
     files = [name for shard in shards for name in shard.files if name != real.name]
     return [*files, *(f"{shard.sidecars}/{shard.sidecar.name}" for shard in shards)]
 
@@ -125,12 +146,17 @@ def _check_replaceable(real: Path, target: Path) -> list[str]:
 def _other_files(folder: Path) -> Iterator[str]:
     """Yield the files in a folder that are not part of a dataset in it, or of the parts of one."""
     own: set[str] = set()
-    for place in (folder, *(each for each in folder.iterdir() if is_part(each.name) and each.is_dir())):
+    for place in (
+        folder,
+        *(each for each in folder.iterdir() if is_part(each.name) and each.is_dir()),
+    ):
         above = "" if place == folder else f"{place.name}/"
         own.add(f"{above}label2idx.json")
         for container in writable_containers():
             try:
-                own.update(above + name for shard in container.shards(place) or () for name in shard.files)
+                own.update(
+                    above + name for shard in container.shards(place) or () for name in shard.files
+                )
             except FormatError:  # a damaged dataset may have files that cannot be listed
                 return
     for base, folders, files in os.walk(folder):

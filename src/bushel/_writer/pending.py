@@ -26,7 +26,8 @@ class Room(NamedTuple):
 class PendingSamples:
     """Samples of a shard that follow those in its index builder.
 
-    A sample is checked and encoded when it is added, so that writing it later can fail only as writing to a file can.
+    A sample is checked and encoded when it is added, so that writing it later can fail only as
+    writing to a file can.
 
     Args:
         limits: The samples that the shard writer's `extend` takes.
@@ -35,18 +36,24 @@ class PendingSamples:
         numbered: Whether a sample without a key gets its position as its key.
 
     Attributes:
-        add: `SampleBuffer.add`, which threads may call at once. It takes no sample before `restart`. It returns the
-            position of the sample; -1 for one that has to be written in another way, or that is invalid; and -2 minus
-            the position if it has taken the last one before all have to be written.
-        pause: Take no more samples until `restart`, and return the number of samples in the dataset, these included.
+        add: `SampleBuffer.add`, which threads may call at once. It takes no sample before
+            `restart`. It returns the position of the sample; -1 for one that has to be written in
+            another way, or that is invalid; and -2 minus the position if it has taken the last one
+            before all have to be written.
+        pause: Take no more samples until `restart`, and return the number of samples in the
+            dataset, these included.
     """
 
     __slots__ = ("_buffer", "_builder", "_first", "add", "pause")
 
-    def __init__(self, limits: ColumnLimits, layout: Layout, builder: IndexBuilder, *, numbered: bool) -> None:
+    def __init__(
+        self, limits: ColumnLimits, layout: Layout, builder: IndexBuilder, *, numbered: bool
+    ) -> None:
         fields = [(column.field.name, get_codec(column.codec).encode) for column in layout.columns]
         keyed = layout.options.keyed
-        self._buffer = SampleBuffer(fields, KEY, keyed, numbered, limits.longest_key, limits.refused_start)
+        self._buffer = SampleBuffer(
+            fields, KEY, keyed, numbered, limits.longest_key, limits.refused_start
+        )
         self._builder = builder
         self._first = 0
         self.add, self.pause = self._buffer.add, self._buffer.pause
@@ -86,8 +93,8 @@ class PendingSamples:
             room: How many.
             position: Position in the dataset of the next one.
             number: A sample without a key gets its position and this number, added up, as its key.
-            known: All keys of the dataset, to which the keys of the samples are added. None if they are numbers of this
-                kind: then samples with a key of their own are not taken.
+            known: All keys of the dataset, to which the keys of the samples are added. None if they
+                are numbers of this kind: then samples with a key of their own are not taken.
         """
         self._first = self._builder.samples
         self._buffer.restart(*room, _FOREVER, position, number, known)
@@ -95,7 +102,8 @@ class PendingSamples:
     def rows(self) -> tuple[StoredColumn | None, dict[str, StoredColumn]] | None:
         """Return keys and columns of the samples that are not written; None if all are.
 
-        They are counted by the builder's samples, so a sample is not written twice if Ctrl-C comes in between.
+        They are counted by the builder's samples, so a sample is not written twice if Ctrl-C comes
+        in between.
         """
         if (written := self._builder.samples - self._first) >= self._buffer.count:
             return None

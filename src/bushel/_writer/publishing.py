@@ -24,7 +24,8 @@ if TYPE_CHECKING:  # which imports logging: local shards are not uploaded
 class FinishedShard(Struct, frozen=True):
     """A complete shard whose files are still staged."""
 
-    staged: OpenShard  # the final shard, except for the stamps of remote files, which the storage assigns
+    # the final shard, except for the stamps of remote files, which the storage assigns
+    staged: OpenShard
     staging: Staging  # the staged files
 
     def publish(self) -> OpenShard:
@@ -40,7 +41,10 @@ class FinishedShard(Struct, frozen=True):
             staging.commit(ordered, index=sidecar)
             return opened
         uploaded = dict(zip(ordered, staging.upload(ordered), strict=True))
-        stamps = tuple(FileStamp(entry.name, *uploaded[entry.name], entry.crc32) for entry in opened.index.files)
+        stamps = tuple(
+            FileStamp(entry.name, *uploaded[entry.name], entry.crc32)
+            for entry in opened.index.files
+        )
         index = replace(opened.index, files=stamps)
         save_index(index, staging.path_of(sidecar), sync=False)
         staging.upload([sidecar], replace=True)
@@ -65,7 +69,11 @@ class Uploads:
     @property
     def failed(self) -> bool:
         """Whether the current upload has failed. `settle` raises its error."""
-        return self._going is not None and self._going[1].done() and self._going[1].exception() is not None
+        return (
+            self._going is not None
+            and self._going[1].done()
+            and self._going[1].exception() is not None
+        )
 
     def begin(self, shard: FinishedShard) -> None:
         """Start an upload. The previous one must be settled."""
@@ -129,8 +137,15 @@ def upload_again(root: AnyPath, folder: Path) -> None:
         return
     index, name = load_index(sidecar), folder.name.replace("%2F", "/")
     sidecars = sidecar.parent.relative_to(folder).as_posix()
-    shard = Shard(root, "" if name == "dataset" else name, tuple(stamp.name for stamp in index.files), sidecars)
-    FinishedShard(OpenShard.of(index.container, shard, index, stored=True), Staging(root, name)).publish()
+    shard = Shard(
+        root,
+        "" if name == "dataset" else name,
+        tuple(stamp.name for stamp in index.files),
+        sidecars,
+    )
+    FinishedShard(
+        OpenShard.of(index.container, shard, index, stored=True), Staging(root, name)
+    ).publish()
 
 
 def sidecar_name(shard: Shard) -> str:
@@ -141,10 +156,14 @@ def sidecar_name(shard: Shard) -> str:
 def _order_to_publish(shard: Shard, names: Sequence[str]) -> list[str]:
     """Return the files of a complete shard in the order in which they get their final names.
 
-    A shard with the name of one of its files is found by it, so a new one gets that file last: a recordio would be
-    read without its keys if it had its `.rec` before its `.idx`. Where samples were appended, that file comes first:
-    the old table of keys fits a longer file.
+    A shard with the name of one of its files is found by it, so a new one gets that file last: a
+    recordio would be read without its keys if it had its `.rec` before its `.idx`. Where samples
+    were appended, that file comes first: the old table of keys fits a longer file.
     """
-    if shard.name not in names or len(names) == 1 or below(shard.root, shard.name, any_text=True).exists():
+    if (
+        shard.name not in names
+        or len(names) == 1
+        or below(shard.root, shard.name, any_text=True).exists()
+    ):
         return list(names)
     return sorted(names, key=lambda name: name == shard.name)

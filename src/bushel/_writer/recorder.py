@@ -1,7 +1,8 @@
 """Values for columns, recorded while a shard is written, so that nothing has to be read again when it is complete.
 
-The stored bytes of numbers and short texts are recorded, lengths of texts, and headers of images. If anything is
-missing in the end, as after a resumed write, the columns are found in the files instead, with the same result.
+The stored bytes of numbers and short texts are recorded, lengths of texts, and headers of images.
+If anything is missing in the end, as after a resumed write, the columns are found in the files
+instead, with the same result.
 """
 
 from __future__ import annotations
@@ -61,7 +62,9 @@ class Recorder:
 
     def add_rows(self, columns: Mapping[str, StoredColumn], rows: int) -> None:
         """Record the first samples of columns, which were written."""
-        for name in [name for name, field in self._fields.items() if not field.add_rows(columns[name], rows)]:
+        for name in [
+            name for name, field in self._fields.items() if not field.add_rows(columns[name], rows)
+        ]:
             del self._fields[name]
 
     def recorded(self, index: ShardIndex) -> dict[str, RecordedValues]:
@@ -106,7 +109,10 @@ class _ValueRecorder:
             return None
         there = np.flatnonzero(length >= 0)
         if len(there) and column.crc32 is not None:
-            first, last = self._data[: length[there[0]]], self._data[len(self._data) - length[there[-1]] :]
+            first, last = (
+                self._data[: length[there[0]]],
+                self._data[len(self._data) - length[there[-1]] :],
+            )
             if [crc32(first), crc32(last)] != column.crc32[there[[0, -1]]].tolist():
                 return None
         return RecordedValues(length, np.frombuffer(self._data, np.uint8))

@@ -20,7 +20,9 @@ class SampleEncoder:
 
     def __init__(self, container: str, layout: Layout) -> None:
         self._container, self._sparse = container, layout.sparse
-        self._columns = [(column.field, get_codec(column.codec).encode) for column in layout.columns]
+        self._columns = [
+            (column.field, get_codec(column.codec).encode) for column in layout.columns
+        ]
         self._allowed = frozenset([KEY, *(column.field.name for column in layout.columns)])
 
     def __call__(self, sample: Mapping[str, Any]) -> dict[str, Stored]:
@@ -35,13 +37,17 @@ class SampleEncoder:
         if not sample.keys() <= self._allowed:
             unknown = next(name for name in sample if name not in self._allowed)
             fields = ", ".join(field.name for field, _ in self._columns)
-            raise SpecError(f"the sample has the field {unknown!r}, which is not in the spec ({fields})")
+            raise SpecError(
+                f"the sample has the field {unknown!r}, which is not in the spec ({fields})"
+            )
         values: dict[str, Stored] = {}
         for field, encode in self._columns:
             name = field.name
             if name not in sample:
                 if not self._sparse:
-                    raise SpecError(f"the sample lacks {name!r}, but a {self._container} needs every field")
+                    raise SpecError(
+                        f"the sample lacks {name!r}, but a {self._container} needs every field"
+                    )
                 continue
             value = sample[name]
             if value is None and self._sparse and field.codec not in ("json", "msgpack"):
@@ -59,7 +65,10 @@ class SampleEncoder:
 
 def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterator[Any]:
     if isinstance(values, str | bytes | bytearray | memoryview | Mapping):
-        raise SpecError(f"field {field.name!r} is a sequence: expected a list of values, not {type(values).__name__}")
+        raise SpecError(
+            f"field {field.name!r} is a sequence: expected a list of values, not"
+            f" {type(values).__name__}"
+        )
     try:
         for value in values:
             yield _contiguous(value) if isinstance(value, _BYTES) else encode(value)

@@ -34,5 +34,7 @@ class ShardPlan(Struct, frozen=True):
 
     def index_builder(self) -> IndexBuilder:
         """Return a builder of the shard's index, without samples."""
-        columns = [FieldBuilder(column.field, column.codec, column.file) for column in self.layout.columns]
+        columns = [
+            FieldBuilder(column.field, column.codec, column.file) for column in self.layout.columns
+        ]
         return IndexBuilder(self.container.name, columns, keyed=self.layout.options.keyed)

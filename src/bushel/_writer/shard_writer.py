@@ -40,7 +40,8 @@ class ShardInProgress:
     Attributes:
         shard: The final files.
         layout: How samples are stored.
-        pending: Samples that are written after those in the builder, or None if samples are written one by one.
+        pending: Samples that are written after those in the builder, or None if samples are written
+            one by one.
     """
 
     def __init__(
@@ -56,7 +57,9 @@ class ShardInProgress:
         self._recorder = None if builder.samples else Recorder(plan.layout, plan.contents.columns)
         self._container, self._staging, self._builder = plan.container, staging, builder
         try:
-            self._writer: ShardWriter = plan.container.writer(plan.layout, plan.shard, staging, builder)
+            self._writer: ShardWriter = plan.container.writer(
+                plan.layout, plan.shard, staging, builder
+            )
             if isinstance(self._writer, StoresClassNames):
                 self._writer.name_classes(plan.labels)
             self._columns = self._writer if isinstance(self._writer, WritesColumns) else None
@@ -64,7 +67,9 @@ class ShardInProgress:
             self.pending = (
                 None
                 if accepted is None
-                else PendingSamples(accepted, plan.layout, builder, numbered=plan.container.needs_keys)
+                else PendingSamples(
+                    accepted, plan.layout, builder, numbered=plan.container.needs_keys
+                )
             )
         except BaseException:
             staging.close()
@@ -79,11 +84,16 @@ class ShardInProgress:
         Raises:
             FileExistsError: A file of the shard exists.
         """
-        staging = Staging(plan.shard.root, plan.staging_name, folder=plan.own_folder, sync=sync, new=not replace)
-        if (there := next((path for path in _final_paths(plan) if path.exists()), None)) is not None:
+        staging = Staging(
+            plan.shard.root, plan.staging_name, folder=plan.own_folder, sync=sync, new=not replace
+        )
+        if (
+            there := next((path for path in _final_paths(plan) if path.exists()), None)
+        ) is not None:
             staging.discard()
             raise FileExistsError(
-                f"{there} exists already, but this writer was about to create it: the dataset lacks an earlier shard, "
+                f"{there} exists already, but this writer was about to create it: the dataset"
+                " lacks an earlier shard, "
                 "or another program has put it here"
             )
         return cls(plan, staging, plan.index_builder())
@@ -117,7 +127,9 @@ class ShardInProgress:
         self.write_pending()
         self._append(key, values)
 
-    def collect(self, limits: ShardLimits, position: int, number: int, known: set[str] | None) -> None:
+    def collect(
+        self, limits: ShardLimits, position: int, number: int, known: set[str] | None
+    ) -> None:
         """Let `pending` take samples until the shard may be full.
 
         `PendingSamples.restart` has the other arguments.
@@ -154,12 +166,16 @@ class ShardInProgress:
         if self._recorder is not None:
             self._recorder.add(values)
 
-    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write many samples at once, as far as there is room, and return how many: see `WritesColumns`."""
         self.write_pending()
         return self._extend(keys, columns, room)
 
-    def _extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def _extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         if self._columns is None:
             return 0
         positions, samples = self._staging.positions, self._builder.samples
@@ -208,4 +224,8 @@ class ShardInProgress:
 def _final_paths(plan: ShardPlan) -> list[Path]:
     """Return the paths of the files of a local shard."""
     root = plan.shard.root
-    return [below(root, name, any_text=True) for name in plan.shard.files] if isinstance(root, Path) else []
+    return (
+        [below(root, name, any_text=True) for name in plan.shard.files]
+        if isinstance(root, Path)
+        else []
+    )

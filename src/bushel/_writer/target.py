@@ -15,7 +15,13 @@ from bushel._dataset.read.shard_fields import with_caller_fields
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.structs import Struct
-from bushel.containers import candidates, container_by_suffix, container_for, get_writable, writable_containers
+from bushel.containers import (
+    candidates,
+    container_by_suffix,
+    container_for,
+    get_writable,
+    writable_containers,
+)
 from bushel.containers.abilities import ChecksNames
 from bushel.containers.base import Container, Layout, ReadOptions, WritableContainer
 from bushel.containers.registry import read_only_ending, refuse_read_only
@@ -36,8 +42,10 @@ class Target(Struct, frozen=True):
         """Return the target at a path. A path with the container's suffix is one file.
 
         Raises:
-            UnsupportedError: The container reads files with such a name, as `x.tar.gz`, and does not write them.
-            SpecError: The container does not find files with such a name, as gulp does not find `x.gulp`.
+            UnsupportedError: The container reads files with such a name, as `x.tar.gz`, and does
+                not write them.
+            SpecError: The container does not find files with such a name, as gulp does not find
+                `x.gulp`.
         """
         if not path.is_dir():
             refuse_read_only(path.name, container, str(path))
@@ -65,7 +73,9 @@ class Target(Struct, frozen=True):
         path = self.path
         if isinstance(path, Path) and path.exists() and path.is_dir() == self.single:
             there, wanted = ("folder", "file") if self.single else ("file", "folder")
-            raise FileExistsError(f"{path} is a {there}, but the new dataset is a {wanted}: use another path")
+            raise FileExistsError(
+                f"{path} is a {there}, but the new dataset is a {wanted}: use another path"
+            )
 
     def check_no_parts(self, mode: str) -> None:
         """Check that the folder has no parts of a run, which shards in the folder itself would hide from readers.
@@ -88,7 +98,8 @@ class Target(Struct, frozen=True):
         advice = {
             "create": "use mode='overwrite' to replace it, or another path",
             "append": "write the new samples to another path, and join both with bushel.merge",
-            "resume": "continue the run with the parts= it was started with, replace it with mode='overwrite', or use "
+            "resume": "continue the run with the parts= it was started with, replace it with"
+            " mode='overwrite', or use "
             "another path",
         }
         raise FileExistsError(f"{self.path} {what}: {advice[mode]}")
@@ -104,15 +115,19 @@ class Target(Struct, frozen=True):
         for other in writable_containers() if not self.single else ():
             if other is not self.container and holds_dataset(other, self.path):
                 raise FileExistsError(
-                    f"{self.path} is a {other.name} dataset, not {self.container.name}: write to another folder, or "
+                    f"{self.path} is a {other.name} dataset, not {self.container.name}: write to"
+                    " another folder, or "
                     "replace it with mode='overwrite'"
                 )
         if not holds_dataset(self.container, self.path):
             return []
         found = find([self.path], self.container.name)
         manifest = manifest_of(found.container, found.shards)
-        opened = open_shards(found.container, found.shards, ReadOptions(checksums=True), manifest=manifest)
-        return [with_caller_fields(shard, CallerFields(pickle=True)) for shard in opened]  # values are only encoded
+        opened = open_shards(
+            found.container, found.shards, ReadOptions(checksums=True), manifest=manifest
+        )
+        # values are only encoded
+        return [with_caller_fields(shard, CallerFields(pickle=True)) for shard in opened]
 
     def check_as_listed(self, mode: str, shards: list[OpenShard]) -> None:
         """Check that the folder holds the shards that its manifest lists, before they are continued.
@@ -120,18 +135,24 @@ class Target(Struct, frozen=True):
         A shard that is not listed may be the last one of a killed writer, which `resume` takes up.
 
         Raises:
-            FormatError: A listed shard is gone; or one that is there is not listed, and the mode is `append`.
-            UnsupportedError: A shard is in a file that the container reads and does not write, such as `x.tar.gz`.
+            FormatError: A listed shard is gone; or one that is there is not listed, and the mode is
+                `append`.
+            UnsupportedError: A shard is in a file that the container reads and does not write, such
+                as `x.tar.gz`.
         """
         for opened in shards if mode in ("append", "resume") else ():
             if (ending := read_only_ending(opened.shard.name, self.container)) is not None:
                 raise UnsupportedError(
-                    f"{opened.path(0)} can be read only, so nothing can be added to {self.path}: write the new samples "
-                    f"to another folder and open both together, or make a dataset without {ending} files with "
+                    f"{opened.path(0)} can be read only, so nothing can be added to {self.path}:"
+                    " write the new samples "
+                    "to another folder and open both together, or make a dataset without"
+                    f" {ending} files with "
                     "bushel.convert"
                 )
         if not self.single and shards and mode in ("append", "resume"):
-            check_as_listed(self.path, [opened.shard for opened in shards], unlisted_too=mode == "append")
+            check_as_listed(
+                self.path, [opened.shard for opened in shards], unlisted_too=mode == "append"
+            )
 
     def unfinished_shards(self) -> list[Path]:
         """Return the staging folders that a killed writer of this target left on this machine."""
@@ -140,7 +161,8 @@ class Target(Struct, frozen=True):
     def check_mode(self, mode: str, *, exists: bool, incomplete: bool) -> None:
         """Check that a writer may start in this mode.
 
-        `overwrite` may always start. With `incomplete`, the writer of the existing dataset has not finished it.
+        `overwrite` may always start. With `incomplete`, the writer of the existing dataset has not
+        finished it.
 
         Raises:
             FileExistsError: There is a dataset, and the mode would not keep it, or not complete it.
@@ -148,16 +170,20 @@ class Target(Struct, frozen=True):
         """
         if exists and incomplete and mode in ("create", "append"):
             raise FileExistsError(
-                f"{self.path} is incomplete: continue the run that wrote it with mode='resume', or start it again "
+                f"{self.path} is incomplete: continue the run that wrote it with mode='resume',"
+                " or start it again "
                 "with mode='overwrite'"
             )
         if exists and mode == "create":
             raise FileExistsError(
-                f"{self.path} is a dataset already: use mode='append' to add to it, mode='overwrite' to replace it, "
+                f"{self.path} is a dataset already: use mode='append' to add to it,"
+                " mode='overwrite' to replace it, "
                 "or another path"
             )
         if not exists and mode == "append":
-            raise FileNotFoundError(f"{self.path} has no {self.container.name} dataset to append to")
+            raise FileNotFoundError(
+                f"{self.path} has no {self.container.name} dataset to append to"
+            )
 
 
 def check_alone(folder: AnyPath) -> None:
@@ -170,10 +196,13 @@ def check_alone(folder: AnyPath) -> None:
     """
     if not folder.is_dir():
         return
-    others = sorted(name for name in (entry.name for entry in folder.iterdir()) if not name.startswith("."))
+    others = sorted(
+        name for name in (entry.name for entry in folder.iterdir()) if not name.startswith(".")
+    )
     if others:
         raise FileExistsError(
-            f"{folder} has other files ({others[0]}), among which the new dataset would lie: write to a folder of its "
+            f"{folder} has other files ({others[0]}), among which the new dataset would lie:"
+            " write to a folder of its "
             f"own, such as {folder / 'dataset'}"
         )
 
@@ -187,7 +216,11 @@ def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
     if base is None:
         return []
     try:
-        return sorted(each for each in (base / FOLDER / "staging").iterdir() if file is None or each.name == file)
+        return sorted(
+            each
+            for each in (base / FOLDER / "staging").iterdir()
+            if file is None or each.name == file
+        )
     except FileNotFoundError:  # another process may remove it at any moment
         return []
 
@@ -216,7 +249,9 @@ def holds_dataset(container: Container, target: AnyPath) -> bool:
         return True
 
 
-def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, str], layout: Layout) -> None:
+def check_same_fields(
+    target: AnyPath, shards: list[OpenShard], spec: dict[str, str], layout: Layout
+) -> None:
     """Check that new samples are stored like the existing ones. Raise StateError if the fields differ."""
     existing = {name: column for shard in shards for name, column in shard.index.fields.items()}
     wanted = {column.field.name: column for column in layout.columns}
@@ -232,13 +267,19 @@ def check_same_fields(target: AnyPath, shards: list[OpenShard], spec: dict[str, 
     ]
     if differing or spec != format_spec({name: column.field for name, column in wanted.items()}):
         have = {name: column.field.type for name, column in existing.items()}
-        raise StateError(f"{target} has the fields {have}, but the writer has {spec}: use the same spec")
+        raise StateError(
+            f"{target} has the fields {have}, but the writer has {spec}: use the same spec"
+        )
     if existing and not layout.sparse and existing.keys() != wanted.keys():
-        raise StateError(f"{target} has the fields {', '.join(existing)}, but the writer has {', '.join(wanted)}")
+        raise StateError(
+            f"{target} has the fields {', '.join(existing)}, but the writer has {', '.join(wanted)}"
+        )
     if lacking := existing.keys() - wanted.keys():
         raise StateError(
-            f"{target} has the fields {', '.join(existing)}, but the new samples lack {', '.join(sorted(lacking))}: "
-            "write them to another path, and read both with bushel.concat; or, if samples may lack a field, name all "
+            f"{target} has the fields {', '.join(existing)}, but the new samples lack"
+            f" {', '.join(sorted(lacking))}: "
+            "write them to another path, and read both with bushel.concat; or, if samples may"
+            " lack a field, name all "
             "fields in the spec of a bushel.Writer"
         )
 

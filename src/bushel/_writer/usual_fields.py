@@ -16,8 +16,8 @@ from bushel.storage import AnyPath
 class UsualFields:
     """The fields of a dataset that no sample lacks.
 
-    They are looked up when a new sample lacks a field, so that others cost nothing. Appended samples may follow in the
-    last shard; `samples` is their number before anything was appended.
+    They are looked up when a new sample lacks a field, so that others cost nothing. Appended
+    samples may follow in the last shard; `samples` is their number before anything was appended.
     """
 
     def __init__(self, path: AnyPath, shards: Sequence[OpenShard], samples: int) -> None:
@@ -32,8 +32,10 @@ class UsualFields:
         lacking = [name for name in fields if name not in given]
         if wanted := next((name for name in lacking if name in self._names), None):
             raise SpecError(
-                f"the sample lacks {wanted!r}, which every sample of {self._path} has: add it; or, if it has no value, "
-                f"append it with {wanted!r}: None; or write the samples to another path, and read both with "
+                f"the sample lacks {wanted!r}, which every sample of {self._path} has: add it;"
+                " or, if it has no value, "
+                f"append it with {wanted!r}: None; or write the samples to another path, and read"
+                " both with "
                 "bushel.concat"
             )
 
@@ -46,7 +48,9 @@ class UsualFields:
             left -= rows
             if rows > 0:
                 fields = shard.index.fields
-                everywhere = {name for name, column in fields.items() if _in_every_row(column, rows)}
+                everywhere = {
+                    name for name, column in fields.items() if _in_every_row(column, rows)
+                }
                 found = everywhere if found is None else found & everywhere
         return frozenset(found or ())
 

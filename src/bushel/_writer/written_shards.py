@@ -25,7 +25,15 @@ from bushel._writer.target import Target, check_alone
 from bushel._writer.usual_fields import UsualFields
 from bushel.containers.base import Layout, Shard
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, is_object, leave_workplace, make_folder, remove, sync_folder, workplace
+from bushel.storage import (
+    AnyPath,
+    is_object,
+    leave_workplace,
+    make_folder,
+    remove,
+    sync_folder,
+    workplace,
+)
 from bushel.storage.lock import Lock
 from bushel.storage.names import try_remove_tree
 from bushel.storage.publish import recover
@@ -53,7 +61,8 @@ class Marker:
         if state is not None and not state.complete:
             self.written, self.expected = True, state.expected
             self.before = None if state.before is UNSET else state.before
-            if self._sync and isinstance(self._path, Path):  # its writer may have been killed before it did that
+            # its writer may have been killed before it did that
+            if self._sync and isinstance(self._path, Path):
                 sync_folder(self._path.parent)
         return self.written
 
@@ -61,13 +70,17 @@ class Marker:
         """Write the manifest, without shards, unless it exists: before a shard is published that is not the last."""
         if not self.written:
             self.written = True
-            manifest = Manifest(container, {}, {}, [], complete=False, expected=self.expected, before=self._before)
+            manifest = Manifest(
+                container, {}, {}, [], complete=False, expected=self.expected, before=self._before
+            )
             save_manifest(manifest, self._path, sync=self._sync)
 
     def update(self, shards: Sequence[OpenShard]) -> None:
         """Write the manifest with the shards so far."""
         self.written = True
-        write_manifest(shards, self._path, expected=self.expected, before=self._before, sync=self._sync)
+        write_manifest(
+            shards, self._path, expected=self.expected, before=self._before, sync=self._sync
+        )
 
     @property
     def _before(self) -> int | UnsetType:
@@ -77,8 +90,11 @@ class Marker:
         """Replace the manifest by the manifest of the complete dataset; a dataset of one file has none."""
         if not self._name:
             write_manifest(shards, sync=self._sync)
-        left = self.written or isinstance(self._path, Path)  # also by a run that has left nothing else
-        if left and (self._name or self._path != manifest_path([opened.shard for opened in shards])):
+        # also by a run that has left nothing else
+        left = self.written or isinstance(self._path, Path)
+        if left and (
+            self._name or self._path != manifest_path([opened.shard for opened in shards])
+        ):
             remove(self._path)
         if isinstance(self._root, Path):
             sidecars = self._root / FOLDER
@@ -92,8 +108,8 @@ class Marker:
 class WrittenShards:
     """The finished shards of a dataset, also of earlier writers. The caller holds the lock of the writer.
 
-    `before_publish` is called with the number of samples in the dataset when a shard is complete and about to get its
-    final name, or, with `overwrite`, when the dataset is.
+    `before_publish` is called with the number of samples in the dataset when a shard is complete
+    and about to get its final name, or, with `overwrite`, when the dataset is.
 
     Attributes:
         target: Where they are published: with `overwrite`, a staging folder.
@@ -107,13 +123,24 @@ class WrittenShards:
     """
 
     def __init__(
-        self, target: Target, options: WriterOptions, lock: Lock, before_publish: Callable[[int], None] | None
+        self,
+        target: Target,
+        options: WriterOptions,
+        lock: Lock,
+        before_publish: Callable[[int], None] | None,
     ) -> None:
-        self._options, self._lock, self._before_publish, self.sync = options, lock, before_publish, options.sync
+        self._options, self._lock, self._before_publish, self.sync = (
+            options,
+            lock,
+            before_publish,
+            options.sync,
+        )
         self.replaced: Overwrite | None = None
         self._final_root = target.root
         if isinstance(target.path, Path) and options.mode == "overwrite":
-            self.replaced = Overwrite(target.path, lock, sync=self.sync, forget=options.forget_removed)
+            self.replaced = Overwrite(
+                target.path, lock, sync=self.sync, forget=options.forget_removed
+            )
             target = replace(target, path=self.replaced.staged)
         self.target, self._root = target, target.root
         self._marker = Marker(self._root, target.file or "", sync=self.sync)
@@ -137,16 +164,21 @@ class WrittenShards:
         """Find the existing shards, after the lock was taken, and complete or undo what a killed writer left.
 
         Raises:
-            FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or needs some.
+            FileExistsError, FileNotFoundError: The mode does not allow the files that exist, or
+                needs some.
             UnsupportedError: The storage does not allow the mode.
             FormatError: Shards are not those that the manifest lists.
         """
         target, mode = self.target, "create" if self.replaced is not None else self._options.mode
         if workplace(self._root) is None and (mode != "create" or is_object(self._root)):
-            raise UnsupportedError(f"mode={mode!r} needs a local path or an object store: {self._root} is neither")
-        if mode == "overwrite" and not target.single:  # an object store has no atomic swap of folders
             raise UnsupportedError(
-                f"mode='overwrite' cannot replace a folder in an object store ({target.path}): write to another path, "
+                f"mode={mode!r} needs a local path or an object store: {self._root} is neither"
+            )
+        # an object store has no atomic swap of folders
+        if mode == "overwrite" and not target.single:
+            raise UnsupportedError(
+                f"mode='overwrite' cannot replace a folder in an object store ({target.path}):"
+                " write to another path, "
                 "or delete the old dataset first"
             )
         if self.replaced is None:
@@ -230,16 +262,23 @@ class WrittenShards:
     def _warn_of_removed(self) -> None:
         """Log which new samples are not read, as the same samples were removed from the dataset before."""
         shards = [replace(opened.shard, root=self._final_root) for opened in self.shards]
-        if self._options.forget_removed or not isinstance(self._final_root, Path) or not may_lack_samples(shards):
+        if (
+            self._options.forget_removed
+            or not isinstance(self._final_root, Path)
+            or not may_lack_samples(shards)
+        ):
             return
         from bushel._dataset.open.removal_lists import lists_beside
         from bushel._dataset.read.remaining import remaining_in
 
         remaining = remaining_in(self.shards, lists_beside(shards))
-        again = 0 if remaining is None else int((remaining.removed >= (self._marker.before or 0)).sum())
+        again = (
+            0 if remaining is None else int((remaining.removed >= (self._marker.before or 0)).sum())
+        )
         if again:
             log_warning(
-                "%s: %s of the new samples stay removed: the same samples were removed before. `bushel remove --list` "
+                "%s: %s of the new samples stay removed: the same samples were removed before."
+                " `bushel remove --list` "
                 "prints the calls, and --undo takes one back",
                 self.target.path,
                 f"{again:,}",

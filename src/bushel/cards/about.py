@@ -14,12 +14,14 @@ class About:
 
     title: str
     description: str | None = None  # a description in one or more sentences
-    license: str | None = None  # licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL
+    # licence of the whole dataset: an identifier of SPDX, such as `cc-by-4.0`, or a URL
+    license: str | None = None
     url: str | None = None  # the page of the dataset
     creators: tuple[str, ...] = ()  # names of those who made it
     # the column that has the licence of each sample; by default recognised by its name
     license_column: str | None = None
-    source_column: str | None = None  # the column that has the source of each sample; by default recognised by its name
+    # the column that has the source of each sample; by default recognised by its name
+    source_column: str | None = None
 
     @property
     def license_url(self) -> str | None:

@@ -35,16 +35,18 @@ def card(
     It is made from the index, so no data are read.
 
     Args:
-        source: Anything that `bushel.open` takes; or a folder with a dataset in each folder, as `bushel.split` writes
-            them, which are described together.
+        source: Anything that `bushel.open` takes; or a folder with a dataset in each folder, as
+            `bushel.split` writes them, which are described together.
         target: The file to write, such as `README.md`; None: no file.
         title: The name of the dataset. Default: the name of its folder.
         description: A description for people.
         license: Its licence: an identifier of SPDX, such as `cc-by-4.0`, or a URL.
         url: Its page.
         creators: Names of those who made it.
-        license_column: The column that has the licence of each sample. Default: one that is called so.
-        source_column: The column that has the source of each sample, such as a URL. Default: one that is called so.
+        license_column: The column that has the licence of each sample. Default: one that is called
+            so.
+        source_column: The column that has the source of each sample, such as a URL. Default: one
+            that is called so.
         index: As for `bushel.open`.
 
     Returns:

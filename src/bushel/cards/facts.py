@@ -131,7 +131,13 @@ def _counted(dataset: Dataset, column: str, *, hosts: bool) -> Counted:
     for text in texts:
         counts[text] = counts.get(text, 0) + 1
     order = sorted(counts.items(), key=lambda pair: (-pair[1], pair[0]))
-    return Counted(column, tuple(order[:_NAMED]), max(len(order) - _NAMED, 0), len(values) - len(present), named)
+    return Counted(
+        column,
+        tuple(order[:_NAMED]),
+        max(len(order) - _NAMED, 0),
+        len(values) - len(present),
+        named,
+    )
 
 
 def _removals(source: Any, index: Any) -> list[Removal]:

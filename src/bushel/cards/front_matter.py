@@ -36,7 +36,9 @@ def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> 
     files = [] if folder is None else [_files(split, folder) for split in splits]
     if files and all(files):
         names = [split.name or "train" for split in splits]
-        files_of_splits = [{"split": name, "path": paths} for name, paths in zip(names, files, strict=True)]
+        files_of_splits = [
+            {"split": name, "path": paths} for name, paths in zip(names, files, strict=True)
+        ]
         fields["configs"] = [{"config_name": "default", "data_files": files_of_splits}]
     return "---\n" + "".join(_yaml(fields, 0)) + "---\n"
 
@@ -77,7 +79,10 @@ def _yaml(value: Any, depth: int) -> list[str]:
     if isinstance(value, dict):
         for name, member in value.items():
             if isinstance(member, dict | list):
-                lines += [f"{before}{name}:\n", *_yaml(member, depth + (not isinstance(member, list)))]
+                lines += [
+                    f"{before}{name}:\n",
+                    *_yaml(member, depth + (not isinstance(member, list))),
+                ]
             else:
                 lines.append(f"{before}{name}: {_scalar(member)}\n")
         return lines

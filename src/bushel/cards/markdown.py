@@ -11,7 +11,9 @@ from bushel.cards.about import About
 from bushel.cards.facts import Counted, Facts
 
 _CLASSES = 100  # classes that are listed; the others are counted
-_ESCAPED = str.maketrans({sign: f"\\{sign}" for sign in "\\`*_[]|#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"})
+_ESCAPED = str.maketrans(
+    {sign: f"\\{sign}" for sign in "\\`*_[]|#~"} | {"<": "&lt;", ">": "&gt;", "&": "&amp;"}
+)
 
 
 def body(splits: Sequence[Facts], about: About) -> str:
@@ -20,7 +22,10 @@ def body(splits: Sequence[Facts], about: About) -> str:
         _head(about),
         _contents(splits),
         *(_fields(split) for split in _different(splits)),
-        *(_classes(splits, name) for name in dict.fromkeys(name for split in splits for name in split.classes)),
+        *(
+            _classes(splits, name)
+            for name in dict.fromkeys(name for split in splits for name in split.classes)
+        ),
         *_titled(splits, "Columns", _columns),
         *_titled(splits, "Licences", lambda each: _counts(each.licenses, "licence")),
         *_titled(splits, "Sources", lambda each: _counts(each.sources, "source")),
@@ -51,8 +56,18 @@ def _contents(splits: Sequence[Facts]) -> str:
     for split in splits:
         info = split.dataset.info
         name = [split.name] if len(splits) > 1 else []
-        numbers = [f"{number:,}" for number in (info.samples, info.removed, info.shards, info.files)]
-        rows.append([*name, info.container, *numbers, size(info.bytes), "yes" if info.complete else info.shortfall])
+        numbers = [
+            f"{number:,}" for number in (info.samples, info.removed, info.shards, info.files)
+        ]
+        rows.append(
+            [
+                *name,
+                info.container,
+                *numbers,
+                size(info.bytes),
+                "yes" if info.complete else info.shortfall,
+            ]
+        )
     header = ["container", "samples", "removed", "shards", "files", "bytes", "complete"]
     return _section("Contents", _table(["split", *header] if len(splits) > 1 else header, rows))
 
@@ -88,15 +103,22 @@ def _of(facts: Facts) -> str:
 
 def _classes(splits: Sequence[Facts], field: str) -> str:
     counts_of_splits = [dict(split.classes.get(field, ())) for split in splits]
-    names = list(dict.fromkeys(name for counts_of_split in counts_of_splits for name in counts_of_split))
+    names = list(
+        dict.fromkeys(name for counts_of_split in counts_of_splits for name in counts_of_split)
+    )
     rows = []
     for number, name in enumerate(names[:_CLASSES]):
         counts = [counts_of_split.get(name, 0) for counts_of_split in counts_of_splits]
         rows.append([str(number), name, *("" if many is None else f"{many:,}" for many in counts)])
     header = ["number", "class", *(split.name or "samples" for split in splits)]
     more = [f"and {len(names) - _CLASSES:,} more classes", ""] if len(names) > _CLASSES else []
-    if any(many is None for counts_of_split in counts_of_splits for many in counts_of_split.values()):
-        more += [f"No column in the index counts them: `bushel index --columns {field}` makes it.", ""]
+    if any(
+        many is None for counts_of_split in counts_of_splits for many in counts_of_split.values()
+    ):
+        more += [
+            f"No column in the index counts them: `bushel index --columns {field}` makes it.",
+            "",
+        ]
     return _section(f"Classes of {_text(field)}", [*_table(header, rows), *more])
 
 
@@ -109,12 +131,25 @@ def _titled(splits: Sequence[Facts], title: str, lines_of: Any) -> Iterator[str]
 def _columns(facts: Facts) -> list[str]:
     rows = []
     for column in facts.columns:
-        numbers = ["" if value is None else f"{value:,.6g}" for value in (column.min, column.mean, column.max)]
+        numbers = [
+            "" if value is None else f"{value:,.6g}"
+            for value in (column.min, column.mean, column.max)
+        ]
         top = ", ".join(f"{str(value)[:40]} ({many:,})" for value, many in column.top)
         more = ", …" if column.top and len(column.top) < column.distinct else ""
         counts = [f"{column.values:,}", f"{column.missing:,}", f"{column.distinct:,}"]
         rows.append([column.name, column.kind, *counts, *numbers, top + more])
-    header = ["column", "kind", "values", "missing", "different", "min", "mean", "max", "most frequent"]
+    header = [
+        "column",
+        "kind",
+        "values",
+        "missing",
+        "different",
+        "min",
+        "mean",
+        "max",
+        "most frequent",
+    ]
     return _table(header, rows) if rows else []
 
 
@@ -139,13 +174,26 @@ def _removed(facts: Facts) -> list[str]:
     if not rows:
         return []
     erased = not any(removal.samples for removal in facts.removals)
-    note = "" if erased else "Samples that are still stored are in the files, where other tools read them."
-    return [*_table(["day", "still stored", "not stored any more", "reason"], rows), *([note, ""] if note else [])]
+    note = (
+        ""
+        if erased
+        else ("Samples that are still stored are in the files, where other tools read them.")
+    )
+    return [
+        *_table(["day", "still stored", "not stored any more", "reason"], rows),
+        *([note, ""] if note else []),
+    ]
 
 
 def _views(facts: Facts) -> list[str]:
     rows = [
-        [view.name, view.made, f"{view.samples:,}", _day(view.time), "stale" if view.stale else "current"]
+        [
+            view.name,
+            view.made,
+            f"{view.samples:,}",
+            _day(view.time),
+            "stale" if view.stale else "current",
+        ]
         for view in facts.views
     ]
     return _table(["view", "made by", "samples", "day", "state"], rows) if rows else []
@@ -155,7 +203,12 @@ def _integrity(facts: Facts) -> list[str]:
     info = facts.dataset.info
     sums = "of every value" if info.checksums else "not of every field: `bushel index` records them"
     lines = [f"- CRC-32 in the index: {sums}", f"- Fingerprint: `{facts.dataset.fingerprint}`"]
-    return [*lines, "", "This card was made from the index. `bushel verify` compares the data with it.", ""]
+    return [
+        *lines,
+        "",
+        "This card was made from the index. `bushel verify` compares the data with it.",
+        "",
+    ]
 
 
 def _day(seconds: float) -> str:
@@ -167,7 +220,11 @@ def _section(title: str, lines: Iterable[str]) -> str:
 
 
 def _table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> list[str]:
-    lines = [_row(header), _row(["---"] * len(header)), *(_row([_text(cell) for cell in row]) for row in rows)]
+    lines = [
+        _row(header),
+        _row(["---"] * len(header)),
+        *(_row([_text(cell) for cell in row]) for row in rows),
+    ]
     return [*lines, ""]
 
 
@@ -182,5 +239,9 @@ def _text(text: str) -> str:
 
 
 def _link(text: str, url: str | None) -> str:
-    safe = url is not None and url.startswith(("https://", "http://")) and not set(url) & set(" ()<>\"'\n")
+    safe = (
+        url is not None
+        and url.startswith(("https://", "http://"))
+        and not set(url) & set(" ()<>\"'\n")
+    )
     return f"[{_text(text)}]({url})" if safe else _text(text)

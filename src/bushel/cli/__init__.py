@@ -12,9 +12,11 @@ __all__ = ["main"]
 def main() -> None:
     """Run the command line and end the process.
 
-    Exit codes: 0 success, 1 problems in the data, 2 wrong use or an error of the system, 130 stopped by Ctrl-C.
+    Exit codes: 0 success, 1 problems in the data, 2 wrong use or an error of the system, 130
+    stopped by Ctrl-C.
     """
-    # OpenBLAS starts a thread for each processor when NumPy is imported, and they wait busily: nothing here needs them.
+    # OpenBLAS starts a thread for each processor when NumPy is imported, and they wait busily:
+    # nothing here needs them.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     _collect_later()
     try:
@@ -24,7 +26,8 @@ def main() -> None:
     except KeyboardInterrupt:  # before a command runs
         raise SystemExit(130) from None
     finally:
-        gc.freeze()  # the interpreter looks for cycles once more when it ends, among all that was imported
+        # the interpreter looks for cycles once more when it ends, among all that was imported
+        gc.freeze()
 
 
 def _collect_later() -> None:

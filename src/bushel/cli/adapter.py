@@ -16,16 +16,24 @@ from bushel.cli.options import Quiet
 
 def command(
     module: Annotated[str, Argument(help="A Python file, or the name of a module.")],
-    name: Annotated[str, Argument(metavar="CLASS", help="Class in it with __len__ and iter_data(slice).", files=False)],
+    name: Annotated[
+        str,
+        Argument(
+            metavar="CLASS", help=("Class in it with __len__ and iter_data(slice)."), files=False
+        ),
+    ],
     output: Annotated[
-        str | None, Option("--output", "-o", help="Script to write. [default: the class's name in snake_case]")
+        str | None,
+        Option(
+            "--output", "-o", help=("Script to write. [default: the class's name in snake_case]")
+        ),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
     """Make a command line for an adapter class of GulpIO.
 
-    Parameters of the constructor become arguments of the script, in the same order. Parameters with a default become
-    options. Both have the parameters' types.
+    Parameters of the constructor become arguments of the script, in the same order. Parameters with
+    a default become options. Both have the parameters' types.
 
     Example:
       bushel adapter my_adapters.py MyVideos
@@ -38,7 +46,9 @@ def command(
     kind = load_class(module, name)
     build_parser(kind)
     where = str(Path(module).resolve()) if module.endswith(".py") else module
-    path = Path(output or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower())
+    path = Path(
+        output or re.sub(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", "_", name).lower()
+    )
     lines = (
         "from bushel.cli.adapter import run",
         "",
@@ -66,11 +76,19 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
         _add(adapter_group, parameter, hint)
     packing = parser.add_argument_group("packing")
     packing.add_argument("output", metavar="OUTPUT", help="new folder, or one file")
-    packing.add_argument("--container", default="gulp", help="bag, tar, ffrecord, gulp or recordio [gulp]")
-    packing.add_argument("--shard-samples", type=int, default=100, metavar="N", help="items in a chunk [100]")
+    packing.add_argument(
+        "--container", default="gulp", help=("bag, tar, ffrecord, gulp or recordio [gulp]")
+    )
+    packing.add_argument(
+        "--shard-samples", type=int, default=100, metavar="N", help="items in a chunk [100]"
+    )
     packing.add_argument("--threads", type=int, metavar="N", help="number of threads")
-    packing.add_argument("--processes", type=int, default=0, metavar="N", help="number of worker processes [0]")
-    packing.add_argument("--max-errors", type=int, default=0, metavar="N", help="items that may fail [0]")
+    packing.add_argument(
+        "--processes", type=int, default=0, metavar="N", help="number of worker processes [0]"
+    )
+    packing.add_argument(
+        "--max-errors", type=int, default=0, metavar="N", help="items that may fail [0]"
+    )
     packing.add_argument("--append", action="store_true", help="add to an existing dataset")
     packing.add_argument("--resume", action="store_true", help="continue an interrupted run")
     return parser
@@ -83,13 +101,23 @@ def _add(group: Any, parameter: inspect.Parameter, kind: Any) -> None:
         if needed:
             group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, required=True)
         else:
-            group.add_argument(f"--{name}", action=argparse.BooleanOptionalAction, default=default, help=f"[{default}]")
+            group.add_argument(
+                f"--{name}",
+                action=argparse.BooleanOptionalAction,
+                default=default,
+                help=f"[{default}]",
+            )
     elif typing.get_origin(kind) in (list, tuple) or kind in (list, tuple):
-        [element, *_] = [*typing.get_args(kind), type(default[0]) if default and not needed else str]
+        [element, *_] = [
+            *typing.get_args(kind),
+            type(default[0]) if default and not needed else str,
+        ]
         if needed:
             group.add_argument(name, nargs="+", type=element)
         else:
-            group.add_argument(f"--{name}", nargs="*", type=element, default=default, help=f"{default}")
+            group.add_argument(
+                f"--{name}", nargs="*", type=element, default=default, help=f"{default}"
+            )
     elif kind in (str, int, float, Path):
         if needed:
             group.add_argument(name, type=kind)
@@ -98,7 +126,9 @@ def _add(group: Any, parameter: inspect.Parameter, kind: Any) -> None:
     elif needed:
         from bushel.sources.adapters import ParameterError
 
-        raise ParameterError(f"the parameter {name} is a {kind}, which a command line cannot give: give it a default")
+        raise ParameterError(
+            f"the parameter {name} is a {kind}, which a command line cannot give: give it a default"
+        )
 
 
 def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
@@ -114,7 +144,9 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
     def work() -> None:
         kind = load_class(module, name)
         options = vars(build_parser(kind).parse_args(arguments))
-        adapter_options = {key: options[key] for key in inspect.signature(kind).parameters if key in options}
+        adapter_options = {
+            key: options[key] for key in inspect.signature(kind).parameters if key in options
+        }
         result = pack(
             Adapter(kind(**adapter_options)),
             options["output"],
@@ -125,8 +157,13 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
             max_errors=options["max_errors"],
             mode="resume" if options["resume"] else "append" if options["append"] else "create",
         )
-        print_text(f"{options['output']}: {count(result.samples, 'sample')} written as {result.container}")
+        print_text(
+            f"{options['output']}: {count(result.samples, 'sample')} written as {result.container}"
+        )
         if result.errors:
-            say(f"{count(result.errors, 'item')} failed: see {', '.join(result.error_logs)}", quiet=False)
+            say(
+                f"{count(result.errors, 'item')} failed: see {', '.join(result.error_logs)}",
+                quiet=False,
+            )
 
     raise SystemExit(exit_code_of(work))

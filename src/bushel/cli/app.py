@@ -18,35 +18,57 @@ __all__ = ["ORIGINALS", "Original", "app", "exit_code_of", "guarded"]
 class Original(NamedTuple):
     """A command of an original tool."""
 
-    path: str  # `module:function` in `bushel.compat`; the function takes the arguments and returns the exit code
+    # `module:function` in `bushel.compat`; the function takes the arguments and returns the exit
+    # code
+    path: str
     help: str  # one line for the help
 
     def load(self) -> Callable[[list[str]], int]:
         """Import and return the function."""
         module, _, function = self.path.partition(":")
-        loaded: Callable[[list[str]], int] = getattr(import_module(f"bushel.compat.{module}"), function)
+        loaded: Callable[[list[str]], int] = getattr(
+            import_module(f"bushel.compat.{module}"), function
+        )
         return loaded
 
 
 ORIGINALS: dict[str, Original] = {
-    "gulp2_20bn_json_videos": Original("gulpio2.commands:gulp2_20bn_json_videos", "Gulp videos listed in a JSON file."),
-    "gulp2_20bn_csv_webm": Original("gulpio2.commands:gulp2_20bn_csv_webm", "Gulp videos listed in a CSV file."),
+    "gulp2_20bn_json_videos": Original(
+        "gulpio2.commands:gulp2_20bn_json_videos", "Gulp videos listed in a JSON file."
+    ),
+    "gulp2_20bn_csv_webm": Original(
+        "gulpio2.commands:gulp2_20bn_csv_webm", "Gulp videos listed in a CSV file."
+    ),
     "gulp2_20bn_csv_jpeg": Original(
         "gulpio2.commands:gulp2_20bn_csv_jpeg", "Gulp folders of frames listed in a CSV file."
     ),
-    "gulp2_activitynet": Original("gulpio2.commands:gulp2_activitynet", "Gulp a subset of ActivityNet."),
+    "gulp2_activitynet": Original(
+        "gulpio2.commands:gulp2_activitynet", "Gulp a subset of ActivityNet."
+    ),
     "gulp2_kinetics": Original("gulpio2.commands:gulp2_kinetics", "Gulp Kinetics."),
-    "gulp2_image_folder": Original("gulpio2.commands:gulp2_image_folder", "Gulp images in a folder for each label."),
+    "gulp2_image_folder": Original(
+        "gulpio2.commands:gulp2_image_folder", "Gulp images in a folder for each label."
+    ),
     "gulp2_image_list": Original("gulpio2.commands:gulp2_image_list", "Gulp the images of a list."),
-    "gulp2_video_folder": Original("gulpio2.commands:gulp2_video_folder", "Gulp videos in a folder for each label."),
+    "gulp2_video_folder": Original(
+        "gulpio2.commands:gulp2_video_folder", "Gulp videos in a folder for each label."
+    ),
     "gulp2_register_adapter": Original(
         "gulpio2.commands:gulp2_register_adapter", "Make a command line for an adapter."
     ),
-    "gulp2_sanity_check": Original("gulpio2.commands:gulp2_sanity_check", "Check the files of a gulp directory."),
-    "im2rec": Original("mxnet.commands:im2rec", "Make lists of images and MXNet record files (both im2rec tools)."),
+    "gulp2_sanity_check": Original(
+        "gulpio2.commands:gulp2_sanity_check", "Check the files of a gulp directory."
+    ),
+    "im2rec": Original(
+        "mxnet.commands:im2rec", "Make lists of images and MXNet record files (both im2rec tools)."
+    ),
     "rec2idx": Original("mxnet.commands:rec2idx", "Rebuild the index of an MXNet record file."),
-    "tarp": Original("webdataset.commands.tarp:main", "Make, join, split, sort and process WebDataset archives."),
-    "widsindex": Original("webdataset.commands.widsindex:main", "Make, change and show the indexes of wids."),
+    "tarp": Original(
+        "webdataset.commands.tarp:main", "Make, join, split, sort and process WebDataset archives."
+    ),
+    "widsindex": Original(
+        "webdataset.commands.widsindex:main", "Make, change and show the indexes of wids."
+    ),
 }
 """The commands by name, in the order of the help."""
 
@@ -60,7 +82,8 @@ _GROUPS: dict[str, dict[str, str]] = {
         "cat": "Print samples as lines of JSON.",
         "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
         "sheet": "Write a contact sheet: many samples of a dataset in one picture.",
-        "who": "Print the keys of the samples that a rank had at a step, or the steps that had a sample.",
+        "who": "Print the keys of the samples that a rank had at a step, or the steps that had a"
+        " sample.",
         "views": "List the views that are saved beside a dataset, or delete one.",
     },
     "Make": {
@@ -94,7 +117,8 @@ _GROUPS: dict[str, dict[str, str]] = {
 }
 """The commands with their descriptions, by what they are for, in the order of the help.
 
-Each is the function `command` of the module of its name, which is imported when the command is used.
+Each is the function `command` of the module of its name, which is imported when the command is
+used.
 """
 
 _COMMANDS = {name: text for group in _GROUPS.values() for name, text in group.items()}
@@ -174,7 +198,9 @@ class _Group(click.Group):
 
             near = difflib.get_close_matches(args[0], self.list_commands(ctx), n=3)
             if near:
-                raise click.UsageError(f"{error.message} Did you mean {' or '.join(near)}?", ctx) from None
+                raise click.UsageError(
+                    f"{error.message} Did you mean {' or '.join(near)}?", ctx
+                ) from None
             raise
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
@@ -182,7 +208,9 @@ class _Group(click.Group):
         originals = {name: original.help for name, original in ORIGINALS.items()}
         for title, rows in _GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(list((rows | originals if title == _OF_ORIGINALS else rows).items()))
+                formatter.write_dl(
+                    list((rows | originals if title == _OF_ORIGINALS else rows).items())
+                )
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse a command line. Without any words, the commands to start with are printed."""
@@ -200,7 +228,11 @@ def _original(name: str, original: Original) -> click.Command:
 
     return click.Command(
         name,
-        params=[click.Argument(["arguments"], nargs=-1, type=click.UNPROCESSED, shell_complete=complete_files)],
+        params=[
+            click.Argument(
+                ["arguments"], nargs=-1, type=click.UNPROCESSED, shell_complete=complete_files
+            )
+        ],
         callback=guarded(call),
         help=original.help,
         add_help_option=False,

@@ -19,12 +19,20 @@ class TrainingOptions(Struct, frozen=True):
 
     batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256
     seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure.")] = 5.0
-    fields: Annotated[list[str] | None, Option("--field", help="Read only this field; may be repeated.")] = None
+    fields: Annotated[
+        list[str] | None, Option("--field", help=("Read only this field; may be repeated."))
+    ] = None
     crop: Annotated[
         int | None,
-        Option("--crop", min=1, help="Take random crops of this size and flip them at random, as in training."),
+        Option(
+            "--crop",
+            min=1,
+            help=("Take random crops of this size and flip them at random, as in training."),
+        ),
     ] = None
-    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")] = "exact"
+    shuffle: Annotated[
+        Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")
+    ] = "exact"
     threads: Workers = None
     processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0
 
@@ -48,14 +56,21 @@ def command(
     from bushel._dataset.open.open import open_any
     from bushel.cli.output import print_json, print_text
 
-    dataset = open_any(chosen.files(path), container=chosen.container, allow_commands=allow_commands, on_damage="warn")
+    dataset = open_any(
+        chosen.files(path),
+        container=chosen.container,
+        allow_commands=allow_commands,
+        on_damage="warn",
+    )
     common: dict[str, Any] = {"threads": training.threads}
     if training.crop is not None:
         common["transforms"] = _crops(training.crop, training.fields or dataset.spec, dataset.spec)
     loader: Loader | StreamLoader
     if isinstance(dataset, bushel.datasets.StreamDataset):
         if training.processes:
-            raise ValueError("--processes cannot be used with a stream, which one process reads: leave it out")
+            raise ValueError(
+                "--processes cannot be used with a stream, which one process reads: leave it out"
+            )
         loader = bushel.StreamLoader(dataset, training.batch, **common)
     else:
         shuffle = None if training.shuffle == "none" else training.shuffle
@@ -64,7 +79,10 @@ def command(
     _load(loader, training.seconds)
     stats = loader.stats()
     if as_json:
-        speeds = {name: getattr(stats, name) for name in ("samples_per_second", "bytes_per_second", "advice")}
+        speeds = {
+            name: getattr(stats, name)
+            for name in ("samples_per_second", "bytes_per_second", "advice")
+        }
         print_json({"path": path, "batch": training.batch, **speeds, "stats": asdict(stats)})
         return
     print_text(f"{path}, batches of {training.batch}")
@@ -89,7 +107,9 @@ def _load(loader: Loader | StreamLoader, seconds: float) -> None:
             raise ValueError("the dataset has no samples to measure, or fewer than a batch")
 
 
-def _crops(size: int, wanted: Collection[str], spec: Mapping[str, str]) -> dict[str, Sequence[Callable[..., Any]]]:
+def _crops(
+    size: int, wanted: Collection[str], spec: Mapping[str, str]
+) -> dict[str, Sequence[Callable[..., Any]]]:
     """Return the transforms of training for the wanted image fields.
 
     Raises:
@@ -100,5 +120,7 @@ def _crops(size: int, wanted: Collection[str], spec: Mapping[str, str]) -> dict[
 
     names = [name for name, kind in spec.items() if name in wanted and holds_image(kind)]
     if not names:
-        raise ValueError(f"--crop needs an image field; the fields are {', '.join(wanted) or 'unknown'}")
+        raise ValueError(
+            f"--crop needs an image field; the fields are {', '.join(wanted) or 'unknown'}"
+        )
     return {name: [RandomResizedCrop(size), RandomHorizontalFlip()] for name in names}

@@ -13,18 +13,32 @@ from bushel.cli.options import IndexPlace, OnePath, Quiet
 class AboutOptions(Struct, frozen=True):
     """Options for facts that the dataset does not have."""
 
-    title: Annotated[str | None, Option("--title", help="Name of the dataset. [default: its folder's]")] = None
-    description: Annotated[str | None, Option("--description", help="Description in a few sentences.")] = None
+    title: Annotated[
+        str | None, Option("--title", help=("Name of the dataset. [default: its folder's]"))
+    ] = None
+    description: Annotated[
+        str | None, Option("--description", help=("Description in a few sentences."))
+    ] = None
     license: Annotated[
-        str | None, Option("--license", help="Licence: an SPDX identifier, such as cc-by-4.0, or a URL.")
+        str | None,
+        Option("--license", help=("Licence: an SPDX identifier, such as cc-by-4.0, or a URL.")),
     ] = None
     url: Annotated[str | None, Option("--url", help="Its page.")] = None
-    creator: Annotated[list[str] | None, Option("--creator", help="Creator of the dataset; may be repeated.")] = None
+    creator: Annotated[
+        list[str] | None, Option("--creator", help=("Creator of the dataset; may be repeated."))
+    ] = None
     license_column: Annotated[
-        str | None, Option("--license-column", help="Column with the licence of each sample, such as meta.license.")
+        str | None,
+        Option(
+            "--license-column",
+            help=("Column with the licence of each sample, such as meta.license."),
+        ),
     ] = None
     source_column: Annotated[
-        str | None, Option("--source-column", help="Column with the source of each sample, such as meta.url.")
+        str | None,
+        Option(
+            "--source-column", help=("Column with the source of each sample, such as meta.url.")
+        ),
     ] = None
 
     def arguments(self) -> dict[str, Any]:
@@ -37,16 +51,18 @@ class AboutOptions(Struct, frozen=True):
 def command(
     path: OnePath,
     *,
-    output: Annotated[str | None, Option("--output", "-o", help="File to write, such as README.md.")] = None,
+    output: Annotated[
+        str | None, Option("--output", "-o", help="File to write, such as README.md.")
+    ] = None,
     about: AboutOptions,
     index: IndexPlace = None,
     quiet: Quiet = False,
 ) -> None:
     """Describe a dataset for others: a data card in Markdown.
 
-    The card has counts, sizes, fields, classes, columns, licences and sources, removed samples and checksums, all from
-    the index, and front matter that the Hugging Face Hub reads. A folder with a dataset in each folder, as `bushel
-    split` writes them, is described as one dataset with splits.
+    The card has counts, sizes, fields, classes, columns, licences and sources, removed samples and
+    checksums, all from the index, and front matter that the Hugging Face Hub reads. A folder with a
+    dataset in each folder, as `bushel split` writes them, is described as one dataset with splits.
 
     Examples:
       bushel card train/ -o train/README.md --license cc-by-4.0

@@ -10,7 +10,9 @@ from bushel.cli.options import Allow, DatasetOptions, Path, Pickle
 
 def command(
     path: Path,
-    number: Annotated[int | None, Option("-n", min=0, help="Number of samples to print. [default: all]")] = None,
+    number: Annotated[
+        int | None, Option("-n", min=0, help=("Number of samples to print. [default: all]"))
+    ] = None,
     start: Annotated[int, Option("--start", min=0, help="Position of the first sample.")] = 0,
     fields: Annotated[
         str | None, Option("--fields", help="Fields to print, such as label,text. [default: all]")
@@ -34,7 +36,11 @@ def command(
     files = chosen.files(path)
     try:
         dataset = open_any(
-            files, container=chosen.container, pickle=pickle, allow_commands=allow_commands, on_damage="warn"
+            files,
+            container=chosen.container,
+            pickle=pickle,
+            allow_commands=allow_commands,
+            on_damage="warn",
         )
     except FileNotFoundError as error:
         if not isinstance(path, str):

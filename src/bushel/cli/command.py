@@ -29,14 +29,26 @@ class Argument:
         metavar: Name in the help; by default the name of the parameter in capitals.
         files: Whether a shell completes the names of files.
         several: Whether it can be repeated. The value is then a str or a `Several`.
-        joins: Whether the files of one kind, or the parts, at the beginning of the line are its values, as when the
-            shell expands a pattern, though other arguments follow. The value is then a str or a `Several`.
+        joins: Whether the files of one kind, or the parts, at the beginning of the line are its
+            values, as when the shell expands a pattern, though other arguments follow. The value is
+            then a str or a `Several`.
     """
 
     def __init__(
-        self, help: str, metavar: str | None = None, several: bool = False, joins: bool = False, files: bool = True
+        self,
+        help: str,
+        metavar: str | None = None,
+        several: bool = False,
+        joins: bool = False,
+        files: bool = True,
     ) -> None:
-        self.help, self.metavar, self.several, self.joins, self.files = help, metavar, several, joins, files
+        self.help, self.metavar, self.several, self.joins, self.files = (
+            help,
+            metavar,
+            several,
+            joins,
+            files,
+        )
 
 
 class Several(list[str]):
@@ -54,7 +66,8 @@ class Option:
         help: Description.
         min: Least value of a number.
         max: Greatest value of a number.
-        values: Returns the values that a shell completes; by default it completes the names of files.
+        values: Returns the values that a shell completes; by default it completes the names of
+            files.
     """
 
     def __init__(
@@ -68,20 +81,24 @@ class Option:
         self.names, self.help, self.min, self.max, self.values = names, help, min, max, values
 
 
-def complete_files(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+def complete_files(
+    ctx: click.Context, parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
     """Let the shell complete the names of files."""
     from click.shell_completion import CompletionItem
 
     return [CompletionItem(incomplete, type="file")]
 
 
-def command_from(function: Callable[..., None], name: str, run: Callable[..., None] | None = None) -> click.Command:
+def command_from(
+    function: Callable[..., None], name: str, run: Callable[..., None] | None = None
+) -> click.Command:
     """Make a command with the parameters, the defaults and the docstring of a function.
 
     Args:
-        function: The function. Each parameter is annotated with an `Argument` or an `Option`, or with a struct that
-            groups options: each of its fields is annotated with an `Option` or another such struct, and the function
-            gets an instance.
+        function: The function. Each parameter is annotated with an `Argument` or an `Option`, or
+            with a struct that groups options: each of its fields is annotated with an `Option` or
+            another such struct, and the function gets an instance.
         name: Name of the command.
         run: Called instead of `function`, with the same arguments.
     """
@@ -89,14 +106,23 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
     repeatable = {
-        parameter.name for parameter in parameters if isinstance(parameter, click.Option) and parameter.multiple
+        parameter.name
+        for parameter in parameters
+        if isinstance(parameter, click.Option) and parameter.multiple
     }
 
-    several = {parameter.name for parameter in parameters if isinstance(parameter, _Argument) and parameter.several}
+    several = {
+        parameter.name
+        for parameter in parameters
+        if isinstance(parameter, _Argument) and parameter.several
+    }
 
     def call(**values: Any) -> None:
         lists = {name: list(values[name] or ()) or None for name in repeatable}
-        paths = {name: values[name][0] if len(values[name]) == 1 else Several(values[name]) for name in several}
+        paths = {
+            name: values[name][0] if len(values[name]) == 1 else Several(values[name])
+            for name in several
+        }
         arguments = {**values, **lists, **paths}
         grouped = {name: _made(kind, arguments) for name, kind in _groups(function).items()}
         (run or function)(**arguments, **grouped)
@@ -104,7 +130,9 @@ def command_from(function: Callable[..., None], name: str, run: Callable[..., No
     names = {option for parameter in parameters for option in parameter.opts}
     for flags, help, callback in _EVERYWHERE:
         if flags[0] not in names:
-            parameters.append(click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help))
+            parameters.append(
+                click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help)
+            )
     return _Command(name, params=parameters, callback=call, help=text)
 
 
@@ -178,7 +206,9 @@ class _Command(click.Command):
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words of a command line. A negative number after an argument is an argument, not an option."""
         takes = [
-            parameter for parameter in self.params if isinstance(parameter, _Argument) and parameter.name in ("sample",)
+            parameter
+            for parameter in self.params
+            if isinstance(parameter, _Argument) and parameter.name in ("sample",)
         ]
         if takes:
             args = [
@@ -186,7 +216,13 @@ class _Command(click.Command):
                 for before, arg in zip(["-", *args], args, strict=False)
             ]
         if any(isinstance(parameter, _Argument) and parameter.joins for parameter in self.params):
-            needed = sum(isinstance(parameter, _Argument) and parameter.required for parameter in self.params) - 1
+            needed = (
+                sum(
+                    isinstance(parameter, _Argument) and parameter.required
+                    for parameter in self.params
+                )
+                - 1
+            )
             flags = {
                 name
                 for parameter in self.params
@@ -231,7 +267,13 @@ class _Argument(click.Argument):
     """An argument with a description."""
 
     def __init__(
-        self, names: list[str], text: str, *, several: bool = False, joins: bool = False, **settings: Any
+        self,
+        names: list[str],
+        text: str,
+        *,
+        several: bool = False,
+        joins: bool = False,
+        **settings: Any,
     ) -> None:
         super().__init__(names, **settings)
         self.text, self.several, self.joins = text, several, joins
@@ -253,7 +295,11 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
         if typing.get_origin(kind) is Literal:
             kind = click.Choice(typing.get_args(kind))
         several = described.several
-        settings: dict[str, Any] = {"type": kind, "nargs": -1 if many or several else 1, "required": needed}
+        settings: dict[str, Any] = {
+            "type": kind,
+            "nargs": -1 if many or several else 1,
+            "required": needed,
+        }
         return _Argument(
             [parameter.name],
             described.help,
@@ -285,13 +331,17 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     )
 
 
-def _completion(option: Option) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
+def _completion(
+    option: Option,
+) -> Callable[[click.Context, click.Parameter, str], list[CompletionItem]]:
     """Return the completion of an option's values."""
     values = option.values
     if values is None:
         return complete_files
 
-    def complete(ctx: click.Context, parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    def complete(
+        ctx: click.Context, parameter: click.Parameter, incomplete: str
+    ) -> list[CompletionItem]:
         from click.shell_completion import CompletionItem
 
         return [CompletionItem(value) for value in values() if value.startswith(incomplete)]

@@ -24,5 +24,7 @@ def command(shell: Annotated[Literal["bash", "zsh", "fish"], Argument(help="The 
     kind = get_completion_class(shell)
     if kind is None:
         raise click.BadParameter(f"click cannot complete in {shell}", param_hint="SHELL")
-    completion = kind(click.get_current_context().find_root().command, {}, "bushel", "_BUSHEL_COMPLETE")
+    completion = kind(
+        click.get_current_context().find_root().command, {}, "bushel", "_BUSHEL_COMPLETE"
+    )
     print_text(completion.source_template % completion.source_vars())

@@ -7,7 +7,16 @@ from typing import Annotated, Any
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import ModeOptions, OutputOptions, Path, SplitOptions, Target, TrustOptions, View, pairs
+from bushel.cli.options import (
+    ModeOptions,
+    OutputOptions,
+    Path,
+    SplitOptions,
+    Target,
+    TrustOptions,
+    View,
+    pairs,
+)
 from bushel.cli.packoptions import functions
 from bushel.cli.runs import RunOptions, tell_of_run
 
@@ -16,16 +25,24 @@ class ChangeOptions(Struct, frozen=True):
     """The samples and fields of the new dataset, and how they differ from the old ones."""
 
     view: View = None
-    fields: Annotated[str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")] = None
-    rename: Annotated[list[str] | None, Option("--rename", help="OLD=NEW: rename a field; may be repeated.")] = None
+    fields: Annotated[
+        str | None, Option("--fields", help=("Fields to keep, such as image,label. [default: all]"))
+    ] = None
+    rename: Annotated[
+        list[str] | None, Option("--rename", help=("OLD=NEW: rename a field; may be repeated."))
+    ] = None
     spec: Annotated[
-        list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated.")
+        list[str] | None,
+        Option("--spec", help=("FIELD=TYPE: a new type, such as label=int; may be repeated.")),
     ] = None
     transform: Annotated[
         list[str] | None,
         Option(
             "--transform",
-            help="FIELD=MODULE:FUNCTION: changes the values of a field (by its new name); may be repeated.",
+            help=(
+                "FIELD=MODULE:FUNCTION: changes the values of a field (by its new name); may be"
+                " repeated."
+            ),
         ),
     ] = None
 
@@ -36,7 +53,9 @@ class ChangeOptions(Struct, frozen=True):
             BadParameter: An option has another form, or names no function.
         """
         return {
-            "fields": None if self.fields is None else [name for name in self.fields.split(",") if name],
+            "fields": None
+            if self.fields is None
+            else [name for name in self.fields.split(",") if name],
             "rename": pairs(self.rename, "--rename"),
             "spec": pairs(self.spec, "--spec"),
             "transforms": functions(self.transform),
@@ -56,13 +75,15 @@ def command(
 ) -> None:
     """Write a dataset in another container, or with other fields, types or shards.
 
-    Keys and order stay the same. Bytes that both containers store alike are copied: no JPEG is encoded again.
+    Keys and order stay the same. Bytes that both containers store alike are copied: no JPEG is
+    encoded again.
 
     Examples:
       bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
       bushel convert train/ clean/ --container tar --view clean
       bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
-      bushel convert texts/ tokens/ --rename text=tokens --spec text=array --transform tokens=tokenizer:encode
+      bushel convert texts/ tokens/ --rename text=tokens --spec text=array --transform
+      tokens=tokenizer:encode
     """
     mode = modes.mode()
     run.parts.check()
@@ -70,9 +91,14 @@ def command(
     from bushel._dataset.open.open import open_any
     from bushel.cli.output import progress_bar, resumable
 
-    opened = open_any(chosen.files(source, ask=True), verify=True, **asdict(trust), view=changes.view)
+    opened = open_any(
+        chosen.files(source, ask=True), verify=True, **asdict(trust), view=changes.view
+    )
     quiet = shown.quiet or shown.as_json
-    with resumable(target), progress_bar("converting", quiet=quiet, kind=run.writing.progress) as report:
+    with (
+        resumable(target),
+        progress_bar("converting", quiet=quiet, kind=run.writing.progress) as report,
+    ):
         result = bushel.convert(
             opened,
             target,

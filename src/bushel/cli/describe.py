@@ -22,7 +22,18 @@ if TYPE_CHECKING:
 
 _CHUNK, _BATCH = 1024, 64  # number of samples listed and read at a time
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
-_NUMBERS = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int")
+_NUMBERS = (
+    "int",
+    "uint",
+    "i64",
+    "u64",
+    "cls",
+    "float",
+    "f32",
+    "float-text",
+    "recordio-label",
+    "recordio-label-int",
+)
 _READABLE = frozenset({"utf8", "json", "msgpack", "bool", "datetime64", "timedelta64", *_NUMBERS})
 
 
@@ -40,16 +51,24 @@ def digest(data: bytes) -> dict[str, Any]:
     return {"bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
 
 
-def readable(sample: Sample, spec: Mapping[str, str], decode: Callable[[Sample], Sample]) -> dict[str, Any]:
+def readable(
+    sample: Sample, spec: Mapping[str, str], decode: Callable[[Sample], Sample]
+) -> dict[str, Any]:
     """Return a stored sample as JSON: text and numbers decoded, other values as `digest`."""
-    shown = {name: value for name, value in sample.items() if name == KEY or is_readable(spec[name])}
+    shown = {
+        name: value for name, value in sample.items() if name == KEY or is_readable(spec[name])
+    }
     values = decode(shown)
     result: dict[str, Any] = {KEY: sample[KEY]}
     for name, stored in sample.items():
         if name in shown:
             result[name] = _plain(values[name])
         else:
-            result[name] = [digest(element) for element in stored] if isinstance(stored, list) else digest(stored)
+            result[name] = (
+                [digest(element) for element in stored]
+                if isinstance(stored, list)
+                else digest(stored)
+            )
     return result
 
 
@@ -73,8 +92,8 @@ def _plain(value: Any) -> Any:
 def find_sample(dataset: Dataset, text: str, *, by_position: bool) -> int:
     """Return the position of a sample, given its key or its position.
 
-    Negative positions count from the end. With `by_position`, the text is a position even if a sample has it as its
-    key.
+    Negative positions count from the end. With `by_position`, the text is a position even if a
+    sample has it as its key.
 
     Raises:
         KeyError: `text` is not a key and not a number.
@@ -85,9 +104,13 @@ def find_sample(dataset: Dataset, text: str, *, by_position: bool) -> int:
     try:
         position = int(text)
     except ValueError:
-        raise KeyError(f"no sample has the key {text!r}; the dataset has {len(dataset)} samples") from None
+        raise KeyError(
+            f"no sample has the key {text!r}; the dataset has {len(dataset)} samples"
+        ) from None
     if not -len(dataset) <= position < len(dataset):
-        raise IndexError(f"position {position} is out of range: the dataset has {len(dataset)} samples")
+        raise IndexError(
+            f"position {position} is out of range: the dataset has {len(dataset)} samples"
+        )
     return position % len(dataset)
 
 
@@ -96,11 +119,16 @@ def listing(
 ) -> Iterator[tuple[int, str, dict[str, int]]]:
     """Yield position, key and, on request, the sizes in bytes of the fields of samples.
 
-    A stream is read only as far as that goes. The size of a sequence is the size of all its elements.
+    A stream is read only as far as that goes. The size of a sequence is the size of all its
+    elements.
     """
     if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):
-            lengths_of_sample = {name: _length(value) for name, value in sample.items() if name != KEY} if sizes else {}
+            lengths_of_sample = (
+                {name: _length(value) for name, value in sample.items() if name != KEY}
+                if sizes
+                else {}
+            )
             yield position, sample[KEY], lengths_of_sample
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
@@ -123,22 +151,39 @@ def lines(
     """
     if not isinstance(dataset, Dataset):
         for _, sample in _part(dataset, start, number):
-            chosen = {name: value for name, value in sample.items() if fields is None or name in fields or name == KEY}
+            chosen = {
+                name: value
+                for name, value in sample.items()
+                if fields is None or name in fields or name == KEY
+            }
             yield readable(chosen, dataset.spec, partial(_decoded, spec=dataset.spec))
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
-    labels = {name: names for name, names in dataset.labels.items() if dataset.spec.get(name, "utf8") != "utf8"}
+    labels = {
+        name: names
+        for name, names in dataset.labels.items()
+        if dataset.spec.get(name, "utf8") != "utf8"
+    }
     for first in range(start, stop, _BATCH):
         positions = range(first, min(first + _BATCH, stop))
-        for position, sample in zip(positions, dataset.read(positions, fields, decode=False), strict=True):
-            yield _with_names(readable(sample, dataset.spec, partial(dataset.decode_sample, position=position)), labels)
+        for position, sample in zip(
+            positions, dataset.read(positions, fields, decode=False), strict=True
+        ):
+            yield _with_names(
+                readable(sample, dataset.spec, partial(dataset.decode_sample, position=position)),
+                labels,
+            )
 
 
 def _with_names(line: dict[str, Any], labels: Mapping[str, Sequence[str]]) -> dict[str, Any]:
     names = {}
     for field, names_of_classes in labels.items():
         number = line.get(field)
-        if isinstance(number, int | float) and number == number // 1 and 0 <= number < len(names_of_classes):
+        if (
+            isinstance(number, int | float)
+            and number == number // 1
+            and 0 <= number < len(names_of_classes)
+        ):
             names[field] = names_of_classes[int(number)]
     return {**line, "__labels__": names} if names else line
 
@@ -164,24 +209,32 @@ def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes
             raise KeyError(f"field {field!r} is not a sequence: name it without [...]")
         return kind, value
     if field == name or match is None:
-        raise ValueError(f"field {field!r} is a sequence of {len(value)} elements: name one, such as {field}[0]")
+        raise ValueError(
+            f"field {field!r} is a sequence of {len(value)} elements: name one, such as {field}[0]"
+        )
     number = int(match[2])
     if not -len(value) <= number < len(value):
-        raise IndexError(f"field {field!r} of sample {sample[KEY]!r} has {len(value)} elements, not {name}")
+        raise IndexError(
+            f"field {field!r} of sample {sample[KEY]!r} has {len(value)} elements, not {name}"
+        )
     return kind, value[number]
 
 
 def _sizes(dataset: Dataset, positions: range) -> list[dict[str, int]]:
     sizes_of_samples: list[dict[str, int]] = [{} for _ in positions]
     for name in dataset.spec:
-        for sizes, length in zip(sizes_of_samples, dataset.lengths(positions, name).tolist(), strict=True):
+        for sizes, length in zip(
+            sizes_of_samples, dataset.lengths(positions, name).tolist(), strict=True
+        ):
             if length >= 0:
                 sizes[name] = length
     return sizes_of_samples
 
 
 def _part(stream: StreamDataset, start: int, number: int | None) -> Iterator[tuple[int, Sample]]:
-    return itertools.islice(enumerate(stream.stored()), start, None if number is None else start + number)
+    return itertools.islice(
+        enumerate(stream.stored()), start, None if number is None else start + number
+    )
 
 
 def _length(value: bytes | list[bytes]) -> int:
@@ -198,7 +251,13 @@ def _decoded(sample: Sample, spec: Mapping[str, str]) -> Sample:
             continue
         decode = get_codec(tar_storage(spec[name].removesuffix("[]"))[1]).decode
         try:
-            values[name] = [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
+            values[name] = (
+                [decode(element) for element in stored]
+                if isinstance(stored, list)
+                else decode(stored)
+            )
         except CodecError as error:
-            raise CodecError(f"sample {sample[KEY]!r}, field {name!r}: {error}", **error.details) from error
+            raise CodecError(
+                f"sample {sample[KEY]!r}, field {name!r}: {error}", **error.details
+            ) from error
     return values

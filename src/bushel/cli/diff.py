@@ -23,15 +23,22 @@ def command(
     right: Annotated[str, Argument(help="The dataset after; its container may be another.")],
     *,
     values: Annotated[
-        bool, Option("--values", help="Decode values whose bytes differ or cannot be compared by the indexes.")
+        bool,
+        Option(
+            "--values",
+            help=("Decode values whose bytes differ or cannot be compared by the indexes."),
+        ),
     ] = False,
-    all_keys: Annotated[bool, Option("--all", help="List all keys instead of the first five of each kind.")] = False,
+    all_keys: Annotated[
+        bool, Option("--all", help=("List all keys instead of the first five of each kind."))
+    ] = False,
     shown: OutputOptions,
 ) -> None:
     """Compare two datasets: samples that only one has, and fields that changed.
 
-    Samples are matched by key, and values are compared by their lengths and checksums in the indexes: no data are read
-    without --values. The exit code is 0 if the datasets are the same, and 1 if anything differs or cannot be compared.
+    Samples are matched by key, and values are compared by their lengths and checksums in the
+    indexes: no data are read without --values. The exit code is 0 if the datasets are the same, and
+    1 if anything differs or cannot be compared.
 
     Examples:
       bushel diff before/ after/
@@ -57,7 +64,9 @@ def command(
                 "matched": len(differences.pairs[0]),
                 "removed_fields": differences.removed_fields,
                 "added_fields": differences.added_fields,
-                "differences": [{"what": what, "samples": number, "keys": keys} for what, number, keys in rows],
+                "differences": [
+                    {"what": what, "samples": number, "keys": keys} for what, number, keys in rows
+                ],
             }
         )
         raise click.exceptions.Exit(0 if differences.same else 1)
@@ -65,23 +74,34 @@ def command(
     for name, names in differences.labels.items():
         for number, pair in enumerate(zip_longest(*names, fillvalue="")):
             if pair[0] != pair[1]:
-                print_text(f"{name}: class {number} is {pair[0]!r} on the left, and {pair[1]!r} on the right")
+                print_text(
+                    f"{name}: class {number} is {pair[0]!r} on the left, and {pair[1]!r}"
+                    " on the right"
+                )
                 break
     if not shown.quiet:
         print_text(
-            f"{left} has {count(differences.samples[0], 'sample')}, {right} {differences.samples[1]:,}; "
+            f"{left} has {count(differences.samples[0], 'sample')}, {right}"
+            f" {differences.samples[1]:,}; "
             f"{len(differences.pairs[0]):,} matched by {differences.by}: {differences.summary}"
         )
         if not values and any(len(field.unknown) for field in differences.fields.values()):
-            print_text("--values reads what the indexes cannot compare; `bushel index` records checksums.")
+            print_text(
+                "--values reads what the indexes cannot compare; `bushel index` records checksums."
+            )
     raise click.exceptions.Exit(0 if differences.same else 1)
 
 
-def _rows(found: Diff, one: Dataset, other: Dataset, most: int | None) -> Iterator[tuple[str, int, list[str]]]:
+def _rows(
+    found: Diff, one: Dataset, other: Dataset, most: int | None
+) -> Iterator[tuple[str, int, list[str]]]:
     """Yield each kind of difference that there is, the number of its samples, and up to `most` of their keys."""
     from bushel.integrity.diff_datasets import keys_of
 
-    kinds: list[tuple[str, Any, Dataset]] = [("removed", found.removed, one), ("added", found.added, other)]
+    kinds: list[tuple[str, Any, Dataset]] = [
+        ("removed", found.removed, one),
+        ("added", found.added, other),
+    ]
     for name, field in found.fields.items():
         kinds += [
             (f"{name}: changed", field.changed, one),
@@ -99,6 +119,11 @@ def _print_rows(rows: Iterable[tuple[str, int, list[str]]], found: Diff) -> None
     for what, number, keys in rows:
         more = ", …" if number > len(keys) else ""
         print_text(f"{what}: {count(number, 'sample')}: {', '.join(keys)}{more}")
-    for what, fields in (("only on the left", found.removed_fields), ("only on the right", found.added_fields)):
+    for what, fields in (
+        ("only on the left", found.removed_fields),
+        ("only on the right", found.added_fields),
+    ):
         if fields:
-            print_text(f"fields {what}: {', '.join(f'{name} ({kind})' for name, kind in fields.items())}")
+            print_text(
+                f"fields {what}: {', '.join(f'{name} ({kind})' for name, kind in fields.items())}"
+            )

@@ -9,13 +9,19 @@ from bushel.cli.options import OutputOptions, engines
 
 
 def command(
-    target: Annotated[str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")],
-    max_errors: Annotated[str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")] = (
-        "all"
-    ),
+    target: Annotated[
+        str, Argument(help=("The TARGET of `bushel pack` or `bushel convert` with --parts."))
+    ],
+    max_errors: Annotated[
+        str, Option("--max-errors", help=("Items that may fail in the whole run: 100, 1% or all."))
+    ] = ("all"),
     engine: Annotated[
         str | None,
-        Option("--engine", help="Where many parts are read: local, ray, dask, an address.", values=engines()),
+        Option(
+            "--engine",
+            help="Where many parts are read: local, ray, dask, an address.",
+            values=engines(),
+        ),
     ] = None,
     *,
     shown: OutputOptions,
@@ -34,14 +40,22 @@ def command(
     from bushel.loader.values.bad_samples import error_limit
 
     run, plan = find_run(target)
-    result = finish_run(run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine)
+    result = finish_run(
+        run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine
+    )
     if shown.as_json:
-        facts = {"samples": result.samples, "bytes": result.bytes, "errors": result.errors, "limits": result.limits}
+        facts = {
+            "samples": result.samples,
+            "bytes": result.bytes,
+            "errors": result.errors,
+            "limits": result.limits,
+        }
         print_json({"target": target, "parts": plan.parts, **facts})
     elif not shown.quiet:
         failed = ""
         if result.errors:
             failed = f", {count(result.errors, 'item')} could not be packed"
         print_text(
-            f"{target}: {count(result.samples, 'sample')} in {count(plan.parts, 'part')}, {size(result.bytes)}{failed}"
+            f"{target}: {count(result.samples, 'sample')} in {count(plan.parts, 'part')},"
+            f" {size(result.bytes)}{failed}"
         )

@@ -14,11 +14,19 @@ from bushel.cli.options import DatasetOptions, OnePath, Pickle
 
 def command(
     path: OnePath,
-    sample: Annotated[str, Argument(help="Key of the sample, or its position if no sample has that key.", files=False)],
+    sample: Annotated[
+        str,
+        Argument(
+            help=("Key of the sample, or its position if no sample has that key."), files=False
+        ),
+    ],
     field: Annotated[
-        str | None, Argument(help="Name of a field; frames[3] is an element of a sequence.", files=False)
+        str | None,
+        Argument(help="Name of a field; frames[3] is an element of a sequence.", files=False),
     ] = None,
-    output: Annotated[str, Option("--output", "-o", help="File to write; - is standard output.")] = "-",
+    output: Annotated[
+        str, Option("--output", "-o", help="File to write; - is standard output.")
+    ] = "-",
     raw: Annotated[bool, Option("--raw", help="Print binary data even on a terminal.")] = False,
     position: Annotated[
         bool, Option("--position", help="SAMPLE is a position, even if a sample has it as key.")
@@ -56,8 +64,11 @@ def command(
         return
     if sys.stdout.isatty() and not raw and not is_readable(kind):
         raise click.BadParameter(
-            f"{len(data)} bytes of {kind} cannot be shown on a terminal: use -o FILE to write a file, or --raw"
+            f"{len(data)} bytes of {kind} cannot be shown on a terminal: use -o FILE to write a"
+            " file, or --raw"
         )
     if sys.stdout.isatty() and not raw:
-        data = harmless(bytes(data).decode("utf-8", "surrogateescape")).encode("utf-8", "surrogateescape")
+        data = harmless(bytes(data).decode("utf-8", "surrogateescape")).encode(
+            "utf-8", "surrogateescape"
+        )
     print_bytes(data)

@@ -14,31 +14,49 @@ from bushel.cli.options import OutputOptions
 class DivideOptions(Struct, frozen=True):
     """How the images are divided among the lists, and in which order they are listed."""
 
-    chunks: Annotated[int, Option("--chunks", min=1, help="Number of chunks to cut the images into.")] = 1
-    train_ratio: Annotated[float, Option("--train-ratio", min=0, max=1, help="Share for training.")] = 1.0
+    chunks: Annotated[
+        int, Option("--chunks", min=1, help="Number of chunks to cut the images into.")
+    ] = 1
+    train_ratio: Annotated[
+        float, Option("--train-ratio", min=0, max=1, help="Share for training.")
+    ] = 1.0
     test_ratio: Annotated[
-        float, Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation.")
+        float,
+        Option(
+            "--test-ratio", min=0, max=1, help=("Share for testing; the rest is for validation.")
+        ),
     ] = 0.0
-    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Shuffle the images or sort them by name.")] = True
+    shuffle: Annotated[
+        bool, Option("--shuffle/--no-shuffle", help=("Shuffle the images or sort them by name."))
+    ] = True
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0
     im2rec_order: Annotated[
         bool,
         Option(
             "--im2rec-order",
-            help="Number classes and shuffle as MXNet's im2rec does: every folder is a class; --seed has no effect.",
+            help=(
+                "Number classes and shuffle as MXNet's im2rec does: every folder is a class;"
+                " --seed has no effect."
+            ),
         ),
     ] = False
 
 
 def command(
-    prefix: Annotated[str, Argument(help="Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …")],
+    prefix: Annotated[
+        str, Argument(help=("Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …"))
+    ],
     root: Annotated[str, Argument(help="Folder of images.")],
     recursive: Annotated[
         bool,
-        Option("--recursive", help="Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
+        Option(
+            "--recursive",
+            help=("Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
+        ),
     ] = False,
     exts: Annotated[
-        list[str] | None, Option("--exts", help="Suffix of images; may be repeated. [default: .jpeg .jpg .png]")
+        list[str] | None,
+        Option("--exts", help=("Suffix of images; may be repeated. [default: .jpeg .jpg .png]")),
     ] = None,
     *,
     dividing: DivideOptions,
@@ -64,7 +82,9 @@ def command(
 
     plan = ListPlan(**asdict(dividing))
     images = find_images(root, suffixes=exts or IM2REC_SUFFIXES, recursive=recursive)
-    lines, names, left_out = number_as_im2rec(images) if dividing.im2rec_order else number_as_pack(images)
+    lines, names, left_out = (
+        number_as_im2rec(images) if dividing.im2rec_order else number_as_pack(images)
+    )
     lists = list_parts(lines, plan)
     if not any(lists.values()):
         hint = "" if recursive else ": --recursive descends into its subfolders"
@@ -72,7 +92,9 @@ def command(
     paths = write_lists(prefix, lists)
     counts = {str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)}
     if shown.as_json:
-        print_json({"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out})
+        print_json(
+            {"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out}
+        )
     elif not shown.quiet:
         _tell(counts, names, left_out)
 

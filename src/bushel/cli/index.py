@@ -18,25 +18,50 @@ class ContentOptions(Struct, frozen=True):
     """Options for the contents of the index."""
 
     checksums: Annotated[
-        bool, Option("--checksums/--no-checksums", help="Record the CRC-32 of every field, which reads all data.")
+        bool,
+        Option(
+            "--checksums/--no-checksums",
+            help=("Record the CRC-32 of every field, which reads all data."),
+        ),
     ] = True
     segments: Annotated[
-        bool, Option("--segments", help="Record the segments of tiled JPEGs, so that crops read only their bytes.")
+        bool,
+        Option(
+            "--segments",
+            help=("Record the segments of tiled JPEGs, so that crops read only their bytes."),
+        ),
     ] = False
     frames: Annotated[
         bool,
-        Option("--frames", help="Record the places of the packets of video clips, so that single frames can be read."),
+        Option(
+            "--frames",
+            help=(
+                "Record the places of the packets of video clips, so that single"
+                " frames can be read."
+            ),
+        ),
     ] = False
     seek: Annotated[
-        bool, Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster.")
+        bool,
+        Option(
+            "--seek", help=("Record decoder states of plain JPEGs, so that crops decode faster.")
+        ),
     ] = False
     columns: Annotated[
         str | None,
-        Option("--columns", help="Record columns, such as label,image.width; auto for those that writers record."),
+        Option(
+            "--columns",
+            help=("Record columns, such as label,image.width; auto for those that writers record."),
+        ),
     ] = None
     keys: Annotated[
         bool,
-        Option("--keys", help="Write a key file, which finds keys of very many samples without a table in memory."),
+        Option(
+            "--keys",
+            help=(
+                "Write a key file, which finds keys of very many samples without a table in memory."
+            ),
+        ),
     ] = False
 
     def arguments(self) -> dict[str, Any]:
@@ -49,9 +74,16 @@ class PlaceOptions(Struct, frozen=True):
 
     index: Annotated[
         str | None,
-        Option("--index", help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
+        Option(
+            "--index",
+            help=(
+                "Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."
+            ),
+        ),
     ] = None
-    force: Annotated[bool, Option("--force", help="Index all shards again, and accept data that changed.")] = False
+    force: Annotated[
+        bool, Option("--force", help=("Index all shards again, and accept data that changed."))
+    ] = False
 
 
 def command(
@@ -59,7 +91,10 @@ def command(
     *,
     chosen: DatasetOptions,
     spec: Annotated[
-        list[str] | None, Option("--spec", help="FIELD=TYPE: a type that the files do not contain; may be repeated.")
+        list[str] | None,
+        Option(
+            "--spec", help=("FIELD=TYPE: a type that the files do not contain; may be repeated.")
+        ),
     ] = None,
     contents: ContentOptions,
     place: PlaceOptions,
@@ -69,8 +104,8 @@ def command(
 ) -> None:
     """Index a dataset, and store the index in `.bushel` beside it.
 
-    With checksums, `bushel verify` finds any later damage. Data that differ from the checksums on record are refused;
-    --force accepts them.
+    With checksums, `bushel verify` finds any later damage. Data that differ from the checksums on
+    record are refused; --force accepts them.
 
     Example:
       bushel index train/
@@ -128,11 +163,15 @@ def _tell(path: str, info: Info, read: int, seconds: float) -> None:
 
     what = "with" if info.checksums else "without"
     print_text(
-        f"{path}: {count(info.shards, 'shard')} of {info.container}, {count(info.samples, 'sample')}, "
+        f"{path}: {count(info.shards, 'shard')} of {info.container},"
+        f" {count(info.samples, 'sample')}, "
         f"{size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
     )
     if read < info.bytes:
         compare = ""
         if info.checksums:
             compare = " `bushel verify` compares them with their checksums."
-        print_text(f"The index of {size(info.bytes - read)} was there and fits: these data were not read.{compare}")
+        print_text(
+            f"The index of {size(info.bytes - read)} was there and fits: these data were"
+            f" not read.{compare}"
+        )

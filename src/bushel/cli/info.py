@@ -20,7 +20,11 @@ _SHOWN = 5  # number of class names that are shown
 def command(
     path: Path,
     columns_too: Annotated[
-        bool, Option("--columns", help="Show the columns in the index: ranges, frequent values, and histograms.")
+        bool,
+        Option(
+            "--columns",
+            help=("Show the columns in the index: ranges, frequent values, and histograms."),
+        ),
     ] = False,
     *,
     chosen: DatasetOptions,
@@ -47,7 +51,11 @@ def command(
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
-        more = {"columns": [asdict(column_summary) for column_summary in summaries]} if columns_too else {}
+        more = (
+            {"columns": [asdict(column_summary) for column_summary in summaries]}
+            if columns_too
+            else {}
+        )
         described = {"stray": stray, "fields": [asdict(field) for field in fields]}
         print_json({"path": path, **_facts_for_programs(dataset), **described, **more})
         return
@@ -63,8 +71,20 @@ def command(
 
 
 def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
-    names = ("container", "shards", "files", "samples", "removed", "removed_missing", "bytes", "keyed", "checksums")
-    info = {name: getattr(dataset.info, name) for name in (*names, "indexed", "complete", "expected")}
+    names = (
+        "container",
+        "shards",
+        "files",
+        "samples",
+        "removed",
+        "removed_missing",
+        "bytes",
+        "keyed",
+        "checksums",
+    )
+    info = {
+        name: getattr(dataset.info, name) for name in (*names, "indexed", "complete", "expected")
+    }
     return {**info, "fingerprint": dataset.fingerprint, "labels": dataset.labels}
 
 
@@ -74,20 +94,37 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
 
     info = dataset.info
     keys = ", ".join(map(repr, dataset.keys[:3])) + (", …" if len(dataset) > 3 else "")
-    yield "container", f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}"
+    yield (
+        "container",
+        f"{info.container}, {count(info.shards, 'shard')}, {count(info.files, 'file')}",
+    )
     yield "samples", f"{info.samples:,}"
     if info.removed:
         yield "removed", f"{info.removed:,}: `bushel remove --list` prints when and why"
     if info.removed_missing:
-        what = f"{info.removed_missing:,} samples that the list of removed samples names are not stored any more"
+        what = (
+            f"{info.removed_missing:,} samples that the list of removed samples names are not"
+            " stored any more"
+        )
         yield "missing", f"{what}: `bushel remove --list` counts them by call"
     yield "bytes", f"{info.bytes:,} ({size(info.bytes)})"
     yield "keys", keys if info.keyed else "none: samples have positions only"
-    missing = "missing for some or all fields, so the fingerprint has stamps of files: `bushel index` records them"
+    missing = (
+        "missing for some or all fields, so the fingerprint has stamps of files: `bushel"
+        " index` records them"
+    )
     yield "checksums", "of every field" if info.checksums else missing
-    yield "index", "beside the data" if info.indexed else "not stored, made at every opening: `bushel index` stores it"
+    yield (
+        "index",
+        "beside the data"
+        if info.indexed
+        else ("not stored, made at every opening: `bushel index` stores it"),
+    )
     if not info.complete:
-        yield "complete", "no" if info.expected is None else f"no: {info.expected:,} samples expected"
+        yield (
+            "complete",
+            "no" if info.expected is None else (f"no: {info.expected:,} samples expected"),
+        )
     if info.costly is not None:
         yield "compressed", f"{info.costly}: `bushel convert` makes a copy that is not compressed"
     if stray:
@@ -102,7 +139,14 @@ def _table_of_fields(fields: Sequence[FieldSummary]) -> list[str]:
     header = ("field", "type", "stored as", "samples", "values", "mean", "min", "max", "bytes")
     rows = []
     for field in fields:
-        counts = (field.samples, field.elements, round(field.mean), field.min, field.max, field.bytes)
+        counts = (
+            field.samples,
+            field.elements,
+            round(field.mean),
+            field.min,
+            field.max,
+            field.bytes,
+        )
         rows.append((field.name, field.type, field.codecs, *(f"{count:,}" for count in counts)))
     return list(columns([header, *rows]))
 
@@ -116,24 +160,38 @@ def _table_of_columns(summaries: Sequence[ColumnSummary]) -> list[str]:
 
 
 _COLUMN_HEADER = ("column", "kind", "values", "missing", "distinct", "mean", "min", "max", "")
-_NO_COLUMNS = "no columns: `bushel index --columns auto` records numbers, short texts and sizes of images"
+_NO_COLUMNS = (
+    "no columns: `bushel index --columns auto` records numbers, short texts and sizes of images"
+)
 
 
 def _row(column: ColumnSummary) -> tuple[str, ...]:
     from bushel._index.column_summary import bars
 
-    numbers = ("" if number is None else f"{number:,.6g}" for number in (column.mean, column.min, column.max))
+    numbers = (
+        "" if number is None else f"{number:,.6g}"
+        for number in (column.mean, column.min, column.max)
+    )
     shown = ", ".join(
-        f"{str(value) if str(value).isprintable() else ascii(value)} ({many:,})" for value, many in column.top
+        f"{str(value) if str(value).isprintable() else ascii(value)} ({many:,})"
+        for value, many in column.top
     )
     more = ", …" if column.top and len(column.top) < column.distinct else ""
     counts = (f"{column.values:,}", f"{column.missing:,}", f"{column.distinct:,}")
-    return (column.name, column.kind, *counts, *numbers, bars(column.histogram) if column.histogram else shown + more)
+    return (
+        column.name,
+        column.kind,
+        *counts,
+        *numbers,
+        bars(column.histogram) if column.histogram else shown + more,
+    )
 
 
 def _named(names: Sequence[str]) -> str:
     first = [(number, name) for number, name in enumerate(names[:_SHOWN]) if name]
-    shown = ", ".join(f"{number} {name if name.isprintable() else ascii(name)}" for number, name in first)
+    shown = ", ".join(
+        f"{number} {name if name.isprintable() else ascii(name)}" for number, name in first
+    )
     return f"{sum(map(bool, names)):,} ({shown}{', …' * (len(names) > _SHOWN)})"
 
 

@@ -19,15 +19,27 @@ class ResultOptions(Struct, frozen=True):
     """Options for the output."""
 
     save_view: Annotated[
-        str | None, Option("--save-view", help="Save the samples that have partners as a view of the first dataset.")
+        str | None,
+        Option(
+            "--save-view",
+            help=("Save the samples that have partners as a view of the first dataset."),
+        ),
     ] = None
-    keys: Annotated[str | None, Option("--keys", help="File to write the keys to, one a line; - for the output.")] = (
-        None
-    )
-    out: Annotated[str | None, Option("--out", help="Write the joined samples to this new dataset.")] = None
+    keys: Annotated[
+        str | None,
+        Option("--keys", help=("File to write the keys to, one a line; - for the output.")),
+    ] = None
+    out: Annotated[
+        str | None, Option("--out", help="Write the joined samples to this new dataset.")
+    ] = None
     container: Annotated[
         str | None,
-        Option("--container", "-c", help="Container of --out. [default: by its suffix]", values=new_containers),
+        Option(
+            "--container",
+            "-c",
+            help="Container of --out. [default: by its suffix]",
+            values=new_containers,
+        ),
     ] = None
 
     def check(self, how: str) -> None:
@@ -40,33 +52,43 @@ class ResultOptions(Struct, frozen=True):
 
 
 def command(
-    first: Annotated[str, Argument(help="The first dataset, whose keys and order the samples keep.")],
-    others: Annotated[list[str], Argument(help="Datasets with more fields of these samples.", several=True)],
+    first: Annotated[
+        str, Argument(help="The first dataset, whose keys and order the samples keep.")
+    ],
+    others: Annotated[
+        list[str], Argument(help="Datasets with more fields of these samples.", several=True)
+    ],
     *,
     on: Annotated[
         str,
         Option(
             "--on",
-            help="How partners are matched: by key; by a field whose values are equal, or name keys or paths of the "
+            help="How partners are matched: by key; by a field whose values are equal, or name"
+            " keys or paths of the "
             "other dataset; or by photo=id, a field of the first dataset and one of the others.",
         ),
     ] = "key",
     how: Annotated[
         Literal["inner", "left"],
         Option(
-            "--how", help="inner: leave out samples without a partner; left: keep all samples of the first dataset."
+            "--how",
+            help=(
+                "inner: leave out samples without a partner; left: keep all samples of"
+                " the first dataset."
+            ),
         ),
     ] = "inner",
     rename: Annotated[
-        list[str] | None, Option("--rename", help="Another name for a field of the others, such as cls=kind.")
+        list[str] | None,
+        Option("--rename", help=("Another name for a field of the others, such as cls=kind.")),
     ] = None,
     result: ResultOptions,
     shown: OutputOptions,
 ) -> None:
     """Join datasets whose samples belong together, and count those without a partner.
 
-    Without --save-view, --keys and --out nothing is written: the command says what would be joined. `bushel.join` does
-    the same in Python. The exit code is 1 if no sample has a partner.
+    Without --save-view, --keys and --out nothing is written: the command says what would be joined.
+    `bushel.join` does the same in Python. The exit code is 1 if no sample has a partner.
 
     Examples:
       bushel join captions.jsonl photos.tar --on image
@@ -89,7 +111,10 @@ def command(
     )
     if result.save_view is not None:
         samples_in(joined, opened[0]).save_view(result.save_view)
-        say(f"saved: bushel.open({first!r}, view={result.save_view!r})", quiet=shown.quiet or shown.as_json)
+        say(
+            f"saved: bushel.open({first!r}, view={result.save_view!r})",
+            quiet=shown.quiet or shown.as_json,
+        )
     if result.keys is not None:
         _write_keys(joined, result.keys)
     if result.out is not None:

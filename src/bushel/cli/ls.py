@@ -19,19 +19,34 @@ _NOT_IN_JSON = (float("inf"), float("-inf"))
 class ListOptions(Struct, frozen=True):
     """The samples to list, and their shown properties."""
 
-    number: Annotated[int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")] = None
-    start: Annotated[int, Option("--start", min=0, help="Number of samples to skip before the first one.")] = 0
-    fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = False
+    number: Annotated[
+        int | None, Option("-n", min=0, help=("Number of samples to list. [default: all]"))
+    ] = None
+    start: Annotated[
+        int, Option("--start", min=0, help=("Number of samples to skip before the first one."))
+    ] = 0
+    fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = (
+        False
+    )
     where: Annotated[
         str | None,
-        Option("--where", help="List samples for which this is true, such as 'label == 3 and image.width > 256'."),
+        Option(
+            "--where",
+            help=(
+                "List samples for which this is true, such as 'label == 3 and image.width > 256'."
+            ),
+        ),
     ] = None
-    columns: Annotated[str | None, Option("--columns", help="Show these columns, such as label,image.width.")] = None
+    columns: Annotated[
+        str | None, Option("--columns", help=("Show these columns, such as label,image.width."))
+    ] = None
     sort: Annotated[
         str | None,
         Option("--sort", help="Sort by this column; -image.width puts the largest values first."),
     ] = None
-    as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = False
+    as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = (
+        False
+    )
 
     @property
     def names(self) -> list[str]:
@@ -61,28 +76,46 @@ def command(
     from bushel.cli.describe import listing
     from bushel.cli.output import print_csv, print_json, print_text
 
-    dataset = open_any(chosen.files(path), container=chosen.container, **asdict(trust), on_damage="warn")
+    dataset = open_any(
+        chosen.files(path), container=chosen.container, **asdict(trust), on_damage="warn"
+    )
     names, as_csv, start, number = listed.names, listed.as_csv, listed.start, listed.number
     places: Any = range(0)
     if listed.where or names or listed.sort or as_csv:
         if not isinstance(dataset, Dataset):
-            raise ValueError("a stream has no columns: write it as a dataset first, with `bushel convert`")
+            raise ValueError(
+                "a stream has no columns: write it as a dataset first, with `bushel convert`"
+            )
         dataset, places = _chosen(dataset, listed)
         start, number = 0, None
-    values = {name: dataset.column(name).tolist() for name in names} if isinstance(dataset, Dataset) else {}
+    values = (
+        {name: dataset.column(name).tolist() for name in names}
+        if isinstance(dataset, Dataset)
+        else {}
+    )
     if as_csv:
         print_csv(["position", "key", *names])
-    for position, key, sizes in listing(dataset, start, number, sizes=(listed.fields or as_json) and not as_csv):
+    for position, key, sizes in listing(
+        dataset, start, number, sizes=(listed.fields or as_json) and not as_csv
+    ):
         cells = {name: column[position] for name, column in values.items()}
         place = int(places[position]) if len(places) else position
         if as_csv:
             print_csv([place, key, *cells.values()])
         elif as_json:
-            finite = {name: None if value in _NOT_IN_JSON or value != value else value for name, value in cells.items()}
-            print_json({"position": place, "key": key, "fields": sizes} | ({"columns": finite} if names else {}))
+            finite = {
+                name: None if value in _NOT_IN_JSON or value != value else value
+                for name, value in cells.items()
+            }
+            print_json(
+                {"position": place, "key": key, "fields": sizes}
+                | ({"columns": finite} if names else {})
+            )
         else:
             shown = [f"{name}={'' if value is None else value}" for name, value in cells.items()]
-            print_text("  ".join([key, *shown, *(f"{name}={length}" for name, length in sizes.items())]))
+            print_text(
+                "  ".join([key, *shown, *(f"{name}={length}" for name, length in sizes.items())])
+            )
 
 
 def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:
@@ -97,7 +130,11 @@ def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:
         absent = np.ma.getmaskarray(values)
         order = np.argsort(np.ma.getdata(values)[~absent], kind="stable")
         if sort.startswith("-"):  # equal ones stay in order
-            order = len(order) - 1 - np.argsort(np.ma.getdata(values)[~absent][::-1], kind="stable")[::-1]
+            order = (
+                len(order)
+                - 1
+                - np.argsort(np.ma.getdata(values)[~absent][::-1], kind="stable")[::-1]
+            )
         places = np.concatenate([places[~absent][order], places[absent]])
     places = places[listed.start : None if listed.number is None else listed.start + listed.number]
     return dataset[places], places

@@ -42,7 +42,9 @@ _AS_OPTIONS = {
     "file=": "--file ",
 }
 """Other terms in error messages that differ between Python and the commands."""
-_NEW_NAME = re.compile(r"(?:choose fields with ds\.fields\(\[\.\.\.\]\), or )?(.*)names=\{'(.+?)': '(.+?)'\}")
+_NEW_NAME = re.compile(
+    r"(?:choose fields with ds\.fields\(\[\.\.\.\]\), or" r" )?(.*)names=\{'(.+?)': '(.+?)'\}"
+)
 
 FOUND, WRONG_USE, _FAULT, _STOPPED, _BROKEN_PIPE = 1, 2, 70, 130, 141
 
@@ -71,16 +73,23 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
         except KeyboardInterrupt:
             raise stopped() from None
         except Exception as error:
-            if isinstance(error, OSError) and (error.errno == errno.EPIPE or error.filename == STDOUT):
+            if isinstance(error, OSError) and (
+                error.errno == errno.EPIPE or error.filename == STDOUT
+            ):
                 os.dup2(os.open(os.devnull, os.O_WRONLY), 1)  # the interpreter flushes at exit
                 if error.errno == errno.EPIPE:
                     raise click.exceptions.Exit(_BROKEN_PIPE) from None
-            expected = isinstance(error, BushelError | OSError | ValueError | LookupError | MemoryError)
+            expected = isinstance(
+                error, BushelError | OSError | ValueError | LookupError | MemoryError
+            )
             if options.get(DEBUG) or not expected:
                 import traceback
 
                 traceback.print_exc()
-            text, is_problem = _describe(error), isinstance(error, FormatError | CodecError | TooManyErrors)
+            text, is_problem = (
+                _describe(error),
+                isinstance(error, FormatError | CodecError | TooManyErrors),
+            )
             exit_code = FOUND if is_problem else WRONG_USE
             if options.get("as_json") and expected and getattr(error, "filename", None) != STDOUT:
                 say_json(type(error).__name__, text, exit_code)
@@ -93,9 +102,13 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
     return run
 
 
-def _show_warning(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+def _show_warning(
+    message: Warning | str, category: type[Warning], *place: Any, **more: Any
+) -> None:
     if isinstance(message, UntrustedWarning):
-        _say(f"warning: {message}".partition(", or with spec=")[0].replace("pickle=True", "--pickle"))
+        _say(
+            f"warning: {message}".partition(", or with spec=")[0].replace("pickle=True", "--pickle")
+        )
     elif isinstance(message, IncompleteWarning):
         text = str(message).replace("; open it with allow_incomplete=True to use it as it is", "")
         _say("warning: " + _ARGUMENT.sub(_as_option, text))
@@ -130,7 +143,11 @@ def with_options(text: str) -> str:
     for python, option in _AS_OPTIONS.items():
         text = text.replace(f"{python} ", f"{option.rstrip()} ").replace(python, option)
     context = click.get_current_context(silent=True)
-    options = set() if context is None else {name for parameter in context.command.params for name in parameter.opts}
+    options = (
+        set()
+        if context is None
+        else {name for parameter in context.command.params for name in parameter.opts}
+    )
 
     def option_of(argument: re.Match[str]) -> str:
         option = f"--{argument['name'].replace('_', '-')}"

@@ -42,7 +42,8 @@ def engines(*more: str) -> Callable[[], Iterable[str]]:
 OnePath = Annotated[
     str,
     Argument(
-        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local, or a URL: s3://, "
+        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
+        " or a URL: s3://, "
         "gs://, az://, https://. Several files of one kind, or parts, are one dataset.",
         joins=True,
     ),
@@ -50,7 +51,8 @@ OnePath = Annotated[
 Path = Annotated[
     str,
     Argument(
-        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local, or a URL: s3://, "
+        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
+        " or a URL: s3://, "
         "gs://, az://, https://. Several paths are one dataset.",
         several=True,
     ),
@@ -58,10 +60,16 @@ Path = Annotated[
 Kind = Annotated[
     str | None,
     Option(
-        "--container", "-c", help="Container, such as tar or parquet, if the files do not imply it.", values=_containers
+        "--container",
+        "-c",
+        help="Container, such as tar or parquet, if the files do not imply it.",
+        values=_containers,
     ),
 ]
-Target = Annotated[str, Argument(help="New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")]
+Target = Annotated[
+    str,
+    Argument(help=("New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")),
+]
 NewKind = Annotated[
     str | None,
     Option(
@@ -83,7 +91,8 @@ TileJpeg = Annotated[
     str | None,
     Option(
         "--jpeg",
-        help="tile: store JPEGs in tiles, without loss, so that crops decode faster; baseline: only rewrite "
+        help="tile: store JPEGs in tiles, without loss, so that crops decode faster; baseline:"
+        " only rewrite "
         "progressive JPEGs, which decode more slowly.",
         values=lambda: ("tile", "baseline"),
     ),
@@ -92,31 +101,56 @@ IndexColumns = Annotated[
     str | None,
     Option(
         "--index-columns",
-        help="Columns to record in the index: label,image.width; auto for numbers, short texts and sizes of images, "
+        help="Columns to record in the index: label,image.width; auto for numbers, short texts"
+        " and sizes of images, "
         "the default; none.",
     ),
 ]
 Seek = Annotated[
-    bool, Option("--seek", help="Record decoder states of plain JPEGs in the index, so that crops decode faster.")
+    bool,
+    Option(
+        "--seek",
+        help=("Record decoder states of plain JPEGs in the index, so that crops decode faster."),
+    ),
 ]
 Append = Annotated[bool, Option("--append", help="Add samples to the dataset at TARGET.")]
-Overwrite = Annotated[bool, Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete.")]
-Resume = Annotated[bool, Option("--resume", help="Continue an interrupted run with the same options.")]
+Overwrite = Annotated[
+    bool,
+    Option("--overwrite", help=("Replace the dataset at TARGET once the new one is complete.")),
+]
+Resume = Annotated[
+    bool, Option("--resume", help=("Continue an interrupted run with the same options."))
+]
 Parts = Annotated[
-    int | None, Option("--parts", min=1, help="Number of parts (TARGET/part-*); each is written exactly once.")
+    int | None,
+    Option(
+        "--parts", min=1, help=("Number of parts (TARGET/part-*); each is written exactly once.")
+    ),
 ]
 EngineOfShards = Annotated[
-    str | None, Option("--engine", help="Where shards are read: local, ray, dask, an address.", values=engines())
+    str | None,
+    Option(
+        "--engine", help="Where shards are read: local, ray, dask, an address.", values=engines()
+    ),
 ]
 EngineOfRepair = Annotated[
     str | None,
     Option(
-        "--engine", help="Where shards are read and parts are written: local, ray, dask, an address.", values=engines()
+        "--engine",
+        help=("Where shards are read and parts are written: local, ray, dask, an address."),
+        values=engines(),
     ),
 ]
-Retries = Annotated[int, Option("--retries", min=0, help="Number of retries of a part whose worker died.")]
+Retries = Annotated[
+    int, Option("--retries", min=0, help=("Number of retries of a part whose worker died."))
+]
 Speculate = Annotated[
-    float, Option("--speculate", min=0, help="Start parts again that take this many times longer than usual; 0: never.")
+    float,
+    Option(
+        "--speculate",
+        min=0,
+        help=("Start parts again that take this many times longer than usual; 0: never."),
+    ),
 ]
 ProgressKind = Annotated[
     str,
@@ -129,11 +163,18 @@ ProgressKind = Annotated[
 Workers = Annotated[int | None, Option("--threads", min=1, help="Number of threads.")]
 MaxProblems = Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")]
 IndexPlace = Annotated[
-    str | None, Option("--index", help="The folder of the index, if that is not the folder of the data.")
+    str | None,
+    Option("--index", help="The folder of the index, if that is not the folder of the data."),
 ]
-Allow = Annotated[bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")]
+Allow = Annotated[
+    bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")
+]
 Pickle = Annotated[
-    bool, Option("--pickle", help="Use codecs that run code where the files name them, if you trust their author.")
+    bool,
+    Option(
+        "--pickle",
+        help="Use codecs that run code where the files name them, if you trust their author.",
+    ),
 ]
 Json = Annotated[bool, Option("--json", help="Print JSON.")]
 Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]
@@ -158,17 +199,27 @@ class SplitOptions(Struct, frozen=True):
 
     config: Annotated[
         str | None,
-        Option("--config", help="Configuration of a dataset of the Hub (hf://), or of a local copy.", values=tuple),
+        Option(
+            "--config",
+            help="Configuration of a dataset of the Hub (hf://), or of a local copy.",
+            values=tuple,
+        ),
     ] = None
     split: Annotated[
         str | None,
         Option(
-            "--split", help="Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.", values=tuple
+            "--split",
+            help="Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.",
+            values=tuple,
         ),
     ] = None
     revision: Annotated[
         str | None,
-        Option("--revision", help="Branch, tag or commit of a dataset of the Hub. [default: main]", values=tuple),
+        Option(
+            "--revision",
+            help="Branch, tag or commit of a dataset of the Hub. [default: main]",
+            values=tuple,
+        ),
     ] = None
 
     def files(self, source: str, *, ask: bool = False) -> Any:
@@ -176,7 +227,8 @@ class SplitOptions(Struct, frozen=True):
 
         Args:
             source: What the user named.
-            ask: Whether a folder of several splits is refused if none is named, instead of standing for all of them.
+            ask: Whether a folder of several splits is refused if none is named, instead of standing
+                for all of them.
 
         Raises:
             BadParameter: The options do not suit the source.
@@ -186,10 +238,14 @@ class SplitOptions(Struct, frozen=True):
             from bushel.storage.objects.hub import HubPath
 
             if isinstance(source, list) or not HubPath.names_repository(source) or "@" in source:
-                raise click.BadParameter(f"it is for hf://datasets/ORG/NAME, not for {source}", param_hint="--revision")
+                raise click.BadParameter(
+                    f"it is for hf://datasets/ORG/NAME, not for {source}", param_hint="--revision"
+                )
             source = f"{source.rstrip('/')}@{self.revision.replace('/', '%2F')}"
         if isinstance(source, list) and (self.config or self.split):
-            raise click.BadParameter("they are for one dataset, not for several paths", param_hint="--config, --split")
+            raise click.BadParameter(
+                "they are for one dataset, not for several paths", param_hint="--config, --split"
+            )
         from bushel._dataset.open.local_splits import refuse_splits
         from bushel._dataset.open.open import files_named
 
@@ -206,7 +262,10 @@ class DatasetOptions(SplitOptions, frozen=True):
 
 View = Annotated[
     str | None,
-    Option("--view", help="Only the samples and fields of the view of this name, which `bushel views` lists."),
+    Option(
+        "--view",
+        help="Only the samples and fields of the view of this name, which `bushel views` lists.",
+    ),
 ]
 
 
@@ -220,10 +279,14 @@ class OutputOptions(Struct, frozen=True):
 class SizeOptions(Struct, frozen=True):
     """Options for the sizes of shards."""
 
-    shard_samples: Annotated[int | None, Option("--shard-samples", min=1, help="Number of samples in a shard.")] = None
+    shard_samples: Annotated[
+        int | None, Option("--shard-samples", min=1, help="Number of samples in a shard.")
+    ] = None
     shard_bytes: Annotated[
         str | None,
-        Option("--shard-bytes", help="Size of a shard, such as 500MB; by default 1GiB in a folder."),
+        Option(
+            "--shard-bytes", help="Size of a shard, such as 500MB; by default 1GiB in a folder."
+        ),
     ] = None
 
 
@@ -242,11 +305,16 @@ class ModeOptions(Struct, frozen=True):
 
     def mode(self) -> Mode:
         """Return the mode of `bushel.Writer`. Raise BadParameter if more than one of the options is given."""
-        modes: dict[Mode, bool] = {"append": self.append, "resume": self.resume, "overwrite": self.overwrite}
+        modes: dict[Mode, bool] = {
+            "append": self.append,
+            "resume": self.resume,
+            "overwrite": self.overwrite,
+        }
         modes_given: list[Mode] = [mode for mode, wanted in modes.items() if wanted]
         if len(modes_given) > 1:
             raise click.BadParameter(
-                f"--{modes_given[0]} and --{modes_given[1]} exclude each other", param_hint=f"--{modes_given[0]}"
+                f"--{modes_given[0]} and --{modes_given[1]} exclude each other",
+                param_hint=f"--{modes_given[0]}",
             )
         return modes_given[0] if modes_given else "create"
 

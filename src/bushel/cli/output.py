@@ -43,7 +43,8 @@ STDOUT = "standard output"
 def print_text(text: str) -> None:
     """Print a line. File names and keys that are not UTF-8 are printed as their original bytes.
 
-    On a terminal, characters that control it are printed as Python writes them, since keys and values are not trusted.
+    On a terminal, characters that control it are printed as Python writes them, since keys and
+    values are not trusted.
     """
     if sys.stdout.isatty():
         text = harmless(text)
@@ -131,7 +132,9 @@ def _show_json(started: float) -> OnProgress:
         from dataclasses import asdict
 
         facts = {"seconds": round(seconds, 3), **asdict(now)}
-        click.echo(json.dumps({**facts, "per_second": round(now.done / max(seconds, 1e-9), 1)}), err=True)
+        click.echo(
+            json.dumps({**facts, "per_second": round(now.done / max(seconds, 1e-9), 1)}), err=True
+        )
 
     return show
 

@@ -37,7 +37,10 @@ class StrictOptions(Struct, frozen=True):
     """Options for what ends a run."""
 
     strict: Annotated[
-        bool, Option("--strict", help="Stop at the first error; --resume continues after the last shard.")
+        bool,
+        Option(
+            "--strict", help=("Stop at the first error; --resume continues after the last shard.")
+        ),
     ] = False
     strict_files: Annotated[
         bool, Option("--strict-files", help="Fail if SOURCE contains files that would be skipped.")
@@ -50,19 +53,24 @@ class WorkOptions(Struct, frozen=True):
     limits: StrictOptions
     modes: ModeOptions
     processes: Annotated[
-        int, Option("--processes", min=0, help="Number of worker processes that replace the threads.")
+        int,
+        Option("--processes", min=0, help=("Number of worker processes that replace the threads.")),
     ] = 0
 
 
 def command(
     source: Annotated[
-        str, Argument(help="Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset.")
+        str,
+        Argument(
+            help=("Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset.")
+        ),
     ],
     target: Target,
     *,
     reading: SourceOptions,
     spec: Annotated[
-        list[str] | None, Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated.")
+        list[str] | None,
+        Option("--spec", help=("FIELD=TYPE: a new type, such as image=jpg; may be repeated.")),
     ] = None,
     media: MediaOptions,
     run: RunOptions,
@@ -71,8 +79,9 @@ def command(
 ) -> None:
     """Pack images, videos, lists, arrays or files into a dataset.
 
-    Images are stored unchanged unless an option changes them. A bad item is listed in TARGET.errors.jsonl and skipped;
-    more than --max-errors bad items end the run with exit code 1. --resume continues after that and after Ctrl-C.
+    Images are stored unchanged unless an option changes them. A bad item is listed in
+    TARGET.errors.jsonl and skipped; more than --max-errors bad items end the run with exit code 1.
+    --resume continues after that and after Ctrl-C.
 
     Examples:
       bushel pack photos/ out/ --container bag --resize 256 --max-errors 1%
@@ -103,7 +112,11 @@ def command(
     types = pairs(spec, "--spec")
     quiet = shown.quiet or shown.as_json
     with resumable(target):
-        listing = planned_listing(target) if run.parts.parts is not None and not work.modes.overwrite else None
+        listing = (
+            planned_listing(target)
+            if run.parts.parts is not None and not work.modes.overwrite
+            else None
+        )
         opened = _opened(files, kind, listing, options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}
@@ -124,7 +137,9 @@ def command(
     tell_of_run(target, result, run.parts, shown)
 
 
-def _opened(source: Any, kind: str, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
+def _opened(
+    source: Any, kind: str, listing: Sequence[str] | None, options: dict[str, Any]
+) -> Source | Stream:
     """Make the source of a kind. Only a folder takes a listing, and the layouts of GulpIO are lists."""
     if kind in GULPIO_LAYOUTS:
         from bushel.compat.gulpio2.layouts import LAYOUTS

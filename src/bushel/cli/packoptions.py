@@ -54,23 +54,38 @@ class SourceOptions(Struct, frozen=True):
         str | None,
         Option(
             "--kind",
-            help="images, videos, list, table, arrays or dataset, detected from SOURCE by default; or files, samples "
-            "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg, kinetics, activitynet.",
+            help="images, videos, list, table, arrays or dataset, detected from SOURCE by"
+            " default; or files, samples "
+            "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg,"
+            " kinetics, activitynet.",
             values=source_kinds,
         ),
     ] = None
-    root: Annotated[str | None, Option("--root", help="Folder that the paths of a list are relative to.")] = None
+    root: Annotated[
+        str | None, Option("--root", help=("Folder that the paths of a list are relative to."))
+    ] = None
     file: Annotated[
-        str | None, Option("--file", help="Pattern of the file name of each row of a table, such as '{id}.webm'.")
+        str | None,
+        Option(
+            "--file", help=("Pattern of the file name of each row of a table, such as '{id}.webm'.")
+        ),
     ] = None
     columns: Annotated[
         str | None,
         Option("--columns", help="Column names of a CSV file without a header, such as id,label."),
     ] = None
-    exts: Annotated[list[str] | None, Option("--exts", help="Suffix of the files to pack; may be repeated.")] = None
-    allow_commands: Annotated[bool, Option("--allow-commands", help="Allow a recipe to run commands.")] = False
+    exts: Annotated[
+        list[str] | None, Option("--exts", help=("Suffix of the files to pack; may be repeated."))
+    ] = None
+    allow_commands: Annotated[
+        bool, Option("--allow-commands", help=("Allow a recipe to run commands."))
+    ] = False
     split: Annotated[
-        str | None, Option("--split", help="Split of a folder of splits, such as train/ and val/; 'all' joins them.")
+        str | None,
+        Option(
+            "--split",
+            help=("Split of a folder of splits, such as train/ and val/; 'all' joins them."),
+        ),
     ] = None
 
     def arguments(self) -> dict[str, Any]:
@@ -88,18 +103,30 @@ class SourceOptions(Struct, frozen=True):
 class ImageOptions(Struct, frozen=True):
     """The options that change images, as im2rec has them, turn them upright, or decode them to find damaged ones."""
 
-    resize: Annotated[str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
-    center_crop: Annotated[bool, Option("--center-crop", help="Crop to the middle square first.")] = False
+    resize: Annotated[
+        str | None, Option("--resize", help=("Pixels of the shorter edge, or WIDTHxHEIGHT."))
+    ] = None
+    center_crop: Annotated[
+        bool, Option("--center-crop", help="Crop to the middle square first.")
+    ] = False
     quality: Annotated[
-        int | None, Option("--quality", help="JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
+        int | None,
+        Option(
+            "--quality", help=("JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
+        ),
     ] = None
     color: Annotated[int | None, Option("--color", help="1 RGB, 0 grey, -1 unchanged.")] = None
     encoding: Annotated[str | None, Option("--encoding", help=".jpg or .png.")] = None
     inter_method: Annotated[
-        int | None, Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")
+        int | None,
+        Option("--inter-method", help=("0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")),
     ] = None
-    exif_rotate: Annotated[bool, Option("--exif-rotate", help="Rotate images by their Exif orientation.")] = False
-    check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = False
+    exif_rotate: Annotated[
+        bool, Option("--exif-rotate", help=("Rotate images by their Exif orientation."))
+    ] = False
+    check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = (
+        False
+    )
 
     @property
     def codec(self) -> str:
@@ -134,7 +161,9 @@ class ImageOptions(Struct, frozen=True):
         """
         size = self._size()
         if isinstance(size, tuple):
-            raise click.BadParameter("frames are resized by their shorter edge: give one number", param_hint="--resize")
+            raise click.BadParameter(
+                "frames are resized by their shorter edge: give one number", param_hint="--resize"
+            )
         return size
 
     def _size(self) -> int | tuple[int, int] | None:
@@ -153,9 +182,15 @@ class ImageOptions(Struct, frozen=True):
 class VideoOptions(Struct, frozen=True):
     """The options for storing videos."""
 
-    rate: Annotated[float | None, Option("--rate", help="Frames per second to take from videos.")] = None
-    stride: Annotated[int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")] = 1
-    clip: Annotated[bool, Option("--clip", help="Store video files unchanged, as a folder of videos is.")] = False
+    rate: Annotated[
+        float | None, Option("--rate", help="Frames per second to take from videos.")
+    ] = None
+    stride: Annotated[
+        int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")
+    ] = 1
+    clip: Annotated[
+        bool, Option("--clip", help=("Store video files unchanged, as a folder of videos is."))
+    ] = False
     frames: Annotated[bool, Option("--frames", help="Store the frames of videos as JPEGs.")] = False
 
     def framed(self, kind: str, *, resized: bool) -> bool:
@@ -167,7 +202,9 @@ class VideoOptions(Struct, frozen=True):
         """
         sampled = self.frames or self.rate is not None or self.stride > 1
         is_framed = (
-            kind in GULPIO_LAYOUTS or (kind == "videos" and (sampled or resized)) or (kind == "table" and sampled)
+            kind in GULPIO_LAYOUTS
+            or (kind == "videos" and (sampled or resized))
+            or (kind == "table" and sampled)
         )
         return is_framed and not self.clip
 
@@ -177,7 +214,12 @@ class VideoOptions(Struct, frozen=True):
 
         if self.clip:
             return Clip()
-        changed = not (self.rate is None and self.stride == 1 and images.resize is None and images.quality is None)
+        changed = not (
+            self.rate is None
+            and self.stride == 1
+            and images.resize is None
+            and images.quality is None
+        )
         if not framed or not (changed or self.frames):
             return None
         quality = 95 if images.quality is None else images.quality
@@ -193,7 +235,11 @@ def given_options(**groups: object) -> list[str]:
     changed = []
     for name, group in groups.items():
         if is_dataclass(group):
-            changed += [option.name for option in fields(group) if getattr(group, option.name) != option.default]
+            changed += [
+                option.name
+                for option in fields(group)
+                if getattr(group, option.name) != option.default
+            ]
         elif group is not None and group is not False:
             changed.append(name)
     return [f"--{name.replace('_', '-')}" for name in changed]
@@ -205,17 +251,21 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
         kinds = _KINDS.get(option, (kind,))
         if kind not in kinds:
             raise click.BadParameter(
-                f"the option has no effect on a source of kind {kind}: it is for {', '.join(kinds)}", param_hint=option
+                f"the option has no effect on a source of kind {kind}: it is for {', '.join(kinds)}",
+                param_hint=option,
             )
         if "--clip" in given and option in _OF_PIXELS:
             raise click.BadParameter(
-                "the option has no effect with --clip, which stores videos unchanged", param_hint=option
+                "the option has no effect with --clip, which stores videos unchanged",
+                param_hint=option,
             )
         if (framed or kind == "videos") and option in _OF_IMAGES:
             message = "videos take only --rate, --stride, --resize and --quality"
             raise click.BadParameter(message, param_hint=option)
     if kind in GULPIO_LAYOUTS and "--root" not in given:
-        raise click.BadParameter(f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root")
+        raise click.BadParameter(
+            f"a list of kind {kind} needs --root, the folder of its videos", param_hint="--root"
+        )
 
 
 def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
@@ -228,12 +278,19 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
     from bushel.spec import parse_spec
 
     fields_of_source = parse_spec(source.spec)
-    names = [name for name in fields_of_source if name == "image" or name in image_fields(fields_of_source)]
+    names = [
+        name
+        for name in fields_of_source
+        if name == "image" or name in image_fields(fields_of_source)
+    ]
     if not names:
         raise click.BadParameter(
-            f"the source has no image field: its fields are {', '.join(fields_of_source)}", param_hint="SOURCE"
+            f"the source has no image field: its fields are {', '.join(fields_of_source)}",
+            param_hint="SOURCE",
         )
-    return {name: f"{encoding}[]" if fields_of_source[name].sequence else encoding for name in names}
+    return {
+        name: f"{encoding}[]" if fields_of_source[name].sequence else encoding for name in names
+    }
 
 
 def allowed_errors(text: str) -> int | float | None:

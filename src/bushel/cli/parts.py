@@ -10,9 +10,15 @@ from bushel.cli.options import Json
 
 
 def command(
-    target: Annotated[str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")],
+    target: Annotated[
+        str, Argument(help=("The TARGET of `bushel pack` or `bushel convert` with --parts."))
+    ],
     missing: Annotated[
-        bool, Option("--missing", help="Print only the numbers of missing parts, as sbatch --array takes them.")
+        bool,
+        Option(
+            "--missing",
+            help=("Print only the numbers of missing parts, as sbatch --array takes them."),
+        ),
     ] = False,
     as_json: Json = False,
 ) -> None:
@@ -43,12 +49,16 @@ def command(
     if numbers:
         state = f"missing {format_numbers(numbers)}"
     finished = plan.parts - len(numbers)
-    print_text(f"{target}: {finished:,} of {count(plan.parts, 'part')} of {plan.kind} to {plan.container}, {state}")
+    print_text(
+        f"{target}: {finished:,} of {count(plan.parts, 'part')} of {plan.kind} to"
+        f" {plan.container}, {state}"
+    )
     if errors:
         print_text(f"{count(errors, 'item')} could not be packed")
     if status and result is None:
         age = max(time.time() - float(status.get("updated", 0)), 0)
         print_text(
             f"driver {status.get('driver')}: {status.get('state')}, {age:.0f} s ago, "
-            f"{status.get('samples_per_second', 0):,} samples/s, {status.get('retries', 0)} tried again"
+            f"{status.get('samples_per_second', 0):,} samples/s, {status.get('retries', 0)} tried"
+            " again"
         )

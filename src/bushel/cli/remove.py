@@ -24,19 +24,31 @@ class ChoiceOptions(Struct, frozen=True):
     """Options that choose the samples to remove."""
 
     keys: Annotated[
-        str | None, Option("--keys", help="Remove samples with the keys in a file, one per line; - for standard input.")
+        str | None,
+        Option(
+            "--keys",
+            help=("Remove samples with the keys in a file, one per line; - for standard input."),
+        ),
     ] = None
     where: Annotated[
-        str | None, Option("--where", help="Remove samples for which this is true, such as \"label == 'dog'\".")
+        str | None,
+        Option(
+            "--where", help=("Remove samples for which this is true, such as \"label == 'dog'\".")
+        ),
     ] = None
     position: Annotated[
-        list[int] | None, Option("--position", help="Remove the sample at this position; may be repeated.")
+        list[int] | None,
+        Option("--position", help=("Remove the sample at this position; may be repeated.")),
     ] = None
 
     @property
     def given(self) -> list[str]:
         """The names of the options that are given."""
-        values = {"--keys": self.keys is not None, "--where": self.where is not None, "--position": self.position}
+        values = {
+            "--keys": self.keys is not None,
+            "--where": self.where is not None,
+            "--position": self.position,
+        }
         return [name for name, value in values.items() if value]
 
 
@@ -44,38 +56,53 @@ class CallOptions(Struct, frozen=True):
     """Options for earlier calls that removed samples, and for the bytes of these samples."""
 
     listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False
-    undo: Annotated[str | None, Option("--undo", help="Take back a call, by the id of --list.")] = None
+    undo: Annotated[str | None, Option("--undo", help="Take back a call, by the id of --list.")] = (
+        None
+    )
     erase: Annotated[
         bool,
         Option(
             "--erase",
-            help="Write the local files again without removed samples: the given ones, the ones of --call, or all.",
+            help=(
+                "Write the local files again without removed samples: the given ones, the ones"
+                " of --call, or all."
+            ),
         ),
     ] = False
-    call: Annotated[str | None, Option("--call", help="Id of the call to erase, as --list prints it.")] = None
+    call: Annotated[
+        str | None, Option("--call", help=("Id of the call to erase, as --list prints it."))
+    ] = None
 
     @property
     def given(self) -> list[str]:
         """The names of the options that are given, of `--list` and `--undo`."""
-        return [*(["--list"] if self.listed else []), *(["--undo"] if self.undo is not None else [])]
+        return [
+            *(["--list"] if self.listed else []),
+            *(["--undo"] if self.undo is not None else []),
+        ]
 
 
 def command(
     path: OnePath,
     *,
     choice: ChoiceOptions,
-    reason: Annotated[str | None, Option("--reason", help="Reason, kept in the list and shown in errors.")] = None,
-    ignore_missing: Annotated[bool, Option("--ignore-missing", help="Leave out keys that no sample has.")] = False,
+    reason: Annotated[
+        str | None, Option("--reason", help=("Reason, kept in the list and shown in errors."))
+    ] = None,
+    ignore_missing: Annotated[
+        bool, Option("--ignore-missing", help=("Leave out keys that no sample has."))
+    ] = False,
     calls: CallOptions,
     index: IndexPlace = None,
     shown: OutputOptions,
 ) -> None:
     """Remove samples from a dataset, or restore them.
 
-    Everything that reads the dataset through Bushel passes over them from then on. Without --erase, no data file is
-    changed: the tools that wrote the files still see the samples. --erase writes the shards that hold them again
-    without them, and cannot be taken back. It can be repeated if it was interrupted. In object stores, and in
-    files that Bushel does not write, `bushel convert` writes a dataset without the samples.
+    Everything that reads the dataset through Bushel passes over them from then on. Without --erase,
+    no data file is changed: the tools that wrote the files still see the samples. --erase writes
+    the shards that hold them again without them, and cannot be taken back. It can be repeated if it
+    was interrupted. In object stores, and in files that Bushel does not write, `bushel convert`
+    writes a dataset without the samples.
 
     Examples:
       bushel remove train/ --keys opt-out.txt --reason "opt-out of March"
@@ -126,15 +153,20 @@ def _check_choice(given: list[str], call: str | None, *, erase: bool) -> None:
     """Check that the options go together. Raise BadParameter if they do not."""
     if len(given) != 1 and (given or not erase):
         raise click.BadParameter(
-            "give exactly one of --keys, --where, --position, --list and --undo; or --erase", param_hint="--keys"
+            "give exactly one of --keys, --where, --position, --list and --undo; or --erase",
+            param_hint="--keys",
         )
     if erase and given in (["--list"], ["--undo"]):
-        raise click.BadParameter("it cannot be combined with --list and --undo", param_hint="--erase")
+        raise click.BadParameter(
+            "it cannot be combined with --list and --undo", param_hint="--erase"
+        )
     if call is not None and (given or not erase):
         raise click.BadParameter("it needs --erase, and nothing else", param_hint="--call")
 
 
-def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *, ignore_missing: bool) -> Removal:
+def _removed(
+    path: str, choice: ChoiceOptions, reason: str | None, index: Any, *, ignore_missing: bool
+) -> Removal:
     """Remove the chosen samples. Raise BadParameter if the reason is missing, or the file of keys cannot be read."""
     import bushel
 
@@ -154,7 +186,9 @@ def _removed(path: str, choice: ChoiceOptions, reason: str | None, index: Any, *
 def _said(erased: Erasure) -> list[str]:
     from bushel.cli.output import count, size
 
-    said = [f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again"]
+    said = [
+        (f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again")
+    ]
     said[0] += f", {size(erased.bytes)} less" if erased.bytes > 0 else ""
     said += [f"{name} has other names (hard links), which keep the bytes" for name in erased.left]
     said.append("their keys remain in the list, in views and in logs")
@@ -171,7 +205,8 @@ def _lines(name: str, path: str) -> list[str]:
             f"echo {shlex.quote(name)} | bushel remove {shlex.quote(path)} --keys -",
             param_hint="--keys",
         ) from error
-    lines = data.decode("utf-8", "surrogateescape").split("\n")  # other line ends may be parts of keys
+    # other line ends may be parts of keys
+    lines = data.decode("utf-8", "surrogateescape").split("\n")
     return [key for line in lines if (key := line.removesuffix("\r"))]
 
 

@@ -36,9 +36,15 @@ class FormOptions(Struct, frozen=True):
     container: Kind = None
     to: Annotated[
         str | None,
-        Option("--to", help="Container of the new dataset. [default: the damaged one's]", values=new_containers),
+        Option(
+            "--to",
+            help="Container of the new dataset. [default: the damaged one's]",
+            values=new_containers,
+        ),
     ] = None
-    decode: Annotated[bool, Option("--decode", help="Also leave out samples that do not decode.")] = False
+    decode: Annotated[
+        bool, Option("--decode", help="Also leave out samples that do not decode.")
+    ] = False
     index: IndexPlace = None
 
 
@@ -67,7 +73,8 @@ def command(
 
     The damaged dataset is not changed.
 
-    Each problem is printed on one line. The exit code is 1 if there are problems; the new dataset is intact.
+    Each problem is printed on one line. The exit code is 1 if there are problems; the new dataset
+    is intact.
 
     Examples:
       bushel repair train/ fixed/
@@ -105,6 +112,11 @@ def _tell(target: str, done: RepairResult) -> None:
     if done.more:
         more = f" ({done.more:,} more problems are not listed)"
     lost = "lost" if done.checked else "known to be lost"
-    print_text(f"{target}: {count(done.samples, 'sample')} written as {done.container}, {done.lost:,} {lost}{more}")
+    print_text(
+        f"{target}: {count(done.samples, 'sample')} written as {done.container},"
+        f" {done.lost:,} {lost}{more}"
+    )
     if not done.checked:
-        print_text("Some values have no checksum and may be damaged: --decode checks that they decode.")
+        print_text(
+            "Some values have no checksum and may be damaged: --decode checks that they decode."
+        )

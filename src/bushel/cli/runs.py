@@ -37,15 +37,22 @@ class WriteOptions(ShardOptions, frozen=True):
     jpeg: TileJpeg = None
     seek: Seek = False
     index_columns: IndexColumns = None
-    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Write in a random order.")] = False
+    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Write in a random order.")] = (
+        False
+    )
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0
     max_errors: Annotated[
         str, Option("--max-errors", help="Samples that may fail in the whole run: 100, 1% or all.")
     ] = "0"
-    keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = True
+    keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = (
+        True
+    )
     replace_dots: Annotated[
         str | None,
-        Option("--replace-dots", help="Text that replaces every dot in a key; keys in a tar cannot have dots."),
+        Option(
+            "--replace-dots",
+            help=("Text that replaces every dot in a key; keys in a tar cannot have dots."),
+        ),
     ] = None
     forget_removed: Annotated[
         bool, Option("--forget-removed", help="With --overwrite: drop the list of removed samples.")
@@ -57,9 +64,19 @@ class WriteOptions(ShardOptions, frozen=True):
         """Return the arguments of `bushel.pack` and `bushel.convert`.
 
         Raises:
-            BadParameter: `--max-errors` has another form, or `--replace-dots` is given, but keys are left out.
+            BadParameter: `--max-errors` has another form, or `--replace-dots` is given, but keys
+                are left out.
         """
-        same = ("container", "shard_samples", "shard_bytes", "generation", "jpeg", "shuffle", "seed", "threads")
+        same = (
+            "container",
+            "shard_samples",
+            "shard_bytes",
+            "generation",
+            "jpeg",
+            "shuffle",
+            "seed",
+            "threads",
+        )
         return {
             **{name: getattr(self, name) for name in same},
             "seek": self.seek or None,
@@ -74,7 +91,8 @@ class WriteOptions(ShardOptions, frozen=True):
             return None if self.keys else False
         if not self.keys:
             raise click.BadParameter(
-                "--no-keys leaves the keys out: give one of the two options", param_hint="--replace-dots"
+                "--no-keys leaves the keys out: give one of the two options",
+                param_hint="--replace-dots",
             )
         return _DotsReplaced(self.replace_dots)
 
@@ -92,20 +110,28 @@ class PartOptions(Struct, frozen=True):
     """The parts of a run, and where they are written."""
 
     parts: Parts = None
-    part: Annotated[int | None, Option("--part", min=0, help="Write only this part, counted from 0.")] = None
+    part: Annotated[
+        int | None, Option("--part", min=0, help="Write only this part, counted from 0.")
+    ] = None
     plan_only: Annotated[
-        bool, Option("--plan-only", help="Write only the plan of the parts, which lists the source once.")
+        bool,
+        Option(
+            "--plan-only", help=("Write only the plan of the parts, which lists the source once.")
+        ),
     ] = False
     engine: Annotated[
         str | None,
         Option(
-            "--engine", help="Where parts are written: local, ray, dask, an address, or slurm.", values=engines("slurm")
+            "--engine",
+            help="Where parts are written: local, ray, dask, an address, or slurm.",
+            values=engines("slurm"),
         ),
     ] = None
     retries: Retries = 3
     speculate: Speculate = 3.0
     sbatch: Annotated[
-        str | None, Option("--sbatch", help="Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")
+        str | None,
+        Option("--sbatch", help=("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")),
     ] = None
 
     def check(self) -> None:
@@ -118,14 +144,17 @@ class PartOptions(Struct, frozen=True):
         if self.sbatch is not None and not self.slurm:
             raise click.BadParameter("it needs --engine slurm", param_hint="--sbatch")
         if self.slurm and self.parts is None:
-            raise click.BadParameter("slurm needs --parts, the number of tasks of the array", param_hint="--engine")
+            raise click.BadParameter(
+                "slurm needs --parts, the number of tasks of the array", param_hint="--engine"
+            )
         if self.slurm:  # before a plan is written, which other arguments would have to replace
             from bushel.engines.slurm import check_sbatch
 
             check_sbatch()
         if self.engine is not None and self.part is not None:
             raise click.BadParameter(
-                "--part writes one part in this process: leave one of them out", param_hint="--engine"
+                "--part writes one part in this process: leave one of them out",
+                param_hint="--engine",
             )
 
     @property
@@ -165,7 +194,9 @@ class PartOptions(Struct, frozen=True):
         from bushel.engines import slurm as scheduler
 
         command = [sys.executable, "-m", "bushel", *scheduler.without_engine(sys.argv[1:])]
-        jobs = scheduler.submit(command, target, missing, sbatch=self.sbatch or "", retries=self.retries)
+        jobs = scheduler.submit(
+            command, target, missing, sbatch=self.sbatch or "", retries=self.retries
+        )
         print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
 
 
@@ -199,7 +230,10 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
         print_json({"target": target, **asdict(done)})
     if not quiet:
         if done.skipped:
-            say(f"note: passed over {describe_skipped(done.skipped)} (--strict-files: an error)", quiet=False)
+            say(
+                f"note: passed over {describe_skipped(done.skipped)} (--strict-files: an error)",
+                quiet=False,
+            )
         for limit in done.limits:
             say(f"note: {limit}", quiet=False)
         names = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())
@@ -208,4 +242,10 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
         rate = f"{done.samples / max(done.seconds, 1e-9):,.0f}/s"
         print_text(f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s, {rate}")
     if done.errors:
-        say(f"bushel: {count(done.errors, 'item')} could not be packed: see {', '.join(done.error_logs)}", quiet=False)
+        say(
+            (
+                f"bushel: {count(done.errors, 'item')} could not be packed: see"
+                f" {', '.join(done.error_logs)}"
+            ),
+            quiet=False,
+        )

@@ -15,22 +15,36 @@ class DrawOptions(Struct, frozen=True):
     """The samples to draw, and their size."""
 
     rows: Annotated[int, Option("--rows", min=1, max=200, help="Number of rows.")] = 8
-    columns: Annotated[int, Option("--columns", min=1, max=200, help="Number of samples in a row.")] = 8
+    columns: Annotated[
+        int, Option("--columns", min=1, max=200, help="Number of samples in a row.")
+    ] = 8
     side: Annotated[
-        int, Option("--side", min=16, max=1024, help="Largest width and height of the samples in pixels.")
+        int,
+        Option(
+            "--side", min=16, max=1024, help=("Largest width and height of the samples in pixels.")
+        ),
     ] = 160
     where: Annotated[
-        str | None, Option("--where", help="Only samples that meet this condition on columns, such as 'label == 3'.")
+        str | None,
+        Option(
+            "--where",
+            help=("Only samples that meet this condition on columns, such as 'label == 3'."),
+        ),
     ] = None
-    start: Annotated[int, Option("--start", min=0, help="Position of the first sample, after --where.")] = 0
+    start: Annotated[
+        int, Option("--start", min=0, help=("Position of the first sample, after --where."))
+    ] = 0
     field: Annotated[
-        str | None, Option("--field", help="The field to draw. [default: the first image, clip or array]")
+        str | None,
+        Option("--field", help=("The field to draw. [default: the first image, clip or array]")),
     ] = None
 
 
 def command(
     path: OnePath,
-    output: Annotated[str, Argument(help="The picture to write: .jpg, .png or .webp.", metavar="OUT")],
+    output: Annotated[
+        str, Argument(help="The picture to write: .jpg, .png or .webp.", metavar="OUT")
+    ],
     *,
     drawing: DrawOptions,
     chosen: DatasetOptions,
@@ -59,18 +73,28 @@ def command(
         dataset = dataset.where(drawing.where)
     drawn = drawing.field or main_field(dataset.spec)
     if drawn is None:
-        raise ValueError(f"the dataset has no image, clip or array to draw: the fields are {', '.join(dataset.spec)}")
+        raise ValueError(
+            "the dataset has no image, clip or array to draw: the fields are"
+            f" {', '.join(dataset.spec)}"
+        )
     if drawn not in dataset.spec:
         raise KeyError(f"unknown field {drawn!r}: the fields are {', '.join(dataset.spec)}")
     start, columns = drawing.start, drawing.columns
     keys = dataset.keys[start : start + drawing.rows * columns]
     if not keys:
-        raise ValueError(f"no samples to draw: the dataset has {count(len(dataset), 'sample')}, --start {start}")
+        raise ValueError(
+            f"no samples to draw: the dataset has {count(len(dataset), 'sample')}, --start {start}"
+        )
     columns = min(columns, len(keys))
-    sheet, bad = contact_sheet(dataset, drawn, keys, columns=columns, side=drawing.side, first=start)
+    sheet, bad = contact_sheet(
+        dataset, drawn, keys, columns=columns, side=drawing.side, first=start
+    )
     with naming(output):
         sheet.save(output, quality=88)
     say(f"{output}: {count(len(keys), 'sample')} of {len(dataset):,}", quiet=quiet)
     if bad:
-        say(f"bushel: {count(bad, 'sample')} cannot be drawn; `bushel verify --decode` prints why", quiet=False)
+        say(
+            f"bushel: {count(bad, 'sample')} cannot be drawn; `bushel verify --decode` prints why",
+            quiet=False,
+        )
         raise click.exceptions.Exit(1)

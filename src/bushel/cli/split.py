@@ -9,7 +9,14 @@ import click
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import ModeOptions, OnePath, OutputOptions, SizeOptions, new_containers, pairs
+from bushel.cli.options import (
+    ModeOptions,
+    OnePath,
+    OutputOptions,
+    SizeOptions,
+    new_containers,
+    pairs,
+)
 
 
 class ChoiceOptions(Struct, frozen=True):
@@ -18,13 +25,19 @@ class ChoiceOptions(Struct, frozen=True):
     shuffle: Annotated[
         bool,
         Option(
-            "--shuffle/--no-shuffle", help="Choose samples at random, instead of the first ones for the first share."
+            "--shuffle/--no-shuffle",
+            help=("Choose samples at random, instead of the first ones for the first share."),
         ),
     ] = False
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0
     stratify: Annotated[
         str | None,
-        Option("--stratify", help="Field, such as label: each dataset gets its share of the samples of every value."),
+        Option(
+            "--stratify",
+            help=(
+                "Field, such as label: each dataset gets its share of the samples of every value."
+            ),
+        ),
     ] = None
 
 
@@ -34,7 +47,8 @@ def command(
     shares: Annotated[
         list[str],
         Argument(
-            help="NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of samples: train=200 "
+            help="NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of"
+            " samples: train=200 "
             "val=40. One of them can be the rest: train=rest val=40.",
             files=False,
         ),
@@ -42,7 +56,12 @@ def command(
     *,
     container: Annotated[
         str | None,
-        Option("--container", "-c", help="Container of the new datasets. [default: SOURCE's]", values=new_containers),
+        Option(
+            "--container",
+            "-c",
+            help="Container of the new datasets. [default: SOURCE's]",
+            values=new_containers,
+        ),
     ] = None,
     choice: ChoiceOptions,
     sizes: SizeOptions,
@@ -64,12 +83,17 @@ def command(
 
     parts = _parse_shares(shares)
     with resumable(target):
-        results = split(source, target, parts, **asdict(choice), container=container, **asdict(sizes), mode=mode)
+        results = split(
+            source, target, parts, **asdict(choice), container=container, **asdict(sizes), mode=mode
+        )
     if shown.as_json:
         print_json({name: asdict(result) for name, result in results.items()})
     elif not shown.quiet:
         for name, result in results.items():
-            print_text(f"{target.rstrip('/')}/{name}: {count(result.samples, 'sample')} written as {result.container}")
+            print_text(
+                f"{target.rstrip('/')}/{name}: {count(result.samples, 'sample')} written"
+                f" as {result.container}"
+            )
 
 
 def _parse_shares(shares: list[str]) -> dict[str, float | None]:
@@ -78,7 +102,8 @@ def _parse_shares(shares: list[str]) -> dict[str, float | None]:
         return {name: _share(share) for name, share in pairs(shares, "SHARES").items()}
     except ValueError as error:
         raise click.BadParameter(
-            f"a share must be a number, such as train=0.9 or train=200, or rest: {error}", param_hint="SHARES"
+            f"a share must be a number, such as train=0.9 or train=200, or rest: {error}",
+            param_hint="SHARES",
         ) from None
 
 

@@ -9,7 +9,15 @@ import click
 
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
-from bushel.cli.options import DatasetOptions, IndexPlace, MaxProblems, OutputOptions, Path, Pickle, ShardRunOptions
+from bushel.cli.options import (
+    DatasetOptions,
+    IndexPlace,
+    MaxProblems,
+    OutputOptions,
+    Path,
+    Pickle,
+    ShardRunOptions,
+)
 
 if TYPE_CHECKING:
     from bushel.integrity import VerifyResult
@@ -19,7 +27,11 @@ class CheckOptions(Struct, frozen=True):
     """Options for the checks of values."""
 
     checksums: Annotated[
-        bool, Option("--checksums/--no-checksums", help="Read all bytes and compare them with their checksums.")
+        bool,
+        Option(
+            "--checksums/--no-checksums",
+            help=("Read all bytes and compare them with their checksums."),
+        ),
     ] = True
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False
     index: IndexPlace = None
@@ -39,8 +51,9 @@ def command(
 
     The dataset is not changed.
 
-    Each problem is printed on one line. The last line contains "ok" only if all bytes were compared with a checksum.
-    The exit code is 1 if there are problems; warnings (stale, unfinished, declared, unchecked) do not count.
+    Each problem is printed on one line. The last line contains "ok" only if all bytes were compared
+    with a checksum. The exit code is 1 if there are problems; warnings (stale, unfinished,
+    declared, unchecked) do not count.
 
     Examples:
       bushel verify train/
@@ -61,7 +74,11 @@ def command(
             progress=progress,
         )
     if shown.as_json:
-        more = {"ok": result.ok, "verdict": result.verdict, "bytes_unchecked": result.bytes_unchecked}
+        more = {
+            "ok": result.ok,
+            "verdict": result.verdict,
+            "bytes_unchecked": result.bytes_unchecked,
+        }
         print_json({"path": path, **more, **asdict(result)})
         raise click.exceptions.Exit(0 if result.ok else 1)
     for problem in result.problems:
@@ -78,6 +95,7 @@ def _summary(found: VerifyResult) -> str:
 
     unlisted = f" ({found.more:,} of them not listed)" if found.more else ""
     return (
-        f"{found.verdict}{unlisted}; {count(found.shards, 'shard')}, {count(found.samples, 'sample')}, "
+        f"{found.verdict}{unlisted}; {count(found.shards, 'shard')},"
+        f" {count(found.samples, 'sample')}, "
         f"{size(found.bytes_checked)} compared with checksums"
     )

@@ -20,18 +20,28 @@ class AddressOptions(Struct, frozen=True):
     """Options for the address of the viewer."""
 
     port: Annotated[
-        int | None, Option("--port", "-p", min=0, max=65535, help="Port; 0 for any free one, the default.")
+        int | None,
+        Option("--port", "-p", min=0, max=65535, help=("Port; 0 for any free one, the default.")),
     ] = None
     host: Annotated[
         str | None,
-        Option("--host", help="Address to listen on, so that other machines have access. [default: this machine only]"),
+        Option(
+            "--host",
+            help=(
+                "Address to listen on, so that other machines have access."
+                " [default: this machine only]"
+            ),
+        ),
     ] = None
-    browser: Annotated[bool, Option("--browser/--no-browser", help="Open the page in a browser.")] = True
+    browser: Annotated[
+        bool, Option("--browser/--no-browser", help="Open the page in a browser.")
+    ] = True
     token_file: Annotated[
         str | None,
         Option(
             "--token-file",
-            help="Keep the token of the URL in FILE, which is made if it is missing. With the same --port, links to "
+            help="Keep the token of the URL in FILE, which is made if it is missing. With the"
+            " same --port, links to "
             "pages then stay valid when the viewer is started again.",
         ),
     ] = None
@@ -44,29 +54,37 @@ class PageOptions(Struct, frozen=True):
         list[str] | None,
         Option(
             "--transforms",
-            help="MODULE:NAME of a transform, a list of them, or a function that returns one; the training page shows "
+            help="MODULE:NAME of a transform, a list of them, or a function that returns one; the"
+            " training page shows "
             "what they do. May be repeated.",
         ),
     ] = None
     tags: Annotated[
         str | None,
         Option(
-            "--tags", help="Keep the tags that samples are given in the browser in this file. It is made if missing."
+            "--tags",
+            help=(
+                "Keep the tags that samples are given in the browser in this file. It"
+                " is made if missing."
+            ),
         ),
     ] = None
     overlay: Annotated[
         list[str] | None,
         Option(
             "--overlay",
-            help="FIELD=FORM: how a field annotates pictures, where its name and values do not say: xyxy, xywh or "
-            "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May be repeated.",
+            help="FIELD=FORM: how a field annotates pictures, where its name and values do not"
+            " say: xyxy, xywh or "
+            "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May"
+            " be repeated.",
         ),
     ] = None
     embeddings: Annotated[
         list[str] | None,
         Option(
             "--embeddings",
-            help="A .npy file with an array (samples, numbers): a vector for each sample. The viewer draws a "
+            help="A .npy file with an array (samples, numbers): a vector for each sample. The"
+            " viewer draws a "
             "map. May be repeated.",
         ),
     ] = None
@@ -74,7 +92,8 @@ class PageOptions(Struct, frozen=True):
         list[str] | None,
         Option(
             "--loader",
-            help="MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows its batches, as "
+            help="MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows"
+            " its batches, as "
             "training gets them, of any rank and step. May be repeated.",
         ),
     ] = None
@@ -82,7 +101,10 @@ class PageOptions(Struct, frozen=True):
         str | None,
         Option(
             "--tokenizer",
-            help="Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function of tokens.",
+            help=(
+                "Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function"
+                " of tokens."
+            ),
         ),
     ] = None
 
@@ -104,7 +126,8 @@ def command(
     paths: Annotated[
         str,
         Argument(
-            help="A dataset: a file, a folder, a glob or a brace pattern; local, or a URL: s3://, gs://, az://, "
+            help="A dataset: a file, a folder, a glob or a brace pattern; local, or a URL: s3://,"
+            " gs://, az://, "
             "https://. Several PATHS are several datasets, to compare.",
             metavar="PATH...",
             several=True,
@@ -119,11 +142,12 @@ def command(
 ) -> None:
     """Look at datasets in a browser.
 
-    The command prints a URL and runs until Ctrl-C. Nothing in the datasets changes. The URL of each page
-    contains a random token, without which the viewer refuses requests; treat it like a password.
+    The command prints a URL and runs until Ctrl-C. Nothing in the datasets changes. The URL of each
+    page contains a random token, without which the viewer refuses requests; treat it like a
+    password.
 
-    On a server without a browser, forward the port (ssh -L 8600:127.0.0.1:8600 SERVER) and open the printed URL at
-    home.
+    On a server without a browser, forward the port (ssh -L 8600:127.0.0.1:8600 SERVER) and open the
+    printed URL at home.
 
     Examples:
       bushel view train/
@@ -144,12 +168,17 @@ def command(
     sources = list(paths) if isinstance(paths, list) else [paths]
     if len(sources) > _MOST:
         raise ValueError(
-            f"{len(sources)} paths would be {len(sources)} datasets: to see one dataset of many files, quote a pattern "
+            f"{len(sources)} paths would be {len(sources)} datasets: to see one dataset of many"
+            " files, quote a pattern "
             "such as 'train-*.tar', so that the shell does not expand it"
         )
     shelf = make_shelf(sources, **pages.arguments(), container=container, pickle=pickle, view=view)
-    token = None if address.token_file is None else kept_token(Path(address.token_file).expanduser())
-    with Viewer(shelf, host=address.host or "127.0.0.1", port=address.port or 0, token=token) as viewer:
+    token = (
+        None if address.token_file is None else kept_token(Path(address.token_file).expanduser())
+    )
+    with Viewer(
+        shelf, host=address.host or "127.0.0.1", port=address.port or 0, token=token
+    ) as viewer:
         viewer.ready()
         _say_where(shelf, viewer.url, address)
         try:
@@ -165,7 +194,10 @@ def _say_where(shelf: Shelf, url: str, address: AddressOptions) -> None:
         say(f"{shown.name}: {shown.dataset!r}"[:500], quiet=False)
     print_text(url)
     if address.host is not None:
-        say("other machines can open this URL; the token in it is all that protects the data", quiet=False)
+        say(
+            "other machines can open this URL; the token in it is all that protects the data",
+            quiet=False,
+        )
     say("Ctrl-C ends the viewer", quiet=False)
     sys.stdout.flush()
     if address.browser:

@@ -17,8 +17,8 @@ def command(
 ) -> None:
     """List the views that are saved beside a dataset, or delete one.
 
-    `ds.save_view("clean")` saves a view, and `bushel.open(path, view="clean")` opens it. A view is stale if the
-    dataset has changed since.
+    `ds.save_view("clean")` saves a view, and `bushel.open(path, view="clean")` opens it. A view is
+    stale if the dataset has changed since.
 
     Examples:
       bushel views train/
@@ -36,6 +36,8 @@ def command(
         return
     if delete is not None:
         return
-    rows = [(view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in views]
+    rows = [
+        (view.name, f"{view.samples:,}", "stale" if view.stale else "", view.made) for view in views
+    ]
     for line in columns(rows) if rows else ["no views are saved"]:
         print_text(line.rstrip())

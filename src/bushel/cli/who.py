@@ -20,12 +20,24 @@ class OrderOptions(Struct, frozen=True):
     """Options of the loader that its state does not have."""
 
     lengths: Annotated[
-        str | None, Option("--lengths", help="For packs and chunks: the column of the lengths, such as tokens.length.")
+        str | None,
+        Option(
+            "--lengths",
+            help=("For packs and chunks: the column of the lengths, such as tokens.length."),
+        ),
     ] = None
-    weights: Annotated[str | None, Option("--weights", help="The column of the loader's weights=.")] = None
-    balance: Annotated[str | None, Option("--balance", help="The column of the loader's balance=.")] = None
-    bucket_by: Annotated[str | None, Option("--bucket-by", help="The column of the loader's bucket_by=.")] = None
-    batch_tokens: Annotated[float | None, Option("--batch-tokens", help="The loader's batch_tokens=.")] = None
+    weights: Annotated[
+        str | None, Option("--weights", help="The column of the loader's weights=.")
+    ] = None
+    balance: Annotated[
+        str | None, Option("--balance", help="The column of the loader's balance=.")
+    ] = None
+    bucket_by: Annotated[
+        str | None, Option("--bucket-by", help=("The column of the loader's bucket_by=."))
+    ] = None
+    batch_tokens: Annotated[
+        float | None, Option("--batch-tokens", help=("The loader's batch_tokens=."))
+    ] = None
     drop_last: Annotated[bool, Option("--drop-last", help="The loader has drop_last=True.")] = False
     pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None
 
@@ -36,16 +48,24 @@ class OrderOptions(Struct, frozen=True):
         if batch_size is None and self.batch_tokens is None:
             raise click.BadParameter("give the batch size of a rank", param_hint="--batch-size")
         if self.bucket_by is None and (self.batch_tokens is not None or ":" in str(batch_size)):
-            raise click.BadParameter("sizes of batches by length need --bucket-by", param_hint="--batch-size")
+            raise click.BadParameter(
+                "sizes of batches by length need --bucket-by", param_hint="--batch-size"
+            )
 
 
 class AskedOptions(Struct, frozen=True):
     """The step or the sample that is asked for."""
 
-    step: Annotated[int | None, Option("--step", min=0, help="Step, counted from the start of the epoch.")] = None
+    step: Annotated[
+        int | None, Option("--step", min=0, help=("Step, counted from the start of the epoch."))
+    ] = None
     rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0
-    key: Annotated[str | None, Option("--key", help="Print the steps that have this sample instead.")] = None
-    epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: the state's]")] = None
+    key: Annotated[
+        str | None, Option("--key", help="Print the steps that have this sample instead.")
+    ] = None
+    epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: the state's]")] = (
+        None
+    )
 
 
 def command(
@@ -53,7 +73,11 @@ def command(
     *,
     state: Annotated[str, Option("--state", help="The state of the loader, saved as JSON.")],
     batch_size: Annotated[
-        str | None, Option("--batch-size", help="Batch size of a rank; with --bucket-by also such as 128:64,512:16.")
+        str | None,
+        Option(
+            "--batch-size",
+            help=("Batch size of a rank; with --bucket-by also such as 128:64,512:16."),
+        ),
     ] = None,
     world_size: Annotated[int, Option("--world-size", min=1, help="Number of ranks.")] = 1,
     wanted: AskedOptions,
@@ -63,9 +87,10 @@ def command(
 ) -> None:
     """Print the keys of the samples that a rank had at a step, or the steps that had a sample.
 
-    The order, its seed and the epoch come from a state that the loader saved. No data are read. For a mixture, give the
-    paths of all of its datasets, in their order. Each row of packs and chunks is a line. If samples were removed from
-    the dataset since, the answer is about the order before that, and names them.
+    The order, its seed and the epoch come from a state that the loader saved. No data are read. For
+    a mixture, give the paths of all of its datasets, in their order. Each row of packs and chunks
+    is a line. If samples were removed from the dataset since, the answer is about the order before
+    that, and names them.
 
     Examples:
       bushel who train/ --state state.json --batch-size 256 --world-size 8 --step 340 --rank 3
@@ -73,16 +98,25 @@ def command(
     """
     step, key = wanted.step or 0, wanted.key
     if (wanted.step is None) == (key is None):
-        raise click.BadParameter("give --step for the samples of a step, or --key for its steps", param_hint="--step")
+        raise click.BadParameter(
+            "give --step for the samples of a step, or --key for its steps", param_hint="--step"
+        )
     options.check(batch_size)
     import bushel
 
     saved = _read_state(state)
-    opened = [bushel.open(location, container=container) for location in ([path] if isinstance(path, str) else path)]
+    opened = [
+        bushel.open(location, container=container)
+        for location in ([path] if isinstance(path, str) else path)
+    ]
     dataset = opened[0] if len(opened) == 1 else bushel.concat(opened)
     ends: dict[str, Any] = {"drop_last": options.drop_last, "pad": options.pad}
     size = None if batch_size is None else _batch_size(batch_size)
-    columns = {"weights": options.weights, "balance": options.balance, "bucket_by": options.bucket_by}
+    columns = {
+        "weights": options.weights,
+        "balance": options.balance,
+        "bucket_by": options.bucket_by,
+    }
     if any(name is not None for name in columns.values()):  # their values are not in the state
         loader_options = {**columns, **ends, "batch_tokens": options.batch_tokens}
         order: _OfLoader | _OfState = _OfLoader.of(dataset, saved, loader_options, size, world_size)
@@ -102,12 +136,16 @@ class _OfLoader:
     loader: Any
 
     @classmethod
-    def of(cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int) -> _OfLoader:
+    def of(
+        cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
+    ) -> _OfLoader:
         import bushel
         from bushel.loader.state import LoaderState
 
         seed = LoaderState.from_dict(saved).seed
-        loader: Any = bushel.Loader(dataset, batch_size, seed=seed, rank=0, world_size=world_size, **options)
+        loader: Any = bushel.Loader(
+            dataset, batch_size, seed=seed, rank=0, world_size=world_size, **options
+        )
         loader.load_state_dict(saved, allow_removed=True)
         return cls(loader)
 
@@ -132,7 +170,9 @@ class _OfState:
     epoch: int
 
     @classmethod
-    def of(cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int) -> _OfState:
+    def of(
+        cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
+    ) -> _OfState:
         from bushel._dataset.views.before_append import before_append
         from bushel._dataset.views.before_removal import before_removal
         from bushel.loader.plan.who import plan_of_state
@@ -140,9 +180,13 @@ class _OfState:
 
         loaded = LoaderState.from_dict(saved)
         if loaded.fingerprint != dataset.fingerprint:
-            earlier = before_removal(dataset, loaded.fingerprint) or before_append(dataset, loaded.fingerprint)
+            earlier = before_removal(dataset, loaded.fingerprint) or before_append(
+                dataset, loaded.fingerprint
+            )
             dataset = dataset if earlier is None else earlier.dataset
-        return cls(dataset, plan_of_state(loaded, dataset, batch_size, world_size, **options), loaded.epoch)
+        return cls(
+            dataset, plan_of_state(loaded, dataset, batch_size, world_size, **options), loaded.epoch
+        )
 
     def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]:
         from bushel.loader.plan.who import batch_of, keys_of
@@ -164,8 +208,13 @@ def _batch_size(text: str) -> int | dict[float, int]:
     if re.fullmatch("[1-9][0-9]*", text):
         return int(text)
     if re.fullmatch(r"[0-9.]+:[1-9][0-9]*(,[0-9.]+:[1-9][0-9]*)*", text):
-        return {float(length): int(size) for length, size in (pair.split(":") for pair in text.split(","))}
-    raise click.BadParameter(f"{text!r}: expected a number from 1, or such as 128:64,512:16", param_hint="--batch-size")
+        return {
+            float(length): int(size)
+            for length, size in (pair.split(":") for pair in text.split(","))
+        }
+    raise click.BadParameter(
+        f"{text!r}: expected a number from 1, or such as 128:64,512:16", param_hint="--batch-size"
+    )
 
 
 def _read_state(path: str) -> Any:
@@ -179,12 +228,18 @@ def _print_steps(epoch: int, key: str, places: Sequence[tuple[int, int]], *, as_
     from bushel.cli.output import print_json, print_text
 
     if as_json:
-        print_json({"key": key, "steps": [{"epoch": epoch, "step": at, "rank": of} for at, of in places]})
+        print_json(
+            {"key": key, "steps": [{"epoch": epoch, "step": at, "rank": of} for at, of in places]}
+        )
     else:
-        print_text("\n".join(f"epoch {epoch}, step {at}, rank {of}" for at, of in places) or "in no step")
+        print_text(
+            "\n".join(f"epoch {epoch}, step {at}, rank {of}" for at, of in places) or "in no step"
+        )
 
 
-def _print_keys(epoch: int, step: int, rank: int, keys: Sequence[str | list[str]], *, as_json: bool) -> None:
+def _print_keys(
+    epoch: int, step: int, rank: int, keys: Sequence[str | list[str]], *, as_json: bool
+) -> None:
     from bushel.cli.output import print_json, print_text
 
     if as_json:
@@ -192,6 +247,7 @@ def _print_keys(epoch: int, step: int, rank: int, keys: Sequence[str | list[str]
     else:
         print_text(
             "\n".join(
-                keys_of_batch if isinstance(keys_of_batch, str) else " ".join(keys_of_batch) for keys_of_batch in keys
+                keys_of_batch if isinstance(keys_of_batch, str) else " ".join(keys_of_batch)
+                for keys_of_batch in keys
             )
         )

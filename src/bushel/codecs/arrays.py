@@ -1,7 +1,7 @@
 """Arrays: Granular's `array`, the raw `array(dtype,dims)` of bags, `npy`, `npz`, and WebDataset's `tenbin`.
 
-Lengths are checked against dtype and shape before anything is allocated, and no array is ever unpickled. Decoded
-arrays own their memory and can be written to.
+Lengths are checked against dtype and shape before anything is allocated, and no array is ever
+unpickled. Decoded arrays own their memory and can be written to.
 """
 
 from __future__ import annotations
@@ -48,8 +48,8 @@ def as_array(codec: str, value: Any) -> Array:
     """Return a value as an array of plain numbers, texts or times.
 
     Raises:
-        CodecError: The value is not an array, or an array of objects or records; or its values would change, as whole
-            numbers beside floats may.
+        CodecError: The value is not an array, or an array of objects or records; or its values
+            would change, as whole numbers beside floats may.
     """
     try:
         array = value if type(value) is np.ndarray else _array_of(value)
@@ -83,7 +83,9 @@ def dtype_from(codec: str, text: object) -> np.dtype[Any]:
     return dtype
 
 
-def array_from(codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buffer, *, fortran: bool = False) -> Array:
+def array_from(
+    codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buffer, *, fortran: bool = False
+) -> Array:
     """Return a new array with the given bytes.
 
     Raises:
@@ -93,7 +95,9 @@ def array_from(codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buf
         raise codec_error(codec, "a shape of integers >= 0", describe(shape))
     if math.prod(shape) * dtype.itemsize != len(data):
         raise codec_error(
-            codec, f"the bytes of a {dtype} array of shape {reprlib.repr(tuple(shape))}", f"{len(data)} bytes"
+            codec,
+            f"the bytes of a {dtype} array of shape {reprlib.repr(tuple(shape))}",
+            f"{len(data)} bytes",
         )
     try:
         if not len(data):
@@ -101,11 +105,14 @@ def array_from(codec: str, dtype: np.dtype[Any], shape: Sequence[Any], data: Buf
         flat = np.frombuffer(data, dtype)
         return np.array(flat.reshape(shape, order="F" if fortran else "C"), order="K")
     except ValueError as error:
-        raise codec_error(codec, "a shape that NumPy can hold", f"{reprlib.repr(tuple(shape))} ({error})") from error
+        raise codec_error(
+            codec, "a shape that NumPy can hold", f"{reprlib.repr(tuple(shape))} ({error})"
+        ) from error
 
 
 def rows_of(
-    decode: Callable[[Buffer], Array], head: Callable[[Buffer, int], ArrayLayout | None] | None = None
+    decode: Callable[[Buffer], Array],
+    head: Callable[[Buffer, int], ArrayLayout | None] | None = None,
 ) -> Ranged:
     """Return a decoder of some rows of arrays. `head` is `Ranged.layout`."""
     return Ranged(partial(_count_rows, decode), partial(_some_rows, decode), head)
@@ -114,16 +121,22 @@ def rows_of(
 def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
     array = decode(data)
     if not array.ndim:
-        raise codec_error("array", "an array with rows, so that some of them can be read", describe(array))
+        raise codec_error(
+            "array", "an array with rows, so that some of them can be read", describe(array)
+        )
     return len(array)
 
 
-def _some_rows(decode: Callable[[Buffer], Array], data: Buffer, elements: slice | npt.NDArray[np.int64]) -> Array:
+def _some_rows(
+    decode: Callable[[Buffer], Array], data: Buffer, elements: slice | npt.NDArray[np.int64]
+) -> Array:
     from bushel.codecs.frames import choose
 
     array = decode(data)
     if not array.ndim:
-        raise codec_error("array", "an array with rows, so that some of them can be read", describe(array))
+        raise codec_error(
+            "array", "an array with rows, so that some of them can be read", describe(array)
+        )
     return array[choose(elements, len(array), "an array", "rows")]
 
 
@@ -138,7 +151,9 @@ def _encode_array(value: Any) -> bytes:
     return packed
 
 
-def _parse_array(data: Buffer, size: int | None = None) -> tuple[np.dtype[Any], list[Any], memoryview]:
+def _parse_array(
+    data: Buffer, size: int | None = None
+) -> tuple[np.dtype[Any], list[Any], memoryview]:
     """Return dtype, shape and elements of a stored array, or of the first bytes of one of `size` bytes."""
     import msgpack
 
@@ -155,7 +170,9 @@ def _parse_array(data: Buffer, size: int | None = None) -> tuple[np.dtype[Any], 
     length = int.from_bytes(view[start + 1 : start + 1 + width], "big")
     rest = len(payload) if size is None else size - len(data) + len(payload)
     if parts != 3 or not isinstance(shape, list) or length != rest:
-        raise codec_error("array", "msgpack of [dtype, shape, bytes] and nothing after it", found_bytes(data))
+        raise codec_error(
+            "array", "msgpack of [dtype, shape, bytes] and nothing after it", found_bytes(data)
+        )
     return dtype_from("array", text), shape, payload
 
 
@@ -165,7 +182,11 @@ def _decode_array(data: Buffer) -> Array:
 
 
 def layout_of(
-    data: Buffer, dtype: np.dtype[Any], shape: Sequence[Any], payload: memoryview, size: int | None = None
+    data: Buffer,
+    dtype: np.dtype[Any],
+    shape: Sequence[Any],
+    payload: memoryview,
+    size: int | None = None,
 ) -> ArrayLayout | None:
     """Return the layout of an array in C order, if it has numbers in native byte order that fit its shape.
 
@@ -176,7 +197,11 @@ def layout_of(
         payload: The elements, at the end of `data`.
         size: Number of its stored bytes; None if `data` has all.
     """
-    if dtype.kind not in "biufc" or not dtype.isnative or not all(type(size) is int and size >= 0 for size in shape):
+    if (
+        dtype.kind not in "biufc"
+        or not dtype.isnative
+        or not all(type(size) is int and size >= 0 for size in shape)
+    ):
         return None
     start = len(data) - len(payload)
     if math.prod(shape) * dtype.itemsize != (len(data) if size is None else size) - start:
@@ -231,7 +256,8 @@ def dtype_named(text: str) -> np.dtype[Any] | None:
 def _array(name: str, arguments: str) -> Codec:
     """Return codec `array`, or `array(float32,64,128)`: the raw bytes of bags, with dtype and shape in the name.
 
-    A first size of -1 follows from the number of bytes: `array(int32,-1)` is a list of numbers of any length.
+    A first size of -1 follows from the number of bytes: `array(int32,-1)` is a list of numbers of
+    any length.
     """
     if not arguments:
         column = partial(rows_after_header, _encode_array)
@@ -241,12 +267,21 @@ def _array(name: str, arguments: str) -> Codec:
     dtype = dtype_named(kind)
     if dtype is None:
         raise SpecError(f"codec {name!r}: {kind!r} is not a dtype such as float32 or uint8")
-    if not all(re.fullmatch("[0-9]{1,18}", size) or (size == "-1" and not at) for at, size in enumerate(sizes)):
-        raise SpecError(f"codec {name!r}: sizes must be numbers, as in 'array(float32,64,128)'; the first may be -1")
+    if not all(
+        re.fullmatch("[0-9]{1,18}", size) or (size == "-1" and not at)
+        for at, size in enumerate(sizes)
+    ):
+        raise SpecError(
+            f"codec {name!r}: sizes must be numbers, as in 'array(float32,64,128)';"
+            " the first may be -1"
+        )
     shape = tuple(map(int, sizes))
     # These bytes carry no byte order. Their writers ran on little-endian machines.
     little = dtype.newbyteorder("<")
-    encode, decode = partial(_encode_raw, name, little, shape), partial(_decode_raw, name, little, shape)
+    encode, decode = (
+        partial(_encode_raw, name, little, shape),
+        partial(_decode_raw, name, little, shape),
+    )
     layout = partial(_raw_layout, little, shape)
     ranged = rows_of(decode, layout) if shape else None
     return Codec(name, encode, decode, ranged, partial(rows_after_header, encode), layout)
@@ -272,15 +307,21 @@ def parse_npy(data: Buffer, codec: str) -> tuple[np.dtype[Any], tuple[Any, ...],
     if not 1 <= version <= 3 or start + length > len(view):
         raise codec_error(codec, "a NumPy .npy file", found_bytes(data))
     if length > NPY_HEADER_LIMIT:
-        raise codec_error(codec, f"a .npy header of at most {NPY_HEADER_LIMIT} bytes", f"{length} bytes")
+        raise codec_error(
+            codec, f"a .npy header of at most {NPY_HEADER_LIMIT} bytes", f"{length} bytes"
+        )
     text = bytes(view[start : start + length]).decode("latin-1")
     try:
         header = ast.literal_eval(text.strip())
         descr, fortran, shape = header["descr"], header["fortran_order"], header["shape"]
     except (ValueError, SyntaxError, TypeError, LookupError, MemoryError, RecursionError) as error:
-        raise codec_error(codec, "a .npy header with descr, fortran_order and shape", describe(text)) from error
+        raise codec_error(
+            codec, "a .npy header with descr, fortran_order and shape", describe(text)
+        ) from error
     if not isinstance(shape, tuple) or not isinstance(fortran, bool):
-        raise codec_error(codec, "a .npy header with descr, fortran_order and shape", describe(text))
+        raise codec_error(
+            codec, "a .npy header with descr, fortran_order and shape", describe(text)
+        )
     return dtype_from(codec, descr), shape, view[start + length :], fortran
 
 
@@ -297,7 +338,9 @@ def _npy_layout(data: Buffer, size: int | None = None) -> ArrayLayout | None:
 
 
 def _encode_npz(value: Any) -> bytes:
-    if not isinstance(value, Mapping) or not all(isinstance(name, str) and "\0" not in name for name in value):
+    if not isinstance(value, Mapping) or not all(
+        isinstance(name, str) and "\0" not in name for name in value
+    ):
         raise codec_error("npz", "a dict of arrays", describe(value))
     import zipfile
 
@@ -318,11 +361,16 @@ def _decode_npz(data: Buffer) -> dict[str, Array]:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             members = archive.infolist()
             if (size := sum(member.file_size for member in members)) > MAX_EXPANDED:
-                raise codec_error("npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes")  # noqa: TRY301
-            content = {member.filename.removesuffix(".npy"): archive.read(member) for member in members}
+                raise codec_error(  # noqa: TRY301
+                    "npz", f"at most {MAX_EXPANDED} bytes when expanded", f"{size} bytes"
+                )
+            content = {
+                member.filename.removesuffix(".npy"): archive.read(member) for member in members
+            }
     except CodecError:
         raise
-    # zipfile documents no set of errors for damaged files: BadZipFile, zlib.error, NotImplementedError, struct.error …
+    # zipfile documents no set of errors for damaged files: BadZipFile, zlib.error,
+    # NotImplementedError, struct.error …
     except Exception as error:
         raise codec_error("npz", "a NumPy .npz file", f"{found_bytes(data)} ({error})") from error
     return {name: _decode_npy(item, "npz") for name, item in content.items()}
@@ -335,7 +383,9 @@ _TENBIN_DTYPES = ("f2", "f4", "f8", "i1", "i2", "i4", "i8", "u1", "u2", "u4", "u
 
 
 def _tenbin_chunk(data: bytes) -> bytes:
-    return _TENBIN_MAGIC + struct.pack("<q", len(data)) + data + bytes(-len(data) % _TENBIN_ALIGNMENT)
+    return (
+        _TENBIN_MAGIC + struct.pack("<q", len(data)) + data + bytes(-len(data) % _TENBIN_ALIGNMENT)
+    )
 
 
 def _encode_tenbin(value: Any) -> bytes:
@@ -345,7 +395,11 @@ def _encode_tenbin(value: Any) -> bytes:
         code = f"{array.dtype.kind}{array.dtype.itemsize}"
         # The original cannot write or read u4, because of a misspelt name in its table.
         if code not in _TENBIN_DTYPES or code == "u4" or array.ndim > _TENBIN_MAX_RANK:
-            raise codec_error("tenbin", "arrays of 16 to 64 bit numbers (no uint32, bool or complex)", describe(array))
+            raise codec_error(
+                "tenbin",
+                "arrays of 16 to 64 bit numbers (no uint32, bool or complex)",
+                describe(array),
+            )
         words = struct.pack(f"<8s8sq{array.ndim}q", code.encode(), b"", array.ndim, *array.shape)
         data = array.astype(array.dtype.newbyteorder("<"), copy=False).tobytes()
         chunks += [_tenbin_chunk(words), _tenbin_chunk(data)]
@@ -356,11 +410,15 @@ def _tenbin_chunks(view: memoryview) -> Iterator[memoryview]:
     offset = 0
     while offset < len(view):
         if view[offset : offset + 8] != _TENBIN_MAGIC or offset + 16 > len(view):
-            raise codec_error("tenbin", f"a chunk at byte {offset}", found_bytes(view[offset : offset + 16]))
+            raise codec_error(
+                "tenbin", f"a chunk at byte {offset}", found_bytes(view[offset : offset + 16])
+            )
         length = struct.unpack_from("<q", view, offset + 8)[0]
         offset += 16
         if not 0 <= length <= len(view) - offset:
-            raise codec_error("tenbin", f"a chunk of at most {len(view) - offset} bytes", f"a length of {length}")
+            raise codec_error(
+                "tenbin", f"a chunk of at most {len(view) - offset} bytes", f"a length of {length}"
+            )
         yield view[offset : offset + length]
         offset += length + -length % _TENBIN_ALIGNMENT
 
@@ -379,7 +437,10 @@ def _decode_tenbin(data: Buffer) -> list[Array]:
     chunks = list(_tenbin_chunks(memoryview(data)))
     if len(chunks) % 2:
         raise codec_error("tenbin", "header and data chunks in pairs", f"{len(chunks)} chunks")
-    return [_tenbin_array(header, content) for header, content in zip(chunks[::2], chunks[1::2], strict=True)]
+    return [
+        _tenbin_array(header, content)
+        for header, content in zip(chunks[::2], chunks[1::2], strict=True)
+    ]
 
 
 FACTORIES: Mapping[str, Factory] = {

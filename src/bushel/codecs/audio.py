@@ -1,10 +1,10 @@
 """Sound: WAV by NumPy, FLAC and MP3 by libsndfile, the rest by PyAV (`pip install 'bushel[audio]'`).
 
-Without soundfile, which brings libsndfile, PyAV decodes FLAC and MP3, too. It finds the same frames: FLAC is
-equal, MP3 differs by 2e-6 at most.
+Without soundfile, which brings libsndfile, PyAV decodes FLAC and MP3, too. It finds the same
+frames: FLAC is equal, MP3 differs by 2e-6 at most.
 
-Files are stored unchanged. A decoded value is float32[frames, channels], where a frame is one number per channel;
-`sample_rate` is the number of frames in a second.
+Files are stored unchanged. A decoded value is float32[frames, channels], where a frame is one
+number per channel; `sample_rate` is the number of frames in a second.
 """
 
 from __future__ import annotations
@@ -33,7 +33,8 @@ Sound = F32
 
 _BY_PACKET = ("mp3", "mp3float", "vorbis")
 """FFmpeg's decoders whose frames depend only on a few earlier packets, so that decoding may start at any packet."""
-_RESERVOIR = 511  # bytes before a packet of MP3 from which its frames may be made (ISO 11172-3, main_data_begin)
+# bytes before a packet of MP3 from which its frames may be made (ISO 11172-3, main_data_begin)
+_RESERVOIR = 511
 _SIDE = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}
 """Bytes of side information in an MP3 packet: of MPEG-1 or not, and by the number of channels."""
 _MPEG1 = 32000  # the lowest sample rate of MPEG-1 audio; MPEG-2 has the lower ones
@@ -91,11 +92,14 @@ class _Sound:
         try:
             self._source = self._av.open(io.BytesIO(self._data), format=self._container)
             self._stream = self._source.streams.audio[0]
-            self._stream.codec_context.thread_count = 1  # decoding many sounds at once uses processors better
+            # decoding many sounds at once uses processors better
+            self._stream.codec_context.thread_count = 1
             self.rate, self.channels = int(self._stream.rate), int(self._stream.channels)
             if self.rate < 1 or self.channels < 1:
                 raise ValueError("no sample rate or no channels")  # noqa: TRY301 - reported as every error here
-        except Exception as error:  # beside FFmpeg's errors, PyAV raises IndexError, ValueError, TypeError …
+        except (
+            Exception
+        ) as error:  # beside FFmpeg's errors, PyAV raises IndexError, ValueError, TypeError …
             raise self._failed(error) from error
         return self
 
@@ -112,7 +116,11 @@ class _Sound:
     def length(self) -> int | None:
         """Number of frames if the header of a WAV or FLAC file has it, else None."""
         stream = self._stream
-        if self._container not in ("wav", "flac") or not stream.duration or stream.time_base is None:
+        if (
+            self._container not in ("wav", "flac")
+            or not stream.duration
+            or stream.time_base is None
+        ):
             return None
         frames = stream.duration * stream.time_base * self.rate
         return int(frames) if frames.denominator == 1 else None
@@ -122,7 +130,10 @@ class _Sound:
         if self._stream.codec_context.name not in _BY_PACKET:
             return []
         packets = [packet for packet in self._source.demux(self._stream) if packet.size]
-        times, durations = [packet.pts for packet in packets], [packet.duration for packet in packets]
+        times, durations = (
+            [packet.pts for packet in packets],
+            [packet.duration for packet in packets],
+        )
         if None in times or not all(durations):
             return []
         begins = np.array(times, np.int64)
@@ -133,23 +144,33 @@ class _Sound:
     def numbers(self, packets: Sequence[Any]) -> F64:
         """Return the number of the first frame of each packet, counted as `parts` does."""
         frames = self._stream.time_base * self.rate
-        numbers: F64 = np.array([packet.pts for packet in packets]) * frames.numerator / frames.denominator
+        numbers: F64 = (
+            np.array([packet.pts for packet in packets]) * frames.numerator / frames.denominator
+        )
         return numbers
 
     def parts(self, packets: Iterable[Any] | None = None) -> Iterator[tuple[int | None, Sound]]:
         """Decode to the end, or some packets: the number of the first frame of each part, float32[frames, channels]."""
-        resampler = self._av.AudioResampler(format="flt", layout=self._stream.layout, rate=self.rate)
+        resampler = self._av.AudioResampler(
+            format="flt", layout=self._stream.layout, rate=self.rate
+        )
         total = 0
         context = self._stream.codec_context
         source = self._source
-        frames = source.decode(self._stream) if packets is None else chain.from_iterable(map(context.decode, packets))
+        frames = (
+            source.decode(self._stream)
+            if packets is None
+            else chain.from_iterable(map(context.decode, packets))
+        )
         for frame in frames:
             first = None if frame.pts is None else round(frame.pts * frame.time_base * self.rate)
             for converted in resampler.resample(frame):
                 part = converted.to_ndarray().reshape(-1, self.channels)
                 total += part.nbytes
                 if total > MAX_DECODED:
-                    raise codec_error(self._codec, f"at most {MAX_DECODED} bytes of decoded sound", "more")
+                    raise codec_error(
+                        self._codec, f"at most {MAX_DECODED} bytes of decoded sound", "more"
+                    )
                 yield first, part
                 first = None if first is None else first + len(part)
 
@@ -177,7 +198,9 @@ def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
     with _Sound(codec, container, data) as sound:
         parts = [part for _, part in sound.parts()]
         if not parts and not (container == "flac" and is_empty_flac(data)):
-            raise codec_error(codec, f"a complete sound ({container})", f"{found_bytes(data)} without a frame")
+            raise codec_error(
+                codec, f"a complete sound ({container})", f"{found_bytes(data)} without a frame"
+            )
         if parts:
             return np.concatenate(parts)
         return np.zeros((0, sound.channels), np.float32)
@@ -190,7 +213,9 @@ _OUTLINES: Mapping[str, Callable[[int], WavOutline | FlacOutline | Mp3Outline]] 
 }
 
 
-def _read_outline(container: str, data: Buffer, elements: slice | I64) -> WavOutline | FlacOutline | Mp3Outline | None:
+def _read_outline(
+    container: str, data: Buffer, elements: slice | I64
+) -> WavOutline | FlacOutline | Mp3Outline | None:
     """Return the outline of a sound in memory, which knows where some frames are, or that they cannot be found."""
     if (make := _OUTLINES.get(container)) is None:
         return None
@@ -223,9 +248,12 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
     return sound
 
 
-def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound | None:
+def _decode_packets(
+    codec: str, container: str, data: Buffer, elements: slice | I64
+) -> Sound | None:
     """Decode the packets that frames of MP3 or Vorbis need; None if the sound has to be decoded whole."""
-    with suppress(CodecError), _Sound(codec, container, data) as sound:  # decoding the whole raises it again
+    # decoding the whole raises it again
+    with suppress(CodecError), _Sound(codec, container, data) as sound:
         packets = sound.packets()
         if (span := _span(sound, packets)) is None:
             return None
@@ -236,7 +264,9 @@ def _decode_packets(codec: str, container: str, data: Buffer, elements: slice | 
         first, last = int(numbers.min()), int(numbers.max()) + 1
         starts = sound.numbers(packets)
         needed = max(0, int(np.searchsorted(starts, first + begin, side="right")) - 1)
-        needed_packets = packets[_first_needed(sound, packets, needed) : int(np.searchsorted(starts, last + begin)) + 1]
+        needed_packets = packets[
+            _first_needed(sound, packets, needed) : int(np.searchsorted(starts, last + begin)) + 1
+        ]
         if (frames := _between(sound, first + begin, last + begin, needed_packets)) is not None:
             return frames[numbers - first]
     return None
@@ -285,7 +315,9 @@ def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any]) -> So
 
 
 def _count(codec: str, container: str, data: Buffer) -> int:
-    if (outline := _read_outline(container, data, slice(0, 0))) is not None and outline.count is not None:
+    if (
+        outline := _read_outline(container, data, slice(0, 0))
+    ) is not None and outline.count is not None:
         return outline.count
     with _Sound(codec, container, data) as sound:
         length = sound.length
@@ -304,8 +336,16 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
         raise codec_error(codec, f"the bytes of a file ({how})", describe(value))
     sound = np.asarray(value)
     sound = sound[:, None] if sound.ndim == 1 else sound
-    if sound.ndim != 2 or sound.shape[1] not in _LAYOUTS or sound.dtype not in (np.float32, np.float64, np.int16):
-        raise codec_error(codec, "an array of frames or frames x 1 or 2 channels, float32 or int16", describe(value))
+    if (
+        sound.ndim != 2
+        or sound.shape[1] not in _LAYOUTS
+        or sound.dtype not in (np.float32, np.float64, np.int16)
+    ):
+        raise codec_error(
+            codec,
+            "an array of frames or frames x 1 or 2 channels, float32 or int16",
+            describe(value),
+        )
     if sound.dtype != np.int16:
         if not np.isfinite(sound).all():
             raise codec_error(codec, "finite numbers", describe(value))
@@ -315,15 +355,21 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
     try:
         with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
             layout = _LAYOUTS[sound.shape[1]]
-            stream = output.add_stream(_ENCODERS[container], rate=rate, options={"flags": "+bitexact"})
+            stream = output.add_stream(
+                _ENCODERS[container], rate=rate, options={"flags": "+bitexact"}
+            )
             stream.codec_context.layout, stream.codec_context.format = layout, "s16"
-            frame = av.AudioFrame.from_ndarray(np.ascontiguousarray(sound.reshape(1, -1)), format="s16", layout=layout)
+            frame = av.AudioFrame.from_ndarray(
+                np.ascontiguousarray(sound.reshape(1, -1)), format="s16", layout=layout
+            )
             frame.sample_rate, frame.pts = rate, 0
             if len(sound):
                 output.mux(stream.encode(frame))
             output.mux(stream.encode(None))
     except (av.FFmpegError, ValueError) as error:
-        raise codec_error(codec, "a sound that the encoder accepts", f"{describe(value)} ({error})") from error
+        raise codec_error(
+            codec, "a sound that the encoder accepts", f"{describe(value)} ({error})"
+        ) from error
     return stored.getvalue()
 
 
@@ -332,15 +378,28 @@ def _audio(name: str, arguments: str) -> Codec:
     container = name.partition("(")[0]
     if arguments and (container not in _ENCODERS or not re.fullmatch("[1-9][0-9]{2,5}", arguments)):
         raise SpecError(
-            f"codec {name!r}: the parameter must be the frames per second of arrays, as in 'wav(16000)', 'flac(16000)'"
+            f"codec {name!r}: the parameter must be the frames per second of arrays, as in"
+            " 'wav(16000)', 'flac(16000)'"
         )
     if container == ANY:
         ranged = Ranged(partial(_of_any, _count, name), partial(_of_any, _decode_some, name))
-        return Codec(name, partial(_encode, name, container, None), partial(_of_any, decode_sound, name), ranged)
+        return Codec(
+            name,
+            partial(_encode, name, container, None),
+            partial(_of_any, decode_sound, name),
+            ranged,
+        )
     outline = _OUTLINES.get(container)
-    ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container), outline=outline)
+    ranged = Ranged(
+        partial(_count, name, container), partial(_decode_some, name, container), outline=outline
+    )
     rate = int(arguments) if arguments else None
-    return Codec(name, partial(_encode, name, container, rate), partial(decode_sound, name, container), ranged)
+    return Codec(
+        name,
+        partial(_encode, name, container, rate),
+        partial(decode_sound, name, container),
+        ranged,
+    )
 
 
 def _of_any(function: Callable[..., Any], name: str, data: Buffer, *elements: slice | I64) -> Any:

@@ -1,8 +1,9 @@
 """The frames of AV1 that some frames are predicted from, by their headers. Pure: no decoder.
 
-The header of a frame says which of eight saved frames it replaces, and which of them it is predicted from (AV1
-bitstream specification, 5.9.2). So frames that no wanted frame depends on, directly or through others, can be left
-out. In streams with unsupported features, such as layers or a decoder model, all frames are needed.
+The header of a frame says which of eight saved frames it replaces, and which of them it is
+predicted from (AV1 bitstream specification, 5.9.2). So frames that no wanted frame depends on,
+directly or through others, can be left out. In streams with unsupported features, such as layers or
+a decoder model, all frames are needed.
 """
 
 from __future__ import annotations
@@ -67,8 +68,9 @@ def needed_parts(packets: Sequence[Buffer], wanted: Sequence[bool]) -> list[Buff
         wanted: Whether that frame is wanted, for each packet.
 
     Returns:
-        The packet itself if all of it is needed, only its needed frames, or None. The first packet is returned as it
-        is. If it is not a keyframe with its sequence header, or a packet is not understood, all packets are returned.
+        The packet itself if all of it is needed, only its needed frames, or None. The first packet
+        is returned as it is. If it is not a keyframe with its sequence header, or a packet is not
+        understood, all packets are returned.
     """
     sequence = _sequence_of(packets[0]) if packets else None
     if sequence is None:
@@ -76,7 +78,9 @@ def needed_parts(packets: Sequence[Buffer], wanted: Sequence[bool]) -> list[Buff
     pieces = list(_without_keyframes([_pieces_of(packet, sequence) for packet in packets[1:]]))
     parts: list[Buffer | None] = []
     live = 0  # the saved frames that frames after this one need
-    for packet, pieces_of_packet, is_wanted in zip(packets[:0:-1], pieces[::-1], wanted[:0:-1], strict=True):
+    for packet, pieces_of_packet, is_wanted in zip(
+        packets[:0:-1], pieces[::-1], wanted[:0:-1], strict=True
+    ):
         if pieces_of_packet is None:
             live = _ALL
             parts.append(packet)
@@ -156,7 +160,9 @@ def _pieces_of(packet: Buffer, sequence: _Sequence) -> list[_Piece] | None:
             pieces.append(_Piece(frame, begin, end))
         elif kind == _TILES and pieces and pieces[-1].frame is not None:
             pieces[-1] = pieces[-1]._replace(end=end)
-        elif kind in (_DELIMITER, _METADATA, _PADDING) or (kind == _SEQUENCE and data == sequence.data):
+        elif kind in (_DELIMITER, _METADATA, _PADDING) or (
+            kind == _SEQUENCE and data == sequence.data
+        ):
             pieces.append(_Piece(None, begin, end))
         else:
             return None
@@ -218,7 +224,8 @@ def _read_frame(bits: _Bits, sequence: _Sequence) -> _Frame | None:
         return _Frame(shown, replaced, 0)
     if resilient:
         bits(8 * sequence.order_hint_bits)
-    if sequence.order_hint_bits and bits():  # the references follow from the order of the saved frames
+    # the references follow from the order of the saved frames
+    if sequence.order_hint_bits and bits():
         return _Frame(shown, replaced, _ALL)
     used = 0
     for _ in range(_REFERENCES):

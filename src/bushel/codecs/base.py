@@ -28,12 +28,13 @@ class Ranged(Struct, frozen=True):
 
     Attributes:
         count: Maps bytes to the number of elements.
-        decode: Maps bytes and a slice or int64[n] of elements (negative ones count from the end) to the value with
-            only these elements. Raises `IndexError` for an element out of range.
-        layout: Maps the first bytes of an array, perhaps none, and the number of all of them to its layout, so that
-            rows are read without the others; None if these bytes are not enough. None for values that are not arrays.
-        outline: Maps the number of bytes of a value to a new `Outline`, which finds its elements by looking at some of
-            the bytes; None for values that are read whole.
+        decode: Maps bytes and a slice or int64[n] of elements (negative ones count from the end) to
+            the value with only these elements. Raises `IndexError` for an element out of range.
+        layout: Maps the first bytes of an array, perhaps none, and the number of all of them to its
+            layout, so that rows are read without the others; None if these bytes are not enough.
+            None for values that are not arrays.
+        outline: Maps the number of bytes of a value to a new `Outline`, which finds its elements by
+            looking at some of the bytes; None for values that are read whole.
 
     Examples:
         >>> from bushel.codecs import Ranged
@@ -75,8 +76,9 @@ class Outline(Protocol):
 class ArrayLayout(Struct, frozen=True):
     """The layout of an array in its stored bytes.
 
-    Any bytes of the same length that begin with the same header decode to an array of this dtype and shape, whose
-    elements are the rest of the bytes, in C order. So a loader copies the elements without calling the codec.
+    Any bytes of the same length that begin with the same header decode to an array of this dtype
+    and shape, whose elements are the rest of the bytes, in C order. So a loader copies the elements
+    without calling the codec.
 
     Attributes:
         header: The bytes before the elements, which may be none.
@@ -100,8 +102,9 @@ class NumberLayout(Struct, frozen=True):
     """The layout of a Python number in its stored bytes.
 
     Attributes:
-        kind: `signed` and `unsigned` are little-endian integers, `real` a little-endian float32 or float64,
-            `whole-real` the same where only integers are valid, `decimal` an integer as text.
+        kind: `signed` and `unsigned` are little-endian integers, `real` a little-endian float32 or
+            float64, `whole-real` the same where only integers are valid, `decimal` an integer as
+            text.
         length: Length of the stored bytes with the header; None if it varies.
         header: The bytes before the number.
 
@@ -137,7 +140,12 @@ def rows_after_header(
 ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None:
     """Encode the elements of an array as a header, which is the same for all, and the bytes of each."""
     rows = len(array)
-    if not rows or not array.dtype.isnative or array.dtype.kind not in "biufcmM" or not array[0].flags.c_contiguous:
+    if (
+        not rows
+        or not array.dtype.isnative
+        or array.dtype.kind not in "biufcmM"
+        or not array[0].flags.c_contiguous
+    ):
         return None
     plain = np.ascontiguousarray(array)
     size = plain.nbytes // rows
@@ -154,21 +162,23 @@ def rows_after_header(
 class Codec(Struct, frozen=True):
     """A pair of functions between values and stored bytes.
 
-    It pickles with its functions, so a registered codec also reaches a spawned process that never called
-    `register_codec`, as long as `pickle` can import its functions there.
+    It pickles with its functions, so a registered codec also reaches a spawned process that never
+    called `register_codec`, as long as `pickle` can import its functions there.
 
     Attributes:
         name: The name by which a spec selects it, with its parameters.
         encode: Maps a value to bytes. Raises `CodecError` for a value it cannot encode.
-        decode: Maps bytes to a value, which never borrows the memory of the bytes. Raises `CodecError` for invalid
-            bytes.
+        decode: Maps bytes to a value, which never borrows the memory of the bytes. Raises
+            `CodecError` for invalid bytes.
         ranged: Decodes single elements of the value, or None.
-        encode_column: Encodes all elements of an array along its first axis at once, or None. Returns bytes and
-            int64[n + 1] offsets: the bytes that `encode` makes of element `i` are `data[offsets[i]:offsets[i + 1]]`. It
-            returns None for an array whose elements it cannot encode; `encode` then gets them one by one.
-        layout: Where the numbers are in the stored bytes, for loading without `decode`; None for other values.
-        runs_code: Whether `decode` runs code that the bytes bring along, as unpickling does. Such a codec is used only
-            if the caller names it, never because a file does.
+        encode_column: Encodes all elements of an array along its first axis at once, or None.
+            Returns bytes and int64[n + 1] offsets: the bytes that `encode` makes of element `i` are
+            `data[offsets[i]:offsets[i + 1]]`. It returns None for an array whose elements it cannot
+            encode; `encode` then gets them one by one.
+        layout: Where the numbers are in the stored bytes, for loading without `decode`; None for
+            other values.
+        runs_code: Whether `decode` runs code that the bytes bring along, as unpickling does. Such a
+            codec is used only if the caller names it, never because a file does.
 
     Examples:
         >>> from bushel.codecs import get_codec

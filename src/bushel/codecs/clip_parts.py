@@ -1,7 +1,8 @@
 """Parts of clips: the packets of a clip, and the decoding of a few of its frames from their bytes alone.
 
-A decoder is given the packets that some frames need, without container and demuxer. It needs the codec, the size and
-format of the pixels, and the codec's own header (`extradata`), which `clip_scan` found with the packets.
+A decoder is given the packets that some frames need, without container and demuxer. It needs the
+codec, the size and format of the pixels, and the codec's own header (`extradata`), which
+`clip_scan` found with the packets.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ class ClipConfig(msgspec.Struct, frozen=True):
         return msgspec.json.encode(self)
 
 
-# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two threads do that at once
+# made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two
+# threads do that at once
 _CONFIG = msgspec.json.Decoder(ClipConfig)
 
 
@@ -71,7 +73,9 @@ class ClipPackets(Struct, frozen=True):
             return None
         numbers = choose(elements, len(table))
         runs = table.runs(numbers) if len(numbers) else []
-        packets = np.concatenate([np.arange(run.start, run.stop) for run in runs] or [np.zeros(0, np.int64)])
+        packets = np.concatenate(
+            [np.arange(run.start, run.stop) for run in runs] or [np.zeros(0, np.int64)]
+        )
         extents = self.offsets[packets], self.lengths[packets]
         return ClipPart(self.config, table, numbers, tuple(runs), self.times[packets], *extents)
 
@@ -115,7 +119,8 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
             return decode_runs(codec, context, self._packets(av), self.table, self.numbers)
         except CodecError:
             raise
-        # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets and configurations.
+        # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets
+        # and configurations.
         except Exception:
             return None
 
@@ -152,7 +157,9 @@ def new_decoder(av: Any, config: ClipConfig) -> Any:
     context.width, context.height = config.width, config.height
     if config.format is not None:
         context.pix_fmt = config.format
-    context.color_range, context.color_primaries, context.color_trc, context.colorspace = config.color
+    context.color_range, context.color_primaries, context.color_trc, context.colorspace = (
+        config.color
+    )
     if config.extradata:
         context.extradata = config.extradata
     return context

@@ -1,7 +1,8 @@
 """Scan of a clip for its packets, through PyAV (`pip install 'bushel[video]'`).
 
-FFmpeg's demuxers find the packets, and apply edit lists and everything else that a container may hold. The positions
-that they report are compared with the bytes of the clip, since some demuxers change packets.
+FFmpeg's demuxers find the packets, and apply edit lists and everything else that a container may
+hold. The positions that they report are compared with the bytes of the clip, since some demuxers
+change packets.
 """
 
 from __future__ import annotations
@@ -24,9 +25,9 @@ def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
     """Find the video packets of a clip, without decoding them.
 
     Returns:
-        None if the clip has to be read whole: it is not a clip, or is damaged; its codec is not among those that are
-        documented; its packets are not stored as the decoder needs them, or need more than their bytes; or they do not
-        determine the frames.
+        None if the clip has to be read whole: it is not a clip, or is damaged; its codec is not
+        among those that are documented; its packets are not stored as the decoder needs them, or
+        need more than their bytes; or they do not determine the frames.
 
     Raises:
         SpecError: PyAV is not installed.
@@ -37,7 +38,8 @@ def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
     try:
         with open_clip(codec, codec.partition("(")[0], data) as source:
             return _scan(source, data)
-    # CodecError, and PyAV's own IndexError, ValueError … for invalid streams: reading the clip will report them
+    # CodecError, and PyAV's own IndexError, ValueError … for invalid streams: reading the clip will
+    # report them
     except Exception:
         return None
 

@@ -19,12 +19,17 @@ def is_stored(column: object) -> bool:
         isinstance(column, tuple)
         and len(column) == 2
         and not isinstance(column[1], (str, *_BYTES))
-        and (isinstance(column[0], _BYTES) or (isinstance(column[0], np.ndarray) and column[0].dtype == np.uint8))
+        and (
+            isinstance(column[0], _BYTES)
+            or (isinstance(column[0], np.ndarray) and column[0].dtype == np.uint8)
+        )
         and hasattr(column[1], "__len__")
     )
 
 
-def check_stored(name: str, data: Any, offsets: Any) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def check_stored(
+    name: str, data: Any, offsets: Any
+) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
     """Return a column that is given as (bytes, offsets) as arrays: uint8[total] and int64[samples + 1].
 
     Raises:
@@ -34,14 +39,23 @@ def check_stored(name: str, data: Any, offsets: Any) -> tuple[npt.NDArray[np.uin
     try:
         ends = np.ascontiguousarray(offsets)
         if ends.ndim != 1 or not len(ends) or ends.dtype.kind not in "iu":
-            raise SpecError(f"field {name!r}: offsets must be integers, one more than there are samples")
-        ends = ends.astype(np.int64, casting="same_kind") if ends.dtype != np.uint64 else ends.astype(np.int64)
+            raise SpecError(
+                f"field {name!r}: offsets must be integers, one more than there are samples"
+            )
+        ends = (
+            ends.astype(np.int64, casting="same_kind")
+            if ends.dtype != np.uint64
+            else ends.astype(np.int64)
+        )
     except (TypeError, ValueError) as error:
         raise SpecError(
             f"field {name!r}: offsets must be integers, one more than there are samples ({error})"
         ) from error
     if ends[0] < 0 or ends[-1] > len(content) or bool((ends[1:] < ends[:-1]).any()):
-        raise SpecError(f"field {name!r}: offsets must ascend from 0 to at most {len(content)}, the number of bytes")
+        raise SpecError(
+            f"field {name!r}: offsets must ascend from 0 to at most {len(content)},"
+            " the number of bytes"
+        )
     return content, ends
 
 
@@ -72,5 +86,7 @@ def without_arrow(column: Any) -> Any:
     ):
         flat = array.flatten()
         if not flat.null_count:
-            return flat.to_numpy(zero_copy_only=False).reshape(len(array), operator.index(kind.list_size))
+            return flat.to_numpy(zero_copy_only=False).reshape(
+                len(array), operator.index(kind.list_size)
+            )
     return array.to_pylist()

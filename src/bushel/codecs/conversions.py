@@ -1,6 +1,7 @@
 """Codec `as(float,i64)`: values that are stored by one codec and read as another one has them, without a change.
 
-`bushel._recognise.types` decides which conversions there are. A value that would change is an error.
+`bushel._recognise.types` decides which conversions there are. A value that would change is an
+error.
 """
 
 from __future__ import annotations
@@ -90,7 +91,8 @@ def _array(codec: str, value: Any, dtype: str) -> npt.NDArray[Any]:
         return array
     with np.errstate(all="ignore"):
         cast = array.astype(target_dtype)
-    pairs = zip(array.ravel().tolist(), cast.ravel().tolist(), strict=True)  # Python compares numbers exactly
+    # Python compares numbers exactly
+    pairs = zip(array.ravel().tolist(), cast.ravel().tolist(), strict=True)
     if not all(before == after or (before != before and after != after) for before, after in pairs):
         raise codec_error(codec, f"numbers that {dtype} holds", describe(array))
     return cast
@@ -131,6 +133,11 @@ def transposed(name: str, axes: str, stored: Codec) -> Codec:
     """Return codec `transposed(1-0,array(float32,2,3))`: arrays that are stored with another order of their axes."""
     order = tuple(int(axis) for axis in re.findall("[0-9]+", axes))
     if sorted(order) != list(range(len(order))) or "-".join(map(str, order)) != axes:
-        raise SpecError(f"codec {name!r}: expected the order of axes, as in 'transposed(1-0,array(float32,2,3))'")
+        raise SpecError(
+            f"codec {name!r}: expected the order of axes, as in"
+            " 'transposed(1-0,array(float32,2,3))'"
+        )
     back = tuple(np.argsort(order).tolist())
-    return Codec(name, partial(_encode_transposed, back, stored), partial(_transpose, order, stored))
+    return Codec(
+        name, partial(_encode_transposed, back, stored), partial(_transpose, order, stored)
+    )

@@ -31,7 +31,8 @@ def depth_type(minimum: float, maximum: float, shift: float, logarithmic: bool) 
 def metres_of_codes(codec: str) -> npt.NDArray[np.float32] | None:
     """Return float32[4096], the metres of each code; None if the codec is not of a depth camera.
 
-    The arithmetic is that of LeRobot's `dequantize_depth`, step for step, so that every bit is the same.
+    The arithmetic is that of LeRobot's `dequantize_depth`, step for step, so that every bit is the
+    same.
 
     Args:
         codec: Such as `frame(depth,0.01,10.0,3.5,log)`.
@@ -67,6 +68,7 @@ def metres_of_codes(codec: str) -> npt.NDArray[np.float32] | None:
 
 def _wrong(codec: str) -> SpecError:
     return SpecError(
-        f"codec {codec!r}: the parameters of a depth camera are its least and greatest depth and the shift "
+        f"codec {codec!r}: the parameters of a depth camera are its least and greatest depth and"
+        " the shift "
         "in metres, and 'log' or 'linear', as in 'frame(depth,0.01,10.0,3.5,log)'"
     )

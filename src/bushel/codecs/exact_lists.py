@@ -18,8 +18,9 @@ class InexactError(ValueError):
 def exact_array(values: Any) -> npt.NDArray[Any]:
     """Return values as an array like `numpy.asanyarray`, but keep whole numbers whole and do not mix texts and numbers.
 
-    NumPy makes floats of whole numbers on both sides of 2⁶³, texts of numbers beside texts, and forgets masks. Whole
-    numbers from 0 that fit into uint64 become that; what no dtype holds is refused.
+    NumPy makes floats of whole numbers on both sides of 2⁶³, texts of numbers beside texts, and
+    forgets masks. Whole numbers from 0 that fit into uint64 become that; what no dtype holds is
+    refused.
 
     Raises:
         InexactError: Values would change.
@@ -28,14 +29,18 @@ def exact_array(values: Any) -> npt.NDArray[Any]:
     array: npt.NDArray[Any] = np.asanyarray(values)
     if isinstance(values, np.ndarray):
         if np.any(getattr(values, "mask", False)):
-            raise InexactError("some of its values are masked: fill them, or store the mask as a field of its own")
+            raise InexactError(
+                "some of its values are masked: fill them, or store the mask as a field of its own"
+            )
         return array
     if not isinstance(values, list | tuple):
         return array
     if array.dtype.kind == "f":
         return _of_numbers(values, array)
     if array.dtype.kind in "US" and not all(map(_is_text, _leaves(values))):
-        raise InexactError("it has texts and other values: give them the same type, or store them as json")
+        raise InexactError(
+            "it has texts and other values: give them the same type, or store them as json"
+        )
     return array
 
 
@@ -47,8 +52,12 @@ def _of_numbers(values: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         changed = max(_leaves(values), key=abs)
     if changed is None:
         return array
-    description = f"an array of {changed.dtype}" if isinstance(changed, np.ndarray) else str(changed)
-    raise InexactError(f"{description} and its other values have no common dtype that keeps them all")
+    description = (
+        f"an array of {changed.dtype}" if isinstance(changed, np.ndarray) else str(changed)
+    )
+    raise InexactError(
+        f"{description} and its other values have no common dtype that keeps them all"
+    )
 
 
 def _leaves(values: Any) -> Iterator[Any]:
@@ -62,9 +71,15 @@ def _leaves(values: Any) -> Iterator[Any]:
 def _is_rounded(leaf: Any) -> bool:
     """Return whether a float64 changes a whole number, or may change a number of an array."""
     if isinstance(leaf, np.ndarray):
-        return leaf.dtype.kind in "iu" and leaf.size > 0 and max(-int(leaf.min()), int(leaf.max())) > _EXACT
+        return (
+            leaf.dtype.kind in "iu"
+            and leaf.size > 0
+            and max(-int(leaf.min()), int(leaf.max())) > _EXACT
+        )
     return isinstance(leaf, int | np.integer) and int(float(leaf)) != int(leaf)
 
 
 def _is_text(leaf: Any) -> bool:
-    return isinstance(leaf, str | bytes) or (isinstance(leaf, np.ndarray) and leaf.dtype.kind in "US")
+    return isinstance(leaf, str | bytes) or (
+        isinstance(leaf, np.ndarray) and leaf.dtype.kind in "US"
+    )

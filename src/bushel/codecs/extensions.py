@@ -35,7 +35,8 @@ _EXTENSIONS: Mapping[str, str] = {
     }.items()
     for extension in extensions.split()
 }
-# Pickles (pyd, pickle, pkl, pth) must never be in the table: reading an archive would run its author's code.
+# Pickles (pyd, pickle, pkl, pth) must never be in the table: reading an archive would run its
+# author's code.
 
 _OTHERS = "bin csv tsv jsonl md xml pdf raw dng svg avi aac pt pth pkl"
 FILE_SUFFIXES = frozenset(suffix for suffix in (*_EXTENSIONS, *_OTHERS.split()) if len(suffix) <= 8)
@@ -57,10 +58,12 @@ def codec_of_extension(extension: str) -> str:
     """Return the codec that decodes a tar member with this extension.
 
     Args:
-        extension: Without its leading dot, in any case. Its last part decides: `left.jpg` is a `jpg`.
+        extension: Without its leading dot, in any case. Its last part decides: `left.jpg` is a
+            `jpg`.
 
     Returns:
-        A codec's name; `gzip(utf8)` for `txt.gz`; `bytes` for an unknown extension and for every kind of pickle.
+        A codec's name; `gzip(utf8)` for `txt.gz`; `bytes` for an unknown extension and for every
+        kind of pickle.
 
     Examples:
         >>> from bushel.codecs import codec_of_extension

@@ -1,8 +1,9 @@
 """Partial reading of FLAC files: only the FLAC frames that contain the requested samples are read.
 
-FLAC stores a sound in frames of some thousand samples of each channel, which are decoded independently. Each begins
-with a code and a checksum of 8 bits (RFC 9639, 9.1), and says which samples it has. So the frame with a sample is found
-by a search: from the seek table if it exists, and by reading a few kilobytes where the frame is likely.
+FLAC stores a sound in frames of some thousand samples of each channel, which are decoded
+independently. Each begins with a code and a checksum of 8 bits (RFC 9639, 9.1), and says which
+samples it has. So the frame with a sample is found by a search: from the seek table if it exists,
+and by reading a few kilobytes where the frame is likely.
 """
 
 from __future__ import annotations
@@ -71,7 +72,8 @@ class FlacOutline:
         self._decode, self._size, self._at, self._looks, self._misses = decode, size, 0, 0, 0
         self._info: _Info | None = None
         self._seek: list[tuple[int, int]] = []
-        self._points: tuple[list[int], list[int]] | None = None  # samples and offsets, ascending, with both ends
+        # samples and offsets, ascending, with both ends
+        self._points: tuple[list[int], list[int]] | None = None
         self._failed = False
 
     def probe(self, elements: slice | I64) -> tuple[int, int] | None:
@@ -134,7 +136,9 @@ class FlacOutline:
                 if kind & _INVALID == _STREAMINFO:
                     self._info = _info(block)
                 else:  # the rest of a longer one is not needed
-                    self._seek = _seek_points(block[: len(block) // _POINT.itemsize * _POINT.itemsize])
+                    self._seek = _seek_points(
+                        block[: len(block) // _POINT.itemsize * _POINT.itemsize]
+                    )
             at += 4 + size
             if kind & ~_INVALID:
                 self._end_of_metadata(at)
@@ -144,7 +148,11 @@ class FlacOutline:
 
     def _end_of_metadata(self, start: int) -> None:
         """Note where the frames begin, and those in the seek table."""
-        if self._info is None or not 0 < self._info.total <= self._size * _MOST_SAMPLES or start >= self._size:
+        if (
+            self._info is None
+            or not 0 < self._info.total <= self._size * _MOST_SAMPLES
+            or start >= self._size
+        ):
             self._failed = True
             return
         samples, offsets = [0], [start]
@@ -164,23 +172,29 @@ class FlacOutline:
             chained_header.first: offset + chained_header.at
             for header in headers
             for chained_header in (header, after.get(header.first + header.length))
-            if header.first + header.length in after and after[header.first + header.length].at > header.at
+            if header.first + header.length in after
+            and after[header.first + header.length].at > header.at
             if chained_header is not None
         }
         samples, offsets = self._points
-        low = max(0, bisect_right(offsets, offset) - 1)  # only the points around these bytes may change
+        # only the points around these bytes may change
+        low = max(0, bisect_right(offsets, offset) - 1)
         high = bisect_right(offsets, offset + len(data)) + 1
         known_points = dict(zip(samples[low:high], offsets[low:high], strict=True))
         merged = sorted({**chained, **known_points}.items())
         merged_offsets = [at for _, at in merged]
         if len(merged) == len(known_points) or any(
-            before >= after for before, after in zip(merged_offsets, merged_offsets[1:], strict=False)
+            before >= after
+            for before, after in zip(merged_offsets, merged_offsets[1:], strict=False)
         ):
             self._misses += 1
             return
         self._misses = 0
         added = [sample for sample, _ in merged]
-        self._points = samples[:low] + added + samples[high:], offsets[:low] + merged_offsets + offsets[high:]
+        self._points = (
+            samples[:low] + added + samples[high:],
+            offsets[:low] + merged_offsets + offsets[high:],
+        )
 
     def _runs(self, numbers: range | I64) -> list[tuple[int, int]]:
         """Return the first and last of frames that are near each other."""
@@ -233,7 +247,9 @@ def _info(block: bytes) -> _Info | None:
     """Return the content of the block STREAMINFO; None if it is too short."""
     if len(block) < 34:
         return None
-    least, most, longest = (int.from_bytes(block[at : at + size]) for at, size in ((0, 2), (2, 2), (7, 3)))
+    least, most, longest = (
+        int.from_bytes(block[at : at + size]) for at, size in ((0, 2), (2, 2), (7, 3))
+    )
     form = int.from_bytes(block[10:18])
     channels, bits, total = (form >> 41 & 7) + 1, (form >> 36 & 31) + 1, form & (1 << 36) - 1
     return _Info(bytes(block[:34]), channels, bits, most if least == most else 0, longest, total)
@@ -255,13 +271,19 @@ def _headers(data: bytes, info: _Info) -> Iterator[_Header]:
 
 def _header(data: bytes, at: int, info: _Info) -> _Header | None:
     """Return the header of a frame that begins at a place, if its checksum is right and it fits the file."""
-    size, rate, channels, bits = data[at + 2] >> 4, data[at + 2] & 15, data[at + 3] >> 4, data[at + 3] >> 1 & 7
+    size, rate, channels, bits = (
+        data[at + 2] >> 4,
+        data[at + 2] & 15,
+        data[at + 3] >> 4,
+        data[at + 3] >> 1 & 7,
+    )
     if not size or rate == 15 or channels > 10 or bits == 3 or data[at + 3] & 1:
         return None
     lead = data[at + 4]
     if 0x80 <= lead < 0xC0 or lead == 0xFF:  # not the first byte of a coded number
         return None
-    more = 0 if lead < 0x80 else 7 - (lead ^ 0xFF).bit_length()  # bytes of the number after the first one
+    # bytes of the number after the first one
+    more = 0 if lead < 0x80 else 7 - (lead ^ 0xFF).bit_length()
     number = lead if not more else lead & (1 << (6 - more)) - 1
     end = at + 5 + more
     if end + 5 > len(data):
@@ -320,7 +342,8 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
     decoder: Decode  # decodes a whole sound, as `FlacOutline` has it
     info: _Info
     numbers: range | I64  # the frames of sound that are requested
-    spans: I64  # int64[m, 2], the first frame of sound in each run of bytes, and the one after the last
+    # int64[m, 2], the first frame of sound in each run of bytes, and the one after the last
+    spans: I64
     offsets: I64  # int64[m], where the runs are, in bytes from the start of the file
     lengths: I64  # int64[m], bytes
     data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
@@ -341,7 +364,9 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
                 frames_of_spans.append(self._decode_run(codec, span, data))
             except DecodingError as error:
                 if self.has_libsndfile and span == [0, info.total]:
-                    raise codec_error(codec, "a complete sound (flac)", f"damaged frames ({error})") from error
+                    raise codec_error(
+                        codec, "a complete sound (flac)", f"damaged frames ({error})"
+                    ) from error
                 return None
         return take_frames(frames_of_spans, self.spans[:, 0].tolist(), self.numbers, info.channels)
 
@@ -355,9 +380,13 @@ class FlacPart(OutlinedPart, Struct, frozen=True, eq=False):
         header = _header(bytes(data[:32]) + bytes(32), 0, info) if data[:1] == b"\xff" else None
         if header is None or header.first != first:
             raise DecodingError(f"the bytes do not begin with frame {first}")
-        file = b"".join((b"fLaC", bytes([_STREAMINFO | 0x80]), len(info.raw).to_bytes(3), info.raw, data))
+        file = b"".join(
+            (b"fLaC", bytes([_STREAMINFO | 0x80]), len(info.raw).to_bytes(3), info.raw, data)
+        )
         if self.has_libsndfile:
-            last = self.numbers.stop if isinstance(self.numbers, range) and len(self.numbers) else stop
+            last = (
+                self.numbers.stop if isinstance(self.numbers, range) and len(self.numbers) else stop
+            )
             return decode_frames(file, min(stop, last) - first, info.channels)
         try:
             frames = self.decoder(codec, "flac", file)

@@ -1,8 +1,9 @@
 """The packets of a clip that must be decoded for given frames. Pure: packets are numbers and times here.
 
-The packets of a clip lie in decoding order, and its frames are counted in display order. The two differ where frames
-are predicted from later ones. Decoding can start at a keyframe. A frame that is displayed before a keyframe but stored
-after it (in an open group of pictures) needs the keyframe before that one.
+The packets of a clip lie in decoding order, and its frames are counted in display order. The two
+differ where frames are predicted from later ones. Decoding can start at a keyframe. A frame that is
+displayed before a keyframe but stored after it (in an open group of pictures) needs the keyframe
+before that one.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ class FrameTable(Struct, frozen=True):
 
     times: I64  # int64[frames], ascending, in the clip's own unit
     packets: I64  # int64[frames], the packet of each frame; packets are counted in decoding order
-    starts: I64  # int64[frames], the packet to start decoding from: the last keyframe displayed no later than the frame
+    # int64[frames], the packet to start decoding from: the last keyframe displayed no later than
+    # the frame
+    starts: I64
 
     @classmethod
     def of(cls, times: I64, shown: Bools, keys: Bools) -> FrameTable | None:
@@ -30,13 +33,18 @@ class FrameTable(Struct, frozen=True):
             keys: bool[packets], whether the packet is a keyframe.
 
         Returns:
-            None if the packets do not determine the frames of a decoder: two have the same display time, or the first
-            ones depend on something before them.
+            None if the packets do not determine the frames of a decoder: two have the same display
+            time, or the first ones depend on something before them.
         """
         packets = np.flatnonzero(shown)
         packets = packets[np.argsort(times[packets], kind="stable")]
         shown_times = times[packets]
-        if not len(shown_times) or not keys[0] or shown_times[0] < times[0] or (np.diff(shown_times) <= 0).any():
+        if (
+            not len(shown_times)
+            or not keys[0]
+            or shown_times[0] < times[0]
+            or (np.diff(shown_times) <= 0).any()
+        ):
             return None
         begins = np.flatnonzero(keys)
         begins = begins[np.argsort(times[begins], kind="stable")]

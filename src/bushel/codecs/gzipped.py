@@ -16,7 +16,9 @@ _STEP = 1 << 20
 
 def _gzip(name: str, inner: Codec) -> Codec:
     """Return the codec that stores another codec's bytes as a gzip file without name or time."""
-    return Codec(name, partial(_encode_gzip, inner), partial(_decode_gzip, inner), runs_code=inner.runs_code)
+    return Codec(
+        name, partial(_encode_gzip, inner), partial(_decode_gzip, inner), runs_code=inner.runs_code
+    )
 
 
 def _encode_gzip(inner: Codec, value: Any) -> bytes:
@@ -35,7 +37,9 @@ def _decode_gzip(inner: Codec, data: Buffer) -> Any:
                     raise codec_error("gzip", f"at most {MAX_EXPANDED} bytes when expanded", "more")
                 pieces.append(piece)
     except (OSError, EOFError, zlib.error) as error:
-        raise codec_error("gzip", "a complete gzip file", f"{found_bytes(data)} ({error})") from error
+        raise codec_error(
+            "gzip", "a complete gzip file", f"{found_bytes(data)} ({error})"
+        ) from error
     return inner.decode(b"".join(pieces))
 
 

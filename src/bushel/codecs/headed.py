@@ -1,10 +1,11 @@
 """Arrays and images with the headers of MDS and LitData.
 
-`mds-array` and `mds-array(float32)` are the encoding `ndarray` of mosaicml-streaming (`format/mds/encodings.py`): a
-byte for the dtype if the column does not fix it, a byte with the number of axes and the width of sizes, the sizes, the
-elements. `litdata-array` and `litdata-tensor` are the serializers `numpy` and `tensor` of litdata
-(`streaming/serializers.py`): dtype, number of axes and sizes as u32, little-endian in one and big-endian in the other.
-`pil` is the raw image of both: width, height and length of the mode as u32, the mode, the pixels.
+`mds-array` and `mds-array(float32)` are the encoding `ndarray` of mosaicml-streaming
+(`format/mds/encodings.py`): a byte for the dtype if the column does not fix it, a byte with the
+number of axes and the width of sizes, the sizes, the elements. `litdata-array` and `litdata-tensor`
+are the serializers `numpy` and `tensor` of litdata (`streaming/serializers.py`): dtype, number of
+axes and sizes as u32, little-endian in one and big-endian in the other. `pil` is the raw image of
+both: width, height and length of the mode as u32, the mode, the pixels.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs.arrays import array_from, as_array, layout_of, rows_of
-from bushel.codecs.base import ArrayLayout, Buffer, Codec, Factory, codec_error, describe, found_bytes
+from bushel.codecs.base import (
+    ArrayLayout,
+    Buffer,
+    Codec,
+    Factory,
+    codec_error,
+    describe,
+    found_bytes,
+)
 from bushel.errors import SpecError
 
 _MDS_DTYPES = {
@@ -35,10 +44,13 @@ _MDS_DTYPES = {
     66: "float64",
 }
 _LITDATA_NAMES = (
-    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64 complex128 bool"  # NumPy's
+    # NumPy's
+    "int8 int16 int32 int64 uint8 uint16 uint32 uint64 float16 float32 float64 complex64"
+    " complex128 bool"
 )
 _TORCH_NAMES = (
-    "float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 float16 bfloat16 uint8 int8 "
+    "float32 float32 float64 float64 complex64 complex64 complex128 complex128 float16 float16"
+    " bfloat16 uint8 int8 "
     "int16 int16 int32 int32 int64 int64 bool uint16"
 )
 LITDATA_DTYPES = dict(enumerate(_LITDATA_NAMES.split(" ")))
@@ -111,14 +123,23 @@ def _parse_mds(codec: str, dtype: str | None, data: Buffer) -> _Parsed:
 
 def _encode_mds(codec: str, dtype: str | None, value: Any) -> bytes:
     array = as_array(codec, value)
-    number = next((number for number, name in _MDS_DTYPES.items() if name == array.dtype.name), None)
+    number = next(
+        (number for number, name in _MDS_DTYPES.items() if name == array.dtype.name), None
+    )
     if number is None or dtype not in (None, array.dtype.name) or not array.ndim or not array.size:
         expected = dtype or "8 to 64 bits"
-        raise codec_error(codec, f"an array of numbers of {expected}, with elements and axes", describe(value))
+        raise codec_error(
+            codec, f"an array of numbers of {expected}, with elements and axes", describe(value)
+        )
     width = next(width for width in range(4) if max(array.shape) < 1 << (8 << width))
     sizes = np.array(array.shape, f"<u{1 << width}").tobytes()
     head = bytes([number]) if dtype is None else b""
-    return head + bytes([array.ndim << 2 | width]) + sizes + array.astype(_little(array.dtype.name)).tobytes()
+    return (
+        head
+        + bytes([array.ndim << 2 | width])
+        + sizes
+        + array.astype(_little(array.dtype.name)).tobytes()
+    )
 
 
 def _mds(name: str, arguments: str) -> Codec:
@@ -137,7 +158,9 @@ def _parse_litdata(codec: str, order: str, dtypes: Mapping[int, str], data: Buff
     dtype = dtypes.get(number)
     if dtype is None or dtype == "bfloat16" or axes > _MOST_AXES or len(view) < 8 + 4 * axes:
         description = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
-        raise codec_error(codec, "a known dtype (NumPy has no bfloat16) and the sizes of the axes", description)
+        raise codec_error(
+            codec, "a known dtype (NumPy has no bfloat16) and the sizes of the axes", description
+        )
     shape = struct.unpack(f"{order}{axes}I", view[8 : 8 + 4 * axes])
     return _Parsed(_little(dtype), shape, view[8 + 4 * axes :])
 
@@ -146,7 +169,9 @@ def _encode_litdata(codec: str, order: str, dtypes: Mapping[int, str], value: An
     array = as_array(codec, value)
     number = next((number for number, name in dtypes.items() if name == array.dtype.name), None)
     if number is None or array.ndim > _MOST_AXES:
-        raise codec_error(codec, f"an array of {', '.join(dict.fromkeys(dtypes.values()))}", describe(value))
+        raise codec_error(
+            codec, f"an array of {', '.join(dict.fromkeys(dtypes.values()))}", describe(value)
+        )
     head = struct.pack(f"{order}{2 + array.ndim}I", number, array.ndim, *array.shape)
     return head + array.astype(_little(array.dtype.name)).tobytes()
 
@@ -154,7 +179,11 @@ def _encode_litdata(codec: str, order: str, dtypes: Mapping[int, str], value: An
 def _litdata(order: str, dtypes: Mapping[int, str], name: str, arguments: str) -> Codec:
     if arguments:
         raise SpecError(f"codec {name!r} takes no parameters")
-    return _codec(name, partial(_encode_litdata, name, order, dtypes), partial(_parse_litdata, name, order, dtypes))
+    return _codec(
+        name,
+        partial(_encode_litdata, name, order, dtypes),
+        partial(_parse_litdata, name, order, dtypes),
+    )
 
 
 # Images
@@ -171,7 +200,9 @@ def _parse_pil(data: Buffer) -> _Parsed:
         pixels = np.unpackbits(bits, axis=1, count=width)
         return _Parsed(np.dtype(np.bool_), (height, width), memoryview(pixels.tobytes()))
     if mode not in _MODES:
-        raise codec_error("pil", f"a raw image of a mode among {_BITS}, {', '.join(_MODES)}", found_bytes(data))
+        raise codec_error(
+            "pil", f"a raw image of a mode among {_BITS}, {', '.join(_MODES)}", found_bytes(data)
+        )
     dtype, channels = _MODES[mode]
     shape: Sequence[int] = (height, width, channels) if channels else (height, width)
     return _Parsed(_little(dtype), tuple(shape), view[12 + size :])
@@ -183,10 +214,14 @@ def _encode_pil(value: Any) -> bytes:
         head = struct.pack("<III", array.shape[1], array.shape[0], len(_BITS)) + _BITS.encode()
         return head + np.packbits(array, axis=1).tobytes()
     channels = array.shape[2] if array.ndim == 3 else 0
-    mode = next((mode for mode, kind in _MODES.items() if kind == (array.dtype.name, channels)), None)
+    mode = next(
+        (mode for mode, kind in _MODES.items() if kind == (array.dtype.name, channels)), None
+    )
     if mode is None or array.ndim not in (2, 3):
         raise codec_error(
-            "pil", "an array H×W or H×W×2 to 4 of uint8, or H×W of bool, uint16, int32, float32", describe(value)
+            "pil",
+            "an array H×W or H×W×2 to 4 of uint8, or H×W of bool, uint16, int32, float32",
+            describe(value),
         )
     head = struct.pack("<III", array.shape[1], array.shape[0], len(mode)) + mode.encode()
     return head + array.astype(_little(array.dtype.name)).tobytes()

@@ -1,8 +1,8 @@
 """Still images: kernels decode and encode JPEGs, Pillow everything else.
 
-The name of a codec determines how an image is written. An image is read by its content: large collections usually
-contain some PNG that is named .jpg. Only the formats below are tried, so stored bytes cannot reach Pillow's other
-parsers.
+The name of a codec determines how an image is written. An image is read by its content: large
+collections usually contain some PNG that is named .jpg. Only the formats below are tried, so stored
+bytes cannot reach Pillow's other parsers.
 """
 
 from __future__ import annotations
@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 
 _READ_FORMATS = ("JPEG", "PNG", "WEBP", "BMP", "GIF", "TIFF", "PPM")
 _JPEG_PIXELS = 65535 * 65535
-_SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}  # horizontal and vertical chroma subsampling factors
+# horizontal and vertical chroma subsampling factors
+_SAMPLING = {"444": (1, 1), "422": (2, 1), "420": (2, 2)}
 
 
 _MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3
@@ -40,14 +41,18 @@ _MAX_IMAGE_PIXELS = 1024 * 1024 * 1024 // 4 // 3
 class ImageReading(Struct, frozen=True):
     """Options for decoding images."""
 
-    exif_rotate: bool = False  # turn and mirror an image by its Exif orientation; TIFFs are always turned
+    # turn and mirror an image by its Exif orientation; TIFFs are always turned
+    exif_rotate: bool = False
     allow_truncated: bool = (
-        False  # decode damaged JPEGs as far as possible; missing parts are grey, or repeat the rows above
+        # decode damaged JPEGs as far as possible; missing parts are grey, or repeat the rows above
+        False
     )
 
     def __or__(self, other: ImageReading) -> ImageReading:
         """Return the union of the options."""
-        return ImageReading(self.exif_rotate or other.exif_rotate, self.allow_truncated or other.allow_truncated)
+        return ImageReading(
+            self.exif_rotate or other.exif_rotate, self.allow_truncated or other.allow_truncated
+        )
 
 
 class Seekable(Struct, frozen=True, eq=False):
@@ -62,14 +67,18 @@ class Seekable(Struct, frozen=True, eq=False):
     table: Any
 
 
-_WORDS = {"exif_rotate": ImageReading(exif_rotate=True), "allow_truncated": ImageReading(allow_truncated=True)}
+_WORDS = {
+    "exif_rotate": ImageReading(exif_rotate=True),
+    "allow_truncated": ImageReading(allow_truncated=True),
+}
 
 
 class _Format(Struct, frozen=True):
     """The way in which a codec writes an image."""
 
     pillow: str  # pillow's name of the file format
-    channels: tuple[int, ...]  # numbers of channels it can store: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
+    # numbers of channels it can store: 1 grey, 2 grey and alpha, 3 RGB, 4 RGB and alpha
+    channels: tuple[int, ...]
     deep: bool = False  # whether it can store 16-bit grey, too
     options: Mapping[str, Any] = field(default_factory=dict)  # arguments for Pillow's `save`
     newer: bool = False  # whether it is one of `NEWER_FORMATS`
@@ -78,7 +87,8 @@ class _Format(Struct, frozen=True):
 def _pixels(image: Image.Image) -> Array:
     """Return a loaded image as an array: uint8, or uint16, int32 or float32 where the file is deeper."""
     mode = image.mode
-    if image.format == "GIF" and mode == "L":  # so that the shape does not depend on the colours of the palette
+    # so that the shape does not depend on the colours of the palette
+    if image.format == "GIF" and mode == "L":
         mode = "P"
     if mode in ("L", "LA", "RGB", "RGBA"):
         return np.array(image)
@@ -96,7 +106,9 @@ def _pixels(image: Image.Image) -> Array:
 def _check_pixels(codec: str, found: int, limit: int | None) -> None:
     # Pillow itself only warns up to twice its limit.
     if limit is not None and found > limit:
-        raise codec_error(codec, f"at most PIL.Image.MAX_IMAGE_PIXELS = {limit} pixels", f"{found} pixels")
+        raise codec_error(
+            codec, f"at most PIL.Image.MAX_IMAGE_PIXELS = {limit} pixels", f"{found} pixels"
+        )
 
 
 def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
@@ -104,9 +116,13 @@ def _decode_jpeg(codec: str, reading: ImageReading, data: Buffer) -> Array:
     limit = getattr(sys.modules.get("PIL.Image"), "MAX_IMAGE_PIXELS", _MAX_IMAGE_PIXELS)
     try:
         most = _JPEG_PIXELS if limit is None else limit
-        return decode_jpeg(data, orient=reading.exif_rotate, tolerant=reading.allow_truncated, max_pixels=most)
+        return decode_jpeg(
+            data, orient=reading.exif_rotate, tolerant=reading.allow_truncated, max_pixels=most
+        )
     except JpegError as error:
-        raise codec_error(codec, "a complete image (JPEG)", f"{found_bytes(data)}: {error}") from error
+        raise codec_error(
+            codec, "a complete image (JPEG)", f"{found_bytes(data)}: {error}"
+        ) from error
 
 
 def _decode_png(codec: str, data: Buffer, rows: int | None = None) -> Array | None:
@@ -135,7 +151,11 @@ def decode_top(data: Buffer, reading: ImageReading, rows: int) -> Array:
     Raises:
         CodecError: As by `decode_image`, but pixels that are not decoded are not checked.
     """
-    if data[:8] == PNG and not reading.exif_rotate and (pixels := _decode_png("image", data, rows)) is not None:
+    if (
+        data[:8] == PNG
+        and not reading.exif_rotate
+        and (pixels := _decode_png("image", data, rows)) is not None
+    ):
         return pixels
     return decode_image(data, reading)
 
@@ -157,7 +177,11 @@ def _without_words(arguments: str) -> tuple[str, ImageReading]:
 def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
     if bytes(data[:2]) == JPEG_START:
         return _decode_jpeg(codec, reading, data)
-    if data[:8] == PNG and not reading.exif_rotate and (pixels := _decode_png(codec, data)) is not None:
+    if (
+        data[:8] == PNG
+        and not reading.exif_rotate
+        and (pixels := _decode_png(codec, data)) is not None
+    ):
         return pixels
     from PIL import Image, ImageOps
 
@@ -170,10 +194,13 @@ def _decode(codec: str, reading: ImageReading, data: Buffer) -> Array:
             return _pixels(image)
     except (CodecError, MissingPackageError):
         raise
-    # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError, struct.error, EOFError …
+    # Pillow documents no set of errors for damaged files: OSError, SyntaxError, ValueError,
+    # struct.error, EOFError …
     except Exception as error:
         raise codec_error(
-            codec, f"a complete image ({', '.join((*_READ_FORMATS, 'AVIF', 'HEIC', 'JXL'))})", _found(data, error)
+            codec,
+            f"a complete image ({', '.join((*_READ_FORMATS, 'AVIF', 'HEIC', 'JXL'))})",
+            _found(data, error),
         ) from error
 
 
@@ -233,9 +260,12 @@ def _check(codec: str, target: _Format, value: Any) -> Array:
         description = describe(value)
         if isinstance(value, str | os.PathLike):
             description += (
-                " (give the bytes of the file, as Path(...).read_bytes(), or let bushel.pack read a pathlib.Path)"
+                " (give the bytes of the file, as Path(...).read_bytes(), or let bushel.pack read"
+                " a pathlib.Path)"
             )
-        raise codec_error(codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", description)
+        raise codec_error(
+            codec, f"a {kinds} array of shape {shapes}, or such a Pillow image", description
+        )
     return array.astype(array.dtype.newbyteorder("="), copy=False)
 
 
@@ -256,7 +286,9 @@ def _encode(codec: str, target: _Format, value: Any) -> bytes:
     try:
         image.save(stream, target.pillow, **target.options)
     except (OSError, ValueError, SystemError, OverflowError) as error:
-        raise codec_error(codec, f"an image that {target.pillow} can hold", f"{describe(value)} ({error})") from error
+        raise codec_error(
+            codec, f"an image that {target.pillow} can hold", f"{describe(value)} ({error})"
+        ) from error
     return stream.getvalue()
 
 
@@ -265,7 +297,9 @@ def _encode_jpeg(codec: str, quality: int, sampling: tuple[int, int], value: Any
     try:
         return encode_jpeg(np.ascontiguousarray(array), quality, sampling)
     except (JpegError, ValueError) as error:
-        raise codec_error(codec, "an image that JPEG can hold", f"{describe(value)} ({error})") from error
+        raise codec_error(
+            codec, "an image that JPEG can hold", f"{describe(value)} ({error})"
+        ) from error
 
 
 def _codec(name: str, target: _Format, reading: ImageReading) -> Codec:
@@ -288,7 +322,8 @@ def _fixed(target: _Format) -> Factory:
 def _quality(name: str, text: str) -> int:
     if not re.fullmatch("[1-9][0-9]?|100", text):
         raise SpecError(
-            f"codec {name!r}: the quality must be a number from 1 to 100, as in 'jpg(90)' or 'webp(80)'. In lists, "
+            f"codec {name!r}: the quality must be a number from 1 to 100, as in 'jpg(90)' or"
+            " 'webp(80)'. In lists, "
             "'jpg(path)' reads the files that a field names, 'jpg(url)' also URLs"
         )
     return int(text)
@@ -299,7 +334,9 @@ def _jpeg(name: str, arguments: str) -> Codec:
     rest, reading = _without_words(arguments)
     quality, _, sampling = rest.partition(",")
     if sampling and sampling not in _SAMPLING:
-        raise SpecError(f"codec {name!r}: chroma subsampling must be 444, 422 or 420, as in 'jpg(90,444)'")
+        raise SpecError(
+            f"codec {name!r}: chroma subsampling must be 444, 422 or 420, as in 'jpg(90,444)'"
+        )
     level = _quality(name, quality) if quality else 95
     encode = partial(_encode_jpeg, name, level, _SAMPLING[sampling or "420"])
     return Codec(name, encode, partial(_decode, name, reading))
@@ -312,7 +349,9 @@ def _webp(name: str, arguments: str) -> Codec:
     return _codec(name, _Format("WEBP", (1, 3, 4), options=options), reading)
 
 
-def _newer(pillow: str, channels: tuple[int, ...], lossless: Mapping[str, Any], usual: int | None = None) -> Factory:
+def _newer(
+    pillow: str, channels: tuple[int, ...], lossless: Mapping[str, Any], usual: int | None = None
+) -> Factory:
     """Return the factory of a codec `jxl` (lossless) or `jxl(80)` (lossy); one that is always lossy has a quality."""
 
     def factory(name: str, arguments: str) -> Codec:

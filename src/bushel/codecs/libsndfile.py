@@ -1,6 +1,7 @@
 """Decoding of FLAC and MP3 by libsndfile, through soundfile (`pip install 'bushel[audio]'`).
 
-It takes half of the time that PyAV takes for these formats, which hands over a sound in pieces of some thousand frames.
+It takes half of the time that PyAV takes for these formats, which hands over a sound in pieces of
+some thousand frames.
 """
 
 from __future__ import annotations
@@ -31,8 +32,8 @@ def has_libsndfile() -> bool:
 def _forward_reader() -> Any:
     """Return the class of readers that never seek; None without soundfile.
 
-    soundfile seeks before and after each read if the file allows it, which takes as long as decoding, and fails in a
-    file that does not begin with the first frame of its sound.
+    soundfile seeks before and after each read if the file allows it, which takes as long as
+    decoding, and fails in a file that does not begin with the first frame of its sound.
     """
     try:
         import soundfile
@@ -52,7 +53,8 @@ def _forward_reader() -> Any:
 def _readable(data: bytes) -> Iterator[int | io.BytesIO]:
     """Yield a file with some bytes, for libsndfile: on Linux a descriptor, which it reads without calling Python.
 
-    Otherwise it would take the interpreter's lock for every few kilobytes, and a Ctrl-C meanwhile would be lost.
+    Otherwise it would take the interpreter's lock for every few kilobytes, and a Ctrl-C meanwhile
+    would be lost.
     """
     if not hasattr(os, "memfd_create"):
         yield io.BytesIO(data)

@@ -1,6 +1,7 @@
 """LitData's nested values: lists and dicts in a binary form with a tag before each value, or as JSON.
 
-https://github.com/Lightning-AI/litData. A list of texts, of numbers or of equal dicts has one tag for all elements.
+https://github.com/Lightning-AI/litData. A list of texts, of numbers or of equal dicts has one tag
+for all elements.
 """
 
 from __future__ import annotations
@@ -17,7 +18,9 @@ from bushel.errors import CodecError
 
 _NAME = "litdata-json"
 _PLAIN = STRUCTURED["json"]("json", "")
-_JSON, _TEXTS, _INTEGERS, _REALS, _TRUTHS, _DICT, _DICTS, _TEXT, _INTEGER, _REAL, _TRUTH, _NONE = range(12)
+_JSON, _TEXTS, _INTEGERS, _REALS, _TRUTHS, _DICT, _DICTS, _TEXT, _INTEGER, _REAL, _TRUTH, _NONE = (
+    range(12)
+)
 _DEEPEST = 200
 _OF_ROWS = {0x10: _NONE, 0x11: _TEXT, 0x12: _INTEGER, 0x13: _REAL, 0x14: _TRUTH}
 """The tags of values in a list of dicts."""
@@ -41,7 +44,9 @@ class _Cursor:
         """Read the number of elements, whose smallest size is `least` bytes."""
         count = int.from_bytes(self._take(4), "little")
         if count * least > len(self._data) - self._at:
-            raise ValueError(f"{count} elements are announced at offset {self._at}, and fewer bytes follow")
+            raise ValueError(
+                f"{count} elements are announced at offset {self._at}, and fewer bytes follow"
+            )
         return count
 
     def _text(self) -> str:
@@ -82,7 +87,9 @@ class _Cursor:
         rows = self._count(0)
         names = [self._text() for _ in range(self._count(4))]
         if not names or rows * len(names) > len(self._data) - self._at:
-            raise ValueError(f"{rows} dicts of {len(names)} values are announced, and fewer bytes follow")
+            raise ValueError(
+                f"{rows} dicts of {len(names)} values are announced, and fewer bytes follow"
+            )
         return [{name: self._of_row() for name in names} for _ in range(rows)]
 
     def _of_row(self) -> Any:
@@ -99,7 +106,9 @@ def _decode(data: Buffer) -> Any:
     try:
         return _Cursor(view).value()
     except (ValueError, CodecError) as error:
-        raise codec_error(_NAME, "a nested value of LitData", f"{found_bytes(data)} ({error})") from error
+        raise codec_error(
+            _NAME, "a nested value of LitData", f"{found_bytes(data)} ({error})"
+        ) from error
 
 
 FACTORIES: Mapping[str, Factory] = {_NAME: plain(_PLAIN.encode, _decode)}

@@ -1,9 +1,9 @@
 """Partial decoding of MP3 files: only the frames of MP3 that contain the requested samples, and a few before them.
 
-Each frame of MP3 begins with a header that says how long the frame is, so one scan of the headers finds all frames. A
-frame is decoded from its own bytes, up to 511 bytes of the frames before it, and the decoder's memory of the last one
-(ISO/IEC 11172-3, 2.4.2.7). libsndfile decodes a short file that is made of these frames. The samples are the same, bit
-by bit, as if it decoded all frames.
+Each frame of MP3 begins with a header that says how long the frame is, so one scan of the headers
+finds all frames. A frame is decoded from its own bytes, up to 511 bytes of the frames before it,
+and the decoder's memory of the last one (ISO/IEC 11172-3, 2.4.2.7). libsndfile decodes a short file
+that is made of these frames. The samples are the same, bit by bit, as if it decoded all frames.
 """
 
 from __future__ import annotations
@@ -25,7 +25,8 @@ from bushel.kernels import mp3_frames
 
 _HEAD = 6  # bytes of the header and its checksum
 _DECODER_DELAY = 529  # samples by which a decoder is late, which encoders do not count (528 and 1)
-_SKIPPED = 529  # samples that libsndfile leaves out at the start of a file with the number of its frames
+# samples that libsndfile leaves out at the start of a file with the number of its frames
+_SKIPPED = 529
 _NEAR = 64  # frames of MP3 between two requested samples that are decoded rather than left out
 _MPEG1, _MONO = 3, 3
 _MEMORY = 1152  # samples before a frame that must be decoded for it
@@ -49,7 +50,9 @@ class _Form(NamedTuple):
     def of(cls, header: bytes) -> _Form:
         mpeg1, channels = header[1] >> 3 & 3 == _MPEG1, 1 if header[3] >> 6 == _MONO else 2
         side = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}[mpeg1, channels]
-        return cls(header, 1152 if mpeg1 else 576, channels, side, 511 if mpeg1 else 255, 4 if mpeg1 else 8)
+        return cls(
+            header, 1152 if mpeg1 else 576, channels, side, 511 if mpeg1 else 255, 4 if mpeg1 else 8
+        )
 
     def frame(self, bit_rate: int, content: bytes = b"") -> bytes:
         """Return a silent frame, with some bytes after the side information. `bit_rate` is an index, 1 to 14."""
@@ -88,9 +91,15 @@ class _Form(NamedTuple):
                 break
             side = begin + 4
             # a decoder keeps only those bytes that a frame refers to, by 9 or 8 bits
-            silent = (available << 7 if self.reservoir > 255 else available << 8).to_bytes(2).ljust(self.side, b"\0")
+            silent = (
+                (available << 7 if self.reservoir > 255 else available << 8)
+                .to_bytes(2)
+                .ljust(self.side, b"\0")
+            )
             if not frames[begin + 1] & 1:  # a checksum of the header and the side information
-                frames[side : side + 2] = _crc16(bytes(frames[begin + 2 : side]) + silent).to_bytes(2)
+                frames[side : side + 2] = _crc16(bytes(frames[begin + 2 : side]) + silent).to_bytes(
+                    2
+                )
                 side += 2
             frames[side : side + self.side] = silent
             available += max(0, end - side - self.side)
@@ -130,7 +139,10 @@ class _Frames(NamedTuple):
         last = start = self.point_at(max(0, frame - _MEMORY // self.form.samples))
         while start > 0:
             between = self.frame_at(last) - self.frame_at(start)
-            if int(self.points[last] - self.points[start]) - between * (_HEAD + self.form.side) >= self.form.reservoir:
+            if (
+                int(self.points[last] - self.points[start]) - between * (_HEAD + self.form.side)
+                >= self.form.reservoir
+            ):
                 break
             start -= 1
         return start
@@ -201,7 +213,9 @@ def _find_frames(data: bytes) -> _Frames | None:
     """Return the frames of a file; None if it is not a plain sequence of frames, perhaps with tags around it."""
     start = 0
     if data[:3] == b"ID3" and len(data) > 10:
-        start = 10 + sum((byte & 0x7F) << shift for byte, shift in zip(data[6:10], (21, 14, 7, 0), strict=True))
+        start = 10 + sum(
+            (byte & 0x7F) << shift for byte, shift in zip(data[6:10], (21, 14, 7, 0), strict=True)
+        )
     head = data[start : start + _LONGEST + 4]
     offsets, frames = mp3_frames(head, 0, 1, 1)
     if not frames:
@@ -235,7 +249,8 @@ class _Information(NamedTuple):
     """The contents of a frame without sound that some encoders put before the others."""
 
     frames: int  # 0 if unknown
-    added: tuple[int, int] | None = None  # samples that the encoder added at the start and at the end
+    # samples that the encoder added at the start and at the end
+    added: tuple[int, int] | None = None
 
 
 def _information(frame: bytes, form: _Form) -> _Information | None:
@@ -273,13 +288,20 @@ class Mp3Part(OutlinedPart, Struct, frozen=True, eq=False):
         """Return the requested samples, float32[samples, channels]; None if libsndfile does not decode them."""
         form, samples_of_runs = self.form, list[F32]()
         for run, data in zip(self.runs, self.data, strict=True):
-            silent = form.period if run.at_start else 0  # for the samples that libsndfile leaves out
+            # for the samples that libsndfile leaves out
+            silent = form.period if run.at_start else 0
             frames = data if run.at_start else form.without_reservoir(data)
             # one frame more, as libsndfile counts the samples that it leaves out
-            file = b"".join((form.information(silent + run.frame_count + 1), form.silence(silent), frames))
+            file = b"".join(
+                (form.information(silent + run.frame_count + 1), form.silence(silent), frames)
+            )
             before = silent * form.samples - _SKIPPED + run.skipped
             try:
-                samples_of_runs.append(decode_frames(file, before + run.samples, form.channels)[before:])
+                samples_of_runs.append(
+                    decode_frames(file, before + run.samples, form.channels)[before:]
+                )
             except DecodingError:
                 return None
-        return take_frames(samples_of_runs, [run.first for run in self.runs], self.numbers, form.channels)
+        return take_frames(
+            samples_of_runs, [run.first for run in self.runs], self.numbers, form.channels
+        )

@@ -67,7 +67,8 @@ def add_format(name: str) -> None:
     """Make Pillow read and write a format, one of `NEWER_FORMATS`.
 
     Raises:
-        MissingPackageError: The package that does it is not installed, or Pillow is too old for AVIF.
+        MissingPackageError: The package that does it is not installed, or Pillow is too old for
+            AVIF.
     """
     if name == "HEIF":
         with needed_by("reading HEIC images", "bushel[heif]"):
@@ -80,4 +81,6 @@ def add_format(name: str) -> None:
         from PIL import features
 
         if not features.check("avif"):
-            raise MissingPackageError("reading AVIF images needs Pillow 11.3 or newer: pip install -U 'pillow>=11.3'")
+            raise MissingPackageError(
+                "reading AVIF images needs Pillow 11.3 or newer: pip install -U 'pillow>=11.3'"
+            )

@@ -1,7 +1,7 @@
 """Parts of values: some elements of a value, and the bytes of it that they need.
 
-A part is planned without I/O, is given its bytes, and decodes its elements. Samples that need elements of the same
-value share one part (`SharedPart`), so that it is read and decoded once.
+A part is planned without I/O, is given its bytes, and decodes its elements. Samples that need
+elements of the same value share one part (`SharedPart`), so that it is read and decoded once.
 """
 
 from __future__ import annotations
@@ -67,7 +67,8 @@ class RowsPart(Part, Struct, frozen=True, eq=False):
 
     Attributes:
         layout: The layout of the array.
-        rows: int64[n], the place of each requested row among the rows that are read; None if they are the same.
+        rows: int64[n], the place of each requested row among the rows that are read; None if they
+            are the same.
         offsets: int64[m], where runs of rows are, in bytes from the start of the value.
         lengths: int64[m], bytes.
         data: Their bytes; empty before they are read.
@@ -115,7 +116,9 @@ class RowForm(Struct, frozen=True):
 
     def count(self, size: int) -> int | None:
         """Return the number of rows of an array of this form with `size` bytes; None if no array has that size."""
-        rows, rest = divmod(size - self.header, self.row) if self.row and size >= self.header else (0, 1)
+        rows, rest = (
+            divmod(size - self.header, self.row) if self.row and size >= self.header else (0, 1)
+        )
         return None if rest else rows
 
 
@@ -126,8 +129,10 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
         ranged: Finds the layout by the header.
         form: The form that the array is expected to have.
         size: Bytes of the array.
-        rows: int64[n], the place of each requested row among the rows that are read; None if they are the same.
-        offsets: int64[m + 1], where the header and the runs of rows are, in bytes from the start of the value.
+        rows: int64[n], the place of each requested row among the rows that are read; None if they
+            are the same.
+        offsets: int64[m + 1], where the header and the runs of rows are, in bytes from the start of
+            the value.
         lengths: int64[m + 1], bytes.
         data: Their bytes; empty before they are read.
     """
@@ -141,7 +146,9 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
     data: tuple[bytes, ...] = ()
 
     @classmethod
-    def of(cls, ranged: Ranged, form: RowForm, size: int, elements: slice | I64) -> HeadedRowsPart | None:
+    def of(
+        cls, ranged: Ranged, form: RowForm, size: int, elements: slice | I64
+    ) -> HeadedRowsPart | None:
         """Return the part with some rows; None if that is as much as the whole array, or the array has another form.
 
         Raises:
@@ -162,7 +169,11 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Return the requested rows; None if the header says that the array has another form."""
         head, *runs = self.data
-        layout = None if self.ranged.layout is None else _layout(self.ranged.layout, bytes(head), self.size)
+        layout = (
+            None
+            if self.ranged.layout is None
+            else _layout(self.ranged.layout, bytes(head), self.size)
+        )
         if layout is None or not layout.shape or RowForm.of(layout) != self.form:
             return None
         return _rows(runs, layout, self.rows)
@@ -173,17 +184,26 @@ def row_runs(
 ) -> tuple[I64 | None, I64, I64]:
     """Return the place of each chosen row among those that are read, and the offsets and lengths of runs of these.
 
-    The places are None if the chosen rows follow each other. `value` and `unit` name an array and rows in errors.
+    The places are None if the chosen rows follow each other. `value` and `unit` name an array and
+    rows in errors.
     """
     from bushel.codecs.frames import choose
 
     if isinstance(elements, slice):
         start, stop, step = elements.indices(count)
         if step == 1 and start < stop:
-            return None, np.array([start * form.row + form.header]), np.array([(stop - start) * form.row])
+            return (
+                None,
+                np.array([start * form.row + form.header]),
+                np.array([(stop - start) * form.row]),
+            )
     numbers = choose(elements, count, value, unit)
     if len(numbers) and (np.diff(numbers) == 1).all():
-        return None, numbers[:1] * form.row + form.header, np.array([len(numbers) * form.row], np.int64)
+        return (
+            None,
+            numbers[:1] * form.row + form.header,
+            np.array([len(numbers) * form.row], np.int64),
+        )
     distinct, rows = np.unique(numbers, return_inverse=True)
     begins = np.flatnonzero(np.diff(distinct, prepend=-2) != 1)
     counts = np.diff(begins, append=len(distinct))
@@ -199,7 +219,9 @@ def _rows(data: Sequence[bytes], layout: ArrayLayout, rows: I64 | None) -> npt.N
 
 
 @lru_cache(maxsize=256)
-def _layout(find: Callable[[bytes, int], ArrayLayout | None], head: bytes, size: int) -> ArrayLayout | None:
+def _layout(
+    find: Callable[[bytes, int], ArrayLayout | None], head: bytes, size: int
+) -> ArrayLayout | None:
     """Return the layout of an array by its header; None if the header lacks it."""
     try:
         return find(head, size)
@@ -261,7 +283,8 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
 
     Attributes:
         part: The elements that any of them needs.
-        rows: int64[n], the place of each of its elements among those; a slice, if no other sample needs one of them.
+        rows: int64[n], the place of each of its elements among those; a slice, if no other sample
+            needs one of them.
         places: Places of the samples in the batch. The first of them reads the bytes.
         place: Place of this sample.
         once: The part with its bytes; None before they are read.

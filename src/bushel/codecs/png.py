@@ -1,6 +1,7 @@
 """PNG, decoded in half the time that Pillow takes: inflated at once, and unfiltered by a kernel.
 
-Pillow reads rare images (interlaced rows, 16-bit colour, animations) and damaged ones, and raises their errors.
+Pillow reads rare images (interlaced rows, 16-bit colour, animations) and damaged ones, and raises
+their errors.
 """
 
 from __future__ import annotations
@@ -28,7 +29,13 @@ except ImportError:
 _HEADER = struct.Struct(">I4sIIBBBBBI")
 _GREY, _RGB, _PALETTE, _GREY_ALPHA, _RGBA = 0, 2, 3, 4, 6
 _CHANNELS = {_GREY: 1, _RGB: 3, _PALETTE: 1, _GREY_ALPHA: 2, _RGBA: 4}
-_DEPTHS = {_GREY: (1, 2, 4, 8, 16), _RGB: (8,), _PALETTE: (1, 2, 4, 8), _GREY_ALPHA: (8,), _RGBA: (8,)}
+_DEPTHS = {
+    _GREY: (1, 2, 4, 8, 16),
+    _RGB: (8,),
+    _PALETTE: (1, 2, 4, 8),
+    _GREY_ALPHA: (8,),
+    _RGBA: (8,),
+}
 """Bits of a sample that are decoded here, by the type of colour."""
 
 
@@ -57,8 +64,12 @@ def png_header(data: Buffer) -> PngHeader | None:
     view = memoryview(data)
     if view.nbytes < 8 + _HEADER.size or view[:8] != PNG:
         return None
-    length, name, width, height, depth, colour, compression, filtering, interlaced, crc = _HEADER.unpack_from(view, 8)
-    if (length, name, compression, filtering, interlaced) != (13, b"IHDR", 0, 0, 0) or not (width and height):
+    length, name, width, height, depth, colour, compression, filtering, interlaced, crc = (
+        _HEADER.unpack_from(view, 8)
+    )
+    if (length, name, compression, filtering, interlaced) != (13, b"IHDR", 0, 0, 0) or not (
+        width and height
+    ):
         return None
     if depth not in _DEPTHS.get(colour, ()) or crc != zlib.crc32(view[12:29]):
         return None
@@ -83,19 +94,24 @@ def may_be_turned(data: Buffer) -> bool:
         length, name = struct.unpack_from(">I4s", view, at)
         if name == b"IEND":
             return False
-        if name == b"eXIf" or (name in _TEXT and bytes(view[at + 8 : at + 25]).startswith(_TURNING)):
+        if name == b"eXIf" or (
+            name in _TEXT and bytes(view[at + 8 : at + 25]).startswith(_TURNING)
+        ):
             return True
         at += 12 + length
     return True
 
 
-def decode_png(data: Buffer, header: PngHeader, rows: int | None = None) -> npt.NDArray[np.uint8 | np.uint16] | None:
+def decode_png(
+    data: Buffer, header: PngHeader, rows: int | None = None
+) -> npt.NDArray[np.uint8 | np.uint16] | None:
     """Decode a PNG as Pillow does; None if Pillow has to do it.
 
     `rows` are decoded from the top; pixels below them are not checked.
 
     Returns:
-        uint8 H×W of grey, H×W×2 with alpha, H×W×3 or H×W×4 of colours and palettes; uint16 H×W of 16-bit grey.
+        uint8 H×W of grey, H×W×2 with alpha, H×W×3 or H×W×4 of colours and palettes; uint16 H×W of
+        16-bit grey.
     """
     if (chunks := _chunks(memoryview(data))) is None:
         return None
@@ -141,16 +157,24 @@ def _chunks(view: memoryview) -> _Chunks | None:
                 return _Chunks(parts[0] if len(parts) == 1 else b"".join(parts), palette, alpha)
             return None
         elif name in (b"PLTE", b"tRNS"):
-            if parts or int.from_bytes(view[end - 4 : end], "big") != zlib.crc32(view[at + 4 : end - 4]):
+            if parts or int.from_bytes(view[end - 4 : end], "big") != zlib.crc32(
+                view[at + 4 : end - 4]
+            ):
                 return None
-            palette, alpha = (bytes(content), alpha) if name == b"PLTE" else (palette, bytes(content))
-        elif name in (b"acTL", b"fcTL") or not name[0] & 0x20:  # an animation, or a critical chunk of another standard
+            palette, alpha = (
+                (bytes(content), alpha) if name == b"PLTE" else (palette, bytes(content))
+            )
+        elif (
+            name in (b"acTL", b"fcTL") or not name[0] & 0x20
+        ):  # an animation, or a critical chunk of another standard
             return None
         at = end
     return None
 
 
-def _pixels(rows: U8, header: PngHeader, chunks: _Chunks) -> npt.NDArray[np.uint8 | np.uint16] | None:
+def _pixels(
+    rows: U8, header: PngHeader, chunks: _Chunks
+) -> npt.NDArray[np.uint8 | np.uint16] | None:
     shape = (header.height, header.width)
     if header.depth == 16:
         return rows.view(">u2").astype(np.uint16).reshape(shape)
@@ -160,7 +184,9 @@ def _pixels(rows: U8, header: PngHeader, chunks: _Chunks) -> npt.NDArray[np.uint
     if header.depth == 8:
         values = rows.reshape(shape)
     else:
-        bits = np.unpackbits(rows.reshape(header.height, -1), axis=1)[:, : header.width * header.depth]
+        bits = np.unpackbits(rows.reshape(header.height, -1), axis=1)[
+            :, : header.width * header.depth
+        ]
         weights = (1 << np.arange(header.depth)[::-1]).astype(np.uint8)
         values = bits if header.depth == 1 else bits.reshape(*shape, header.depth) @ weights
     if header.colour == _GREY:
@@ -182,4 +208,6 @@ def _coloured(indices: U8, chunks: _Chunks) -> U8 | None:
         alpha = np.frombuffer(chunks.alpha[:count], np.uint8)
         table[: len(alpha), 3] = alpha
     channels = 3 if chunks.alpha is None else 4
-    return colour_png(indices.reshape(-1), table.reshape(-1), channels).reshape(*indices.shape, channels)
+    return colour_png(indices.reshape(-1), table.reshape(-1), channels).reshape(
+        *indices.shape, channels
+    )

@@ -1,8 +1,8 @@
 """Labels of MXNet's image records: a number, or a vector of 32-bit floats.
 
-The stored bytes are the start of the record's payload: `flag` (u32), `label` (f32), and, if `flag` is not 0,
-`id` and `id2` (u64 each) and `flag` floats. So the extent of a field is a plain range of the file, and the writer of
-the container fills in the ids. All integers are little-endian.
+The stored bytes are the start of the record's payload: `flag` (u32), `label` (f32), and, if `flag`
+is not 0, `id` and `id2` (u64 each) and `flag` floats. So the extent of a field is a plain range of
+the file, and the writer of the container fills in the ids. All integers are little-endian.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel.codecs.arrays import as_array
-from bushel.codecs.base import Buffer, Factory, NumberLayout, codec_error, describe, found_bytes, plain
+from bushel.codecs.base import (
+    Buffer,
+    Factory,
+    NumberLayout,
+    codec_error,
+    describe,
+    found_bytes,
+    plain,
+)
 
 _SCALAR = struct.Struct("<If")
 _FLAG = bytes(4)  # of a label that is one number
@@ -30,7 +38,11 @@ def _encode_label(value: Any) -> bytes:
     if array.dtype.kind not in "biuf":
         raise codec_error("recordio-label", "a number or an array of numbers", describe(value))
     if array.size == 0:
-        raise codec_error("recordio-label", "at least one number: MXNet reads an empty label as 0.0", describe(value))
+        raise codec_error(
+            "recordio-label",
+            "at least one number: MXNet reads an empty label as 0.0",
+            describe(value),
+        )
     return _pack("recordio-label", array, value)
 
 
@@ -64,7 +76,9 @@ def _encode_integer(value: Any) -> bytes:
         return _SCALAR.pack(0, value)
     array = as_array("recordio-label-int", value)
     if array.ndim or array.dtype.kind not in "biu":
-        raise codec_error("recordio-label-int", "an integer that a 32-bit float can represent", describe(value))
+        raise codec_error(
+            "recordio-label-int", "an integer that a 32-bit float can represent", describe(value)
+        )
     return _pack("recordio-label-int", array, value)
 
 
@@ -76,7 +90,9 @@ def _decode_integer(data: Buffer) -> int:
 
 
 FACTORIES: Mapping[str, Factory] = {
-    "recordio-label": plain(_encode_label, _decode_label, layout=NumberLayout("real", _SCALAR.size, _FLAG)),
+    "recordio-label": plain(
+        _encode_label, _decode_label, layout=NumberLayout("real", _SCALAR.size, _FLAG)
+    ),
     "recordio-label-int": plain(
         _encode_integer, _decode_integer, layout=NumberLayout("whole-real", _SCALAR.size, _FLAG)
     ),

@@ -30,7 +30,20 @@ _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 
 _MODULES: Mapping[str, Collection[str]] = {
-    "scalars": ("bytes", "utf8", "bool", "int", "uint", "i64", "u64", "float", "f32", "cls", "float-text", "csv-text"),
+    "scalars": (
+        "bytes",
+        "utf8",
+        "bool",
+        "int",
+        "uint",
+        "i64",
+        "u64",
+        "float",
+        "f32",
+        "cls",
+        "float-text",
+        "csv-text",
+    ),
     "arrays": ("array", "npy", "npz", "tenbin"),
     "structured": ("json", "json-array", "msgpack", "tree", "pickle"),
     "image": (
@@ -60,7 +73,13 @@ _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
 """The built-in codecs of arrays whose rows can be decoded in part."""
 
 _LIGHT = frozenset(
-    {*_MODULES["scalars"], *_MODULES["times"], *_MODULES["varints"], *_MODULES["recordio_label"], *_ARRAYS}
+    {
+        *_MODULES["scalars"],
+        *_MODULES["times"],
+        *_MODULES["varints"],
+        *_MODULES["recordio_label"],
+        *_ARRAYS,
+    }
     | {"as", "transposed", "tenbin", "json", "json-array", "msgpack", "tree"}
 )
 """The built-in codecs that decode in little more time than copying the bytes takes."""
@@ -88,14 +107,17 @@ def get_codec(name: str) -> Codec:
         array([1., 1.], dtype=float32)
     """
     base, arguments = _parts(name)
-    if f"({arguments})" in (_PATH, _URL):  # the bytes of a file that a value names, and that a container has looked up
+    # the bytes of a file that a value names, and that a container has looked up
+    if f"({arguments})" in (_PATH, _URL):
         return replace(get_codec(base), name=name)
     if base in _registered:
         if arguments:
             raise SpecError(f"codec {base!r} takes no parameters")
         return _registered[base]
     if base in _MODULE_OF:
-        factories: Mapping[str, Factory] = import_module(f"bushel.codecs.{_MODULE_OF[base]}").FACTORIES
+        factories: Mapping[str, Factory] = import_module(
+            f"bushel.codecs.{_MODULE_OF[base]}"
+        ).FACTORIES
         return factories[base](name, arguments)
     if base == "as":
         from bushel.codecs.conversions import converting
@@ -109,8 +131,12 @@ def get_codec(name: str) -> Codec:
     if base in _WRAPPERS:
         module, example = _WRAPPERS[base]
         if not arguments:
-            raise SpecError(f"codec {base!r} wraps another one: write '{base}({example})' or '{base}(bytes)'")
-        wrap: Callable[[str, Codec], Codec] = import_module(f"bushel.codecs.{module}").WRAPPERS[base]
+            raise SpecError(
+                f"codec {base!r} wraps another one: write '{base}({example})' or '{base}(bytes)'"
+            )
+        wrap: Callable[[str, Codec], Codec] = import_module(f"bushel.codecs.{module}").WRAPPERS[
+            base
+        ]
         return wrap(name, get_codec(arguments))
     if has_plugin(_GROUP, base):
         _registered[base] = _added(base)
@@ -141,11 +167,16 @@ def _added(name: str) -> Codec:
     """Return the codec that an installed package adds.
 
     Raises:
-        UnsupportedError: It cannot be imported, or is not a codec of this name; the message names the package.
+        UnsupportedError: It cannot be imported, or is not a codec of this name; the message names
+            the package.
     """
     codec = load_plugin(_GROUP, name)  # which may register it
     if not isinstance(codec, Codec):
-        raise broken_plugin(_GROUP, name, f"it is a {type(codec).__name__}, not the result of bushel.register_codec")
+        raise broken_plugin(
+            _GROUP,
+            name,
+            (f"it is a {type(codec).__name__}, not the result of bushel.register_codec"),
+        )
     if codec.name != name:
         raise broken_plugin(_GROUP, name, f"it is the codec {codec.name!r}")
     return codec
@@ -155,7 +186,11 @@ def _unknown(name: str, base: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(base, codec_names(), n=3, cutoff=0.5)
-    meant = f"did you mean {' or '.join(map(repr, near))}?" if near else f"known codecs: {', '.join(codec_names())}"
+    meant = (
+        f"did you mean {' or '.join(map(repr, near))}?"
+        if near
+        else (f"known codecs: {', '.join(codec_names())}")
+    )
     return f"unknown codec {name!r}: {meant} Add your own with bushel.register_codec"
 
 
@@ -325,19 +360,22 @@ def register_codec(
 ) -> Codec:
     """Add a codec, for this process, under a name that specs can use.
 
-    Any exception of the two functions reaches the reader of the dataset as a `CodecError`. In a tar the codec's name is
-    also its extension.
+    Any exception of the two functions reaches the reader of the dataset as a `CodecError`. In a tar
+    the codec's name is also its extension.
 
     Args:
         name: Lower-case letters, digits, `_` and `-`.
         encode: Maps a value to bytes.
         decode: Maps bytes (or a memoryview that is valid only during the call) to a value.
-        ranged: Counts and decodes single elements of a value, so that masks can select some of them.
-        encode_column: Encodes an array of values at once, for `Writer.extend` (`Codec.encode_column`).
-        layout: Returns where the elements of an array lie in its bytes, so that loaders copy them without `decode`;
-            None if this differs from value to value.
-        runs_code: Whether `decode` runs code that the bytes bring along. Files that name the codec then give the stored
-            bytes, unless the caller of `bushel.open` names it, too, or passes `pickle=True`.
+        ranged: Counts and decodes single elements of a value, so that masks can select some of
+            them.
+        encode_column: Encodes an array of values at once, for `Writer.extend`
+            (`Codec.encode_column`).
+        layout: Returns where the elements of an array lie in its bytes, so that loaders copy them
+            without `decode`; None if this differs from value to value.
+        runs_code: Whether `decode` runs code that the bytes bring along. Files that name the codec
+            then give the stored bytes, unless the caller of `bushel.open` names it, too, or passes
+            `pickle=True`.
         replace: Whether to replace an existing codec.
 
     Returns:
@@ -360,11 +398,20 @@ def register_codec(
     """
     if not re.fullmatch(_NAME, name):
         raise SpecError(f"invalid codec name {name!r}: use lower-case letters, digits, '_' and '-'")
-    if name in ("as", "transposed") or not replace and name in {*_MODULE_OF, *_WRAPPERS, *_registered}:
-        raise SpecError(f"codec {name!r} exists: choose another name, or pass replace=True to replace it")
+    if (
+        name in ("as", "transposed")
+        or not replace
+        and name in {*_MODULE_OF, *_WRAPPERS, *_registered}
+    ):
+        raise SpecError(
+            f"codec {name!r} exists: choose another name, or pass replace=True to replace it"
+        )
     if ranged is not None:
         head = None if ranged.layout is None else partial(_guarded_decode, name, ranged.layout)
-        count, some = partial(_guarded_decode, name, ranged.count), partial(_guarded_decode, name, ranged.decode)
+        count, some = (
+            partial(_guarded_decode, name, ranged.count),
+            partial(_guarded_decode, name, ranged.decode),
+        )
         ranged = Ranged(count, some, head, ranged.outline)
     guarded = partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode)
     own_layout = None if layout is None else partial(_guarded_decode, name, layout)
@@ -381,7 +428,9 @@ def _guarded_encode(name: str, encode: Callable[[Any], Buffer], value: Any) -> B
     except CodecError:
         raise
     except Exception as error:  # the user's function may raise anything
-        raise codec_error(name, "a value that it can encode", f"{describe(value)} ({error!r})") from error
+        raise codec_error(
+            name, "a value that it can encode", f"{describe(value)} ({error!r})"
+        ) from error
     if not isinstance(stored, bytes | bytearray | memoryview):
         raise codec_error(name, "its encode function to return bytes", describe(stored))
     return stored
@@ -395,6 +444,10 @@ def _guarded_decode(name: str, decode: Callable[..., Any], data: Buffer, *elemen
     except IndexError as error:
         if elements:
             raise  # an element is out of range
-        raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
+        raise codec_error(
+            name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})"
+        ) from error
     except Exception as error:  # the user's function may raise anything
-        raise codec_error(name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})") from error
+        raise codec_error(
+            name, "bytes that it can decode", f"{found_bytes(data)} ({error!r})"
+        ) from error

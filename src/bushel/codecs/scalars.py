@@ -1,7 +1,8 @@
 """Bytes, text, integers and real numbers.
 
-Granular changed the signedness of its `int` between versions 0.16 and 0.17. The `int` here writes the fewest bytes
-that leave the top bit clear for non-negative numbers, which both versions read alike; `uint` reads the older encoding.
+Granular changed the signedness of its `int` between versions 0.16 and 0.17. The `int` here writes
+the fewest bytes that leave the top bit clear for non-negative numbers, which both versions read
+alike; `uint` reads the older encoding.
 """
 
 from __future__ import annotations
@@ -58,7 +59,9 @@ def _real(codec: str, value: Any) -> float:
     try:
         return float(value)
     except (TypeError, ValueError, OverflowError) as error:
-        raise codec_error(codec, "a real number in the range of a 64-bit float", describe(value)) from error
+        raise codec_error(
+            codec, "a real number in the range of a 64-bit float", describe(value)
+        ) from error
 
 
 def _check_whole(codec: str, real: float, value: Any, bits: int = 64) -> None:
@@ -67,7 +70,9 @@ def _check_whole(codec: str, real: float, value: Any, bits: int = 64) -> None:
     Raises:
         CodecError: It is another number.
     """
-    if (isinstance(value, int) or getattr(getattr(value, "dtype", None), "kind", "f") in "iu") and real != int(value):
+    if (
+        isinstance(value, int) or getattr(getattr(value, "dtype", None), "kind", "f") in "iu"
+    ) and real != int(value):
         keeps = f"a whole number that a {bits}-bit float keeps (`int` and `json` keep all)"
         raise codec_error(codec, keeps, describe(value))
 
@@ -76,7 +81,11 @@ def _encode_int(value: Any) -> bytes:
     number = _integer("int", value)
     length = (number if number >= 0 else ~number).bit_length() // 8 + 1
     if length > _MAX_INT_BYTES:
-        raise codec_error("int", "an integer of at most 127 bits (codec 'json' holds larger ones)", describe(number))
+        raise codec_error(
+            "int",
+            "an integer of at most 127 bits (codec 'json' holds larger ones)",
+            describe(number),
+        )
     return number.to_bytes(length, "little", signed=True)
 
 
@@ -93,9 +102,14 @@ def _encode_ints(array: npt.NDArray[Any]) -> Encoded | None:
 
 
 def _encode_fixed_numbers(dtype: str, array: npt.NDArray[Any]) -> Encoded | None:
-    if array.ndim != 1 or not np.can_cast(array.dtype, dtype) or (dtype[1] == "f" and array.dtype.kind != "f"):
+    if (
+        array.ndim != 1
+        or not np.can_cast(array.dtype, dtype)
+        or (dtype[1] == "f" and array.dtype.kind != "f")
+    ):
         return None
-    wide = array.astype("<f8") if dtype == "<f4" else array  # as struct does, which makes signalling NaN quiet
+    # as struct does, which makes signalling NaN quiet
+    wide = array.astype("<f8") if dtype == "<f4" else array
     return fixed_rows(wide.astype(dtype))
 
 
@@ -126,7 +140,9 @@ def _encode_fixed(codec: str, length: int, signed: bool, value: Any) -> bytes:
         return number.to_bytes(length, "little", signed=signed)
     except OverflowError:
         sign = "signed" if signed else "unsigned"
-        raise codec_error(codec, f"an integer that fits {length} {sign} bytes", describe(number)) from None
+        raise codec_error(
+            codec, f"an integer that fits {length} {sign} bytes", describe(number)
+        ) from None
 
 
 def _decode_fixed(codec: str, length: int, signed: bool, data: Buffer) -> int:
@@ -136,7 +152,10 @@ def _decode_fixed(codec: str, length: int, signed: bool, data: Buffer) -> int:
 
 
 def _fixed(codec: str, length: int, *, signed: bool) -> Codec:
-    encode, decode = partial(_encode_fixed, codec, length, signed), partial(_decode_fixed, codec, length, signed)
+    encode, decode = (
+        partial(_encode_fixed, codec, length, signed),
+        partial(_decode_fixed, codec, length, signed),
+    )
     kind: Literal["signed", "unsigned"] = "signed" if signed else "unsigned"
     return Codec(codec, encode, decode, layout=NumberLayout(kind, length))
 
@@ -144,9 +163,17 @@ def _fixed(codec: str, length: int, *, signed: bool) -> Codec:
 def _int(name: str, arguments: str) -> Codec:
     """Return codec `int`, or `int(8)`: the fixed width of bags, which is unsigned."""
     if not arguments:
-        return Codec(name, _encode_int, _decode_int, encode_column=_encode_ints, layout=NumberLayout("signed"))
+        return Codec(
+            name,
+            _encode_int,
+            _decode_int,
+            encode_column=_encode_ints,
+            layout=NumberLayout("signed"),
+        )
     if not re.fullmatch("[1-9][0-9]?", arguments):
-        raise SpecError(f"codec {name!r}: the parameter must be a number of bytes from 1 to 99, as in 'int(8)'")
+        raise SpecError(
+            f"codec {name!r}: the parameter must be a number of bytes from 1 to 99, as in 'int(8)'"
+        )
     return _fixed(name, int(arguments), signed=False)
 
 
@@ -172,7 +199,9 @@ def _encode_float(codec: str, layout: str, value: Any) -> bytes:
     try:
         stored = struct.pack(layout, _real(codec, value))
     except OverflowError as error:
-        raise codec_error(codec, "a real number in the range of a 32-bit float", describe(value)) from error
+        raise codec_error(
+            codec, "a real number in the range of a 32-bit float", describe(value)
+        ) from error
     _check_whole(codec, struct.unpack(layout, stored)[0], value, 8 * len(stored))
     return stored
 
@@ -189,7 +218,9 @@ def _encode_cls(value: Any) -> bytes:
     try:
         return str(number).encode()
     except ValueError as error:
-        raise codec_error("cls", "an integer of no more digits than Python prints", describe(value)) from error
+        raise codec_error(
+            "cls", "an integer of no more digits than Python prints", describe(value)
+        ) from error
 
 
 def _decode_cls(data: Buffer) -> int:
@@ -199,7 +230,9 @@ def _decode_cls(data: Buffer) -> int:
     try:
         return int(text)
     except ValueError as error:
-        raise codec_error("cls", "an integer of no more digits than Python parses", f"{len(text)} digits") from error
+        raise codec_error(
+            "cls", "an integer of no more digits than Python parses", f"{len(text)} digits"
+        ) from error
 
 
 def _encode_float_text(value: Any) -> bytes:
@@ -213,7 +246,8 @@ def _encode_float_text(value: Any) -> bytes:
 def _decode_float_text(data: Buffer) -> float:
     import json
 
-    if bytes(data) in (b"nan", b"inf", b"-inf"):  # as Python writes them, where JSON has NaN and Infinity
+    # as Python writes them, where JSON has NaN and Infinity
+    if bytes(data) in (b"nan", b"inf", b"-inf"):
         return float(bytes(data))
     try:
         number = json.loads(bytes(data))
@@ -245,7 +279,9 @@ def _decode_utf8(data: Buffer) -> str:
     try:
         return str(data, "utf-8")
     except UnicodeDecodeError as error:
-        raise codec_error("utf8", f"UTF-8 text ({error.reason} at byte {error.start})", found_bytes(data)) from error
+        raise codec_error(
+            "utf8", f"UTF-8 text ({error.reason} at byte {error.start})", found_bytes(data)
+        ) from error
 
 
 def _encode_cell(value: Any) -> bytes:

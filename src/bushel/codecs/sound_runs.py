@@ -21,7 +21,11 @@ def wanted_frames(elements: slice | I64, count: int) -> range | I64:
         if step == 1:
             return range(start, max(start, stop))
     numbers = choose(elements, count, "a sound", "frames")
-    if len(numbers) and numbers[-1] - numbers[0] == len(numbers) - 1 and (np.diff(numbers) == 1).all():
+    if (
+        len(numbers)
+        and numbers[-1] - numbers[0] == len(numbers) - 1
+        and (np.diff(numbers) == 1).all()
+    ):
         return range(int(numbers[0]), int(numbers[-1]) + 1)
     return numbers
 
@@ -37,7 +41,9 @@ def near_runs(numbers: range | I64, near: int) -> list[tuple[int, int]]:
     return [(int(run[0]), int(run[-1])) for run in runs]
 
 
-def take_frames(found: Sequence[F32], starts: Sequence[int], numbers: range | I64, channels: int) -> F32:
+def take_frames(
+    found: Sequence[F32], starts: Sequence[int], numbers: range | I64, channels: int
+) -> F32:
     """Return the requested frames of a sound: float32[frames, channels].
 
     Args:

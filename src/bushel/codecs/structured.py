@@ -21,7 +21,10 @@ def _scalar(value: Any) -> Any:
     """Convert a NumPy scalar to a Python number."""
     if isinstance(value, np.generic):
         return value.item()
-    raise TypeError(f"a {type(value).__name__} in it cannot be encoded" + (_HINT if hasattr(value, "dtype") else ""))
+    raise TypeError(
+        f"a {type(value).__name__} in it cannot be encoded"
+        + (_HINT if hasattr(value, "dtype") else "")
+    )
 
 
 _HINT = ": use codec 'tree', or a field of codec 'array'"
@@ -81,7 +84,11 @@ def _of_dtype(codec: str, array: npt.NDArray[Any], dtype: np.dtype[Any]) -> npt.
         raise codec_error(codec, "lists of numbers", describe(array))
     if dtype.kind in "iu":
         limits = np.iinfo(dtype)
-        if array.dtype.kind not in "iu" or int(array.min()) < limits.min or int(array.max()) > limits.max:
+        if (
+            array.dtype.kind not in "iu"
+            or int(array.min()) < limits.min
+            or int(array.max()) > limits.max
+        ):
             raise codec_error(codec, f"integers that fit {dtype}", describe(array))
     if dtype.kind == "b" and array.dtype.kind != "b":
         raise codec_error(codec, "truth values", describe(array))
@@ -109,7 +116,8 @@ def _encode_msgpack(value: Any, codec: str = "msgpack") -> bytes:
 def _decode_msgpack(data: Buffer, codec: str = "msgpack") -> Any:
     import msgpack
 
-    # No string, list or map may claim more items than there are bytes: `unpackb` derives its limits from the size.
+    # No string, list or map may claim more items than there are bytes: `unpackb` derives its limits
+    # from the size.
     try:
         return msgpack.unpackb(data, strict_map_key=False)
     except (ValueError, TypeError, OverflowError, RecursionError, msgpack.UnpackException) as error:
@@ -125,7 +133,9 @@ def _fold(value: Any) -> Any:
     if isinstance(value, list | tuple):
         if len(value) == 4 and isinstance(value[0], str) and value[0] == _ARRAY_MARK:
             raise codec_error(
-                "tree", "a list that cannot be confused with an array ('_' and three items)", describe(value)
+                "tree",
+                "a list that cannot be confused with an array ('_' and three items)",
+                describe(value),
             )
         return [_fold(item) for item in value]
     return value
@@ -148,7 +158,9 @@ def _encode_tree(value: Any) -> bytes:
     try:
         folded = _fold(value)
     except RecursionError as error:
-        raise codec_error("tree", "a value with fewer levels of nesting", describe(value)) from error
+        raise codec_error(
+            "tree", "a value with fewer levels of nesting", describe(value)
+        ) from error
     return _encode_msgpack(folded, "tree")
 
 
@@ -157,14 +169,18 @@ def _decode_tree(data: Buffer) -> Any:
     try:
         return _unfold(packed)
     except RecursionError as error:
-        raise codec_error("tree", "a value with fewer levels of nesting", found_bytes(data)) from error
+        raise codec_error(
+            "tree", "a value with fewer levels of nesting", found_bytes(data)
+        ) from error
 
 
 def _encode_pickle(value: Any) -> bytes:
     try:
         return pickle.dumps(value, protocol=4)
     except Exception as error:  # a value's own __reduce__ may raise anything
-        raise codec_error("pickle", "a value that pickles", f"{describe(value)} ({error})") from error
+        raise codec_error(
+            "pickle", "a value that pickles", f"{describe(value)} ({error})"
+        ) from error
 
 
 def _decode_pickle(data: Buffer) -> Any:

@@ -1,6 +1,7 @@
 """Dates, times and durations: `datetime64(us)` and `timedelta64(us)`, as NumPy has them.
 
-A value is stored as 8 bytes: a little-endian count of the unit, for `datetime64` since 1970-01-01 UTC.
+A value is stored as 8 bytes: a little-endian count of the unit, for `datetime64` since 1970-01-01
+UTC.
 """
 
 from __future__ import annotations
@@ -14,7 +15,15 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._runtime.arrays import I64, U8
-from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, fixed_rows, found_bytes
+from bushel.codecs.base import (
+    Buffer,
+    Codec,
+    Factory,
+    codec_error,
+    describe,
+    fixed_rows,
+    found_bytes,
+)
 from bushel.errors import SpecError
 
 if TYPE_CHECKING:
@@ -91,9 +100,13 @@ def _time(name: str, arguments: str) -> Codec:
     dtype = time_dtype(name)
     if dtype is None:
         example = f"{name.partition('(')[0]}(us)"
-        raise SpecError(f"codec {name!r}: expected a unit, as in {example!r}; the units are {', '.join(_UNITS)}")
+        raise SpecError(
+            f"codec {name!r}: expected a unit, as in {example!r}; the units are {', '.join(_UNITS)}"
+        )
     encode_column = partial(_encode_column, dtype)
-    return Codec(name, partial(_encode, name), partial(_decode, name, dtype), encode_column=encode_column)
+    return Codec(
+        name, partial(_encode, name), partial(_decode, name, dtype), encode_column=encode_column
+    )
 
 
 FACTORIES: Mapping[str, Factory] = {"datetime64": _time, "timedelta64": _time}

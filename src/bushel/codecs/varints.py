@@ -20,7 +20,9 @@ from bushel.kernels import decode_varints
 def _encode(value: Any) -> bytes:
     array = as_array("varints", value)
     if array.ndim != 1 or (array.size and not np.can_cast(array.dtype, np.int64)):
-        raise codec_error("varints", "a one-dimensional array of integers that fit int64", describe(value))
+        raise codec_error(
+            "varints", "a one-dimensional array of integers that fit int64", describe(value)
+        )
     out = bytearray()
     for number in array.astype(np.int64).astype(np.uint64).tolist():
         while number >= 0x80:

@@ -29,13 +29,15 @@ MAX_DECODED = 4 << 30
 Pixels = npt.NDArray[Any]
 """uint8 of shape HxWx3; of a depth camera float32 of shape HxWx1, in metres. Frames have a first axis more."""
 
-_KEPT = 32 << 20  # the C library returns larger memory to the system, and does not use it for the next clip
+# the C library returns larger memory to the system, and does not use it for the next clip
+_KEPT = 32 << 20
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
 _LIMITED = (0, 1)  # FFmpeg's AVCOL_RANGE_UNSPECIFIED and AVCOL_RANGE_MPEG
 _MATRICES: Mapping[int, int] = {1: 709, 2: 601, 5: 601, 6: 601}  # by AVColorSpace; 2 is unspecified
 _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
-    # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so the bytes of a clip would
-    # differ between processes. This option gives the bytes of the plain C code everywhere.
+    # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so the bytes
+    # of a clip would differ between processes. This option gives the bytes of the plain C code
+    # everywhere.
     "mp4": ("libx264", {"x264-params": "cpu-independent=1"}),
     "webm": ("libvpx-vp9", {}),
 }
@@ -55,13 +57,16 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
     if clip.dtype != np.uint8 or clip.ndim != 4 or clip.shape[3] != 3 or 0 in clip.shape:
         raise codec_error(codec, "a uint8 array of shape TxHxWx3", describe(value))
     if clip.shape[1] % 2 or clip.shape[2] % 2:
-        raise codec_error(codec, "an even height and width (chroma is stored at half size)", describe(value))
+        raise codec_error(
+            codec, "an even height and width (chroma is stored at half size)", describe(value)
+        )
     stored = io.BytesIO()
     try:
         with av.open(stored, "w", format=container, options={"fflags": "+bitexact"}) as output:
             encoder, options = _ENCODERS[container]
             stream = output.add_stream(encoder, rate=rate, options=dict(options))
-            stream.codec_context.thread_count = 1  # with several threads, bytes could differ from run to run
+            # with several threads, bytes could differ from run to run
+            stream.codec_context.thread_count = 1
             stream.height, stream.width, stream.pix_fmt = clip.shape[1], clip.shape[2], "yuv420p"
             for position, picture in enumerate(clip):
                 frame = av.VideoFrame.from_ndarray(np.ascontiguousarray(picture), format="rgb24")
@@ -69,7 +74,9 @@ def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
                 output.mux(stream.encode(frame))
             output.mux(stream.encode(None))
     except (av.FFmpegError, ValueError) as error:
-        raise codec_error(codec, "a clip that the encoder accepts", f"{describe(value)} ({error})") from error
+        raise codec_error(
+            codec, "a clip that the encoder accepts", f"{describe(value)} ({error})"
+        ) from error
     return stored.getvalue()
 
 
@@ -85,10 +92,13 @@ def explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
         yield
     except CodecError:
         raise
-    # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError, TypeError … for invalid streams.
+    # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError, TypeError … for invalid
+    # streams.
     except Exception as error:
         raise codec_error(
-            codec, f"a {container} clip with frames of one size", f"{found_bytes(data)} ({reason(error)})"
+            codec,
+            f"a {container} clip with frames of one size",
+            f"{found_bytes(data)} ({reason(error)})",
         ) from error
 
 
@@ -96,9 +106,11 @@ def open_clip(codec: str, container: str, data: Buffer) -> Any:
     """Open a clip with PyAV."""
     av = pyav(codec)
     with explained(codec, container, data):
-        # The format is named because FFmpeg's detection also accepts playlists, which open other files.
+        # The format is named because FFmpeg's detection also accepts playlists, which open other
+        # files.
         source = av.open(io.BytesIO(data), format=container)
-        source.streams.video[0].codec_context.thread_count = 1  # decoding many clips at once uses processors better
+        # decoding many clips at once uses processors better
+        source.streams.video[0].codec_context.thread_count = 1
         return source
 
 
@@ -128,7 +140,11 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
 
 
 def decode_runs(
-    codec: str, context: Any, runs: Iterable[tuple[range, Sequence[Any]]], table: FrameTable, numbers: I64
+    codec: str,
+    context: Any,
+    runs: Iterable[tuple[range, Sequence[Any]]],
+    table: FrameTable,
+    numbers: I64,
 ) -> Pixels | None:
     """Decode these frames, at least one.
 
@@ -140,8 +156,8 @@ def decode_runs(
         numbers: int64[n], the frames.
 
     Returns:
-        None if packets do not give these frames, for example because a keyframe is not a true one (some encoders use
-        intra refresh).
+        None if packets do not give these frames, for example because a keyframe is not a true one
+        (some encoders use intra refresh).
     """
     times, convert = table.times[numbers], _Pixels(codec)
     # a frame that is requested twice is decoded once
@@ -153,7 +169,9 @@ def decode_runs(
         begun = run.start == 0
         for frame in _decoded(context, packets, row_of):
             whole = run.start == 0 or not frame.is_corrupt
-            begun = begun or (whole and frame.pts == packets[0].pts and int(frame.pict_type) == _INTRA)
+            begun = begun or (
+                whole and frame.pts == packets[0].pts and int(frame.pict_type) == _INTRA
+            )
             if not whole or frame.pts not in row_of:
                 continue
             if frames is None:
@@ -171,7 +189,9 @@ def decode_runs(
     return frames[rows]
 
 
-def decode_last(codec: str, context: Any, packets: Sequence[bytes], times: Sequence[int]) -> Pixels | None:
+def decode_last(
+    codec: str, context: Any, packets: Sequence[bytes], times: Sequence[int]
+) -> Pixels | None:
     """Decode the frame of the last of some packets.
 
     Packets are in decoding order, from a keyframe on; `times` has the display time of each.
@@ -186,7 +206,9 @@ def decode_last(codec: str, context: Any, packets: Sequence[bytes], times: Seque
         packet.pts = time
         av_packets.append(packet)
     av_packets[0].is_keyframe = True
-    frames = [frame for frame in _decoded(context, av_packets, (last_time,)) if frame.pts == last_time]
+    frames = [
+        frame for frame in _decoded(context, av_packets, (last_time,)) if frame.pts == last_time
+    ]
     return _Pixels(codec)(frames[0]) if frames else None
 
 
@@ -211,8 +233,8 @@ def read_packets(source: Any) -> tuple[FrameTable | None, list[Any]]:
 def _is_shown(codec: str, packet: Any) -> bool:
     """Return whether a packet makes a frame: not if an edit list omits it, nor if it only serves prediction.
 
-    The first byte of a VP8 frame (RFC 6386, 9.1) or of a VP9 frame (VP9 bitstream specification, 6.2) that is not
-    in a superframe identifies the latter.
+    The first byte of a VP8 frame (RFC 6386, 9.1) or of a VP9 frame (VP9 bitstream specification,
+    6.2) that is not in a superframe identifies the latter.
     """
     if packet.is_discard:
         return False
@@ -228,12 +250,15 @@ def _is_shown(codec: str, packet: Any) -> bool:
 def _decoded(context: Any, packets: Sequence[Any], wanted: Container[int]) -> Iterator[Any]:
     """Yield the frames that a decoder makes of these packets alone.
 
-    Frames at other times than `wanted` are left out if no other frame is predicted from them, and of AV1, if no wanted
-    frame is.
+    Frames at other times than `wanted` are left out if no other frame is predicted from them, and
+    of AV1, if no wanted frame is.
     """
-    if context.codec.canonical_name == "av1":  # its decoder takes `skip_frame` once, for all packets
+    # its decoder takes `skip_frame` once, for all packets
+    if context.codec.canonical_name == "av1":
         for packet, part in zip(
-            packets, needed_parts(packets, [av_packet.pts in wanted for av_packet in packets]), strict=True
+            packets,
+            needed_parts(packets, [av_packet.pts in wanted for av_packet in packets]),
+            strict=True,
         ):
             if part is not None:
                 yield from context.decode(packet if part is packet else _like(packet, part))
@@ -261,7 +286,8 @@ class _Pixels:
         self._codec, self._total, self._metres = codec, 0, metres_of_codes(codec)
         av = pyav(codec)
         self._reformatter = av.video.reformatter.VideoReformatter()
-        # since version 17, PyAV starts threads for each clip and wakes them for each frame, unless this option says no
+        # since version 17, PyAV starts threads for each clip and wakes them for each frame, unless
+        # this option says no
         self._options = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
 
     def __call__(self, frame: Any) -> Pixels:
@@ -324,15 +350,21 @@ def say_narrowed(frame: Any) -> None:
 
 @lru_cache(maxsize=64)
 def _say_format_narrowed(pixel_format: str) -> None:
-    log_warning("videos of pixel format %s are decoded to RGB of 8 bits: other bits of them are lost", pixel_format)
+    log_warning(
+        ("videos of pixel format %s are decoded to RGB of 8 bits: other bits of them are lost"),
+        pixel_format,
+    )
 
 
 def _matrix(frame: Any) -> int | None:
     """Return the matrix with which the kernel converts a frame as swscale does; None for frames that swscale converts.
 
-    swscale interpolates the chroma of frames of odd height, and takes the fields of interlaced ones apart.
+    swscale interpolates the chroma of frames of odd height, and takes the fields of interlaced ones
+    apart.
     """
-    usual = frame.format.name == "yuv420p" and frame.color_range in _LIMITED and frame.height % 2 == 0
+    usual = (
+        frame.format.name == "yuv420p" and frame.color_range in _LIMITED and frame.height % 2 == 0
+    )
     if usual and not frame.interlaced_frame:
         return _MATRICES.get(int(frame.colorspace))
     return None
@@ -341,11 +373,15 @@ def _matrix(frame: Any) -> int | None:
 def _video(name: str, arguments: str) -> Codec:
     """Return codec `mp4` (H.264) or `webm` (VP9) at 20 frames per second, `mp4(25)` at 25."""
     if arguments and not re.fullmatch("[1-9][0-9]{0,2}", arguments):
-        raise SpecError(f"codec {name!r}: the parameter must be a number of frames per second, as in 'mp4(25)'")
+        raise SpecError(
+            f"codec {name!r}: the parameter must be a number of frames per second, as in 'mp4(25)'"
+        )
     container = name.partition("(")[0]
     rate = int(arguments or 20)
     ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container))
-    return Codec(name, partial(_encode, name, container, rate), partial(_decode, name, container), ranged)
+    return Codec(
+        name, partial(_encode, name, container, rate), partial(_decode, name, container), ranged
+    )
 
 
 FACTORIES: Mapping[str, Factory] = {"mp4": _video, "webm": _video}

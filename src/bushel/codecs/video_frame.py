@@ -1,12 +1,14 @@
 """Frames of videos as values of their own, through PyAV (`pip install 'bushel[video]'`).
 
-A value is what a decoder needs for some frames, cut out of a video without decoding it: the length of the configuration
-(u32, little-endian) and the configuration (`ClipConfig` as JSON); the number of packets (u32), and length (u32), flags
-(u32, as in `ClipPackets`) and display time (i64) of each; and packets in decoding order, from a keyframe on.
+A value is what a decoder needs for some frames, cut out of a video without decoding it: the length
+of the configuration (u32, little-endian) and the configuration (`ClipConfig` as JSON); the number
+of packets (u32), and length (u32), flags (u32, as in `ClipPackets`) and display time (i64) of each;
+and packets in decoding order, from a keyframe on.
 
-`frame` is the frame of the last packet that is there. The table may list packets after it, so that values which begin
-with the same keyframe share the bytes before their end. `frames` is the frames of all packets with the flag `SHOWN`.
-With the parameters of a depth camera (`depth`), pixels are metres.
+`frame` is the frame of the last packet that is there. The table may list packets after it, so that
+values which begin with the same keyframe share the bytes before their end. `frames` is the frames
+of all packets with the flag `SHOWN`. With the parameters of a depth camera (`depth`), pixels are
+metres.
 """
 
 from __future__ import annotations
@@ -62,9 +64,12 @@ def _decode_frame(codec: str, data: Buffer) -> Pixels:
         frame = decode_last(codec, new_decoder(av, config), stored, packets.times.tolist())
     except CodecError:
         raise
-    # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets and configurations.
+    # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid packets and
+    # configurations.
     except Exception as error:
-        raise codec_error(codec, "packets of a frame", f"{found_bytes(data)} ({reason(error)})") from error
+        raise codec_error(
+            codec, "packets of a frame", f"{found_bytes(data)} ({reason(error)})"
+        ) from error
     if frame is None:
         raise codec_error(codec, "packets that give a frame", found_bytes(data))
     return frame
@@ -72,7 +77,10 @@ def _decode_frame(codec: str, data: Buffer) -> Pixels:
 
 def _stored(offsets: I64, lengths: I64, data: Buffer) -> list[bytes]:
     view = memoryview(data)
-    return [bytes(view[at : at + size]) for at, size in zip(offsets.tolist(), lengths.tolist(), strict=True)]
+    return [
+        bytes(view[at : at + size])
+        for at, size in zip(offsets.tolist(), lengths.tolist(), strict=True)
+    ]
 
 
 def _count(codec: str, data: Buffer) -> int:
@@ -81,14 +89,20 @@ def _count(codec: str, data: Buffer) -> int:
 
 def _decode_some(codec: str, data: Buffer, elements: slice | I64) -> Pixels:
     part = _packets(codec, data).part(elements)
-    frames = None if part is None else part.read(_stored(part.offsets, part.lengths, data)).decode(codec)
+    frames = (
+        None if part is None else part.read(_stored(part.offsets, part.lengths, data)).decode(codec)
+    )
     if frames is None:
         raise codec_error(codec, "packets that give these frames", found_bytes(data))
     return frames
 
 
 def _encode(codec: str, value: Any) -> Buffer:
-    raise codec_error(codec, "the stored bytes of a frame of a video (store pictures as jpg or png)", describe(value))
+    raise codec_error(
+        codec,
+        "the stored bytes of a frame of a video (store pictures as jpg or png)",
+        describe(value),
+    )
 
 
 def _frames(name: str, arguments: str) -> Codec:
@@ -98,7 +112,9 @@ def _frames(name: str, arguments: str) -> Codec:
     if base == "frame":
         return Codec(name, partial(_encode, name), partial(_decode_frame, name))
     ranged = Ranged(partial(_count, name), partial(_decode_some, name))
-    return Codec(name, partial(_encode, name), partial(_decode_some, name, elements=slice(None)), ranged)
+    return Codec(
+        name, partial(_encode, name), partial(_decode_some, name, elements=slice(None)), ranged
+    )
 
 
 FACTORIES: Mapping[str, Factory] = {"frame": _frames, "frames": _frames}

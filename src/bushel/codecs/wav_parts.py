@@ -1,7 +1,7 @@
 """Partial reading of WAV files: the header gives the places of the frames, so only the needed bytes are read.
 
-Numbers become float32 as FFmpeg converts them. Files in other encodings than PCM and IEEE float, and files whose size
-the header does not know, are read whole.
+Numbers become float32 as FFmpeg converts them. Files in other encodings than PCM and IEEE float,
+and files whose size the header does not know, are read whole.
 """
 
 from __future__ import annotations
@@ -22,7 +22,8 @@ from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
 _HEAD = 4096  # bytes in which the next chunks are looked for
 _MOST_LOOKS = 16
 _PCM, _FLOAT, _EXTENSIBLE = 1, 3, 0xFFFE
-_SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")  # what follows the tag in a GUID of Microsoft's formats
+# what follows the tag in a GUID of Microsoft's formats
+_SUBFORMAT = bytes.fromhex("000000001000800000aa00389b71")
 _UNKNOWN = 0xFFFFFFFF  # the size of the data of a stream
 
 
@@ -34,9 +35,13 @@ def _of_24_bits(raw: Buffer) -> I32:
 
 _NUMBERS: dict[tuple[int, int], Callable[[Buffer], npt.NDArray[Any]]] = {
     (_PCM, 8): lambda raw: (np.frombuffer(raw, np.uint8).astype(np.float32) - 128) / 128,
-    (_PCM, 16): lambda raw: np.multiply(np.frombuffer(raw, "<i2"), np.float32(2**-15), dtype=np.float32),
+    (_PCM, 16): lambda raw: np.multiply(
+        np.frombuffer(raw, "<i2"), np.float32(2**-15), dtype=np.float32
+    ),
     (_PCM, 24): lambda raw: np.multiply(_of_24_bits(raw), np.float32(2**-31), dtype=np.float32),
-    (_PCM, 32): lambda raw: np.multiply(np.frombuffer(raw, "<i4"), np.float32(2**-31), dtype=np.float32),
+    (_PCM, 32): lambda raw: np.multiply(
+        np.frombuffer(raw, "<i4"), np.float32(2**-31), dtype=np.float32
+    ),
     (_FLOAT, 32): lambda raw: np.frombuffer(raw, "<f4").astype(np.float32),
     (_FLOAT, 64): lambda raw: np.frombuffer(raw, "<f8").astype(np.float32),
 }
@@ -87,7 +92,9 @@ class WavOutline:
                     break  # its end is in the next bytes
                 self._format = _format(chunk)
             at += 8 + size + size % 2
-        self._failed = at <= self._at and offset > 0 or self._looks >= _MOST_LOOKS or at + 8 > self._size
+        self._failed = (
+            at <= self._at and offset > 0 or self._looks >= _MOST_LOOKS or at + 8 > self._size
+        )
         self._at = at
 
     def _end(self, start: int, size: int) -> None:
@@ -114,7 +121,9 @@ class WavOutline:
             return None
         stored_format, form, count = self._found
         rows, offsets, lengths = row_runs(form, count, elements, "a sound", "frames")
-        return WavPart(stored_format.tag, stored_format.bits, stored_format.channels, rows, offsets, lengths)
+        return WavPart(
+            stored_format.tag, stored_format.bits, stored_format.channels, rows, offsets, lengths
+        )
 
 
 def _format(chunk: bytes) -> _Format | None:
@@ -139,7 +148,9 @@ class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
     tag: int  # the format: PCM or IEEE float
     bits: int  # bits of a number
     channels: int  # numbers of a frame
-    rows: I64 | None  # int64[n], the place of each requested frame among those that are read; None if they are the same
+    # int64[n], the place of each requested frame among those that are read; None if they are the
+    # same
+    rows: I64 | None
     offsets: I64  # int64[m], where runs of frames are, in bytes from the start of the file
     lengths: I64  # int64[m], bytes
     data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read

@@ -23,7 +23,8 @@ def shuffled(length: int) -> list[int]:
 class Batches:
     """Lists of `batch_size` indices of a sampler.
 
-    A last list that is shorter is kept, discarded, or kept back to start the next epoch (`rollover`).
+    A last list that is shorter is kept, discarded, or kept back to start the next epoch
+    (`rollover`).
     """
 
     def __init__(self, sampler: Any, batch_size: int, last_batch: LastBatch) -> None:
@@ -43,7 +44,9 @@ class Batches:
 
     def __len__(self) -> int:
         count = len(self.sampler) + len(self._rest)
-        return -(-count // self.batch_size) if self.last_batch == "keep" else count // self.batch_size
+        return (
+            -(-count // self.batch_size) if self.last_batch == "keep" else count // self.batch_size
+        )
 
 
 def make_batches(make: Callable[[Any], T], batches: Iterable[Any], workers: int) -> Iterator[T]:

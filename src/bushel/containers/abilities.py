@@ -173,7 +173,8 @@ class Recovers(Protocol):
             fault: Called with an error for everything that is left out.
 
         Raises:
-            FormatError, SpecError: Nothing can be recovered, or `options.spec` does not fit the files.
+            FormatError, SpecError: Nothing can be recovered, or `options.spec` does not fit the
+                files.
         """
         ...
 

@@ -55,15 +55,19 @@ def start_of_array(lines: File, start: int, path: str) -> int:
     problem, hint = "its text is not an array of objects, one for each sample", None
     if text.startswith(b"{"):
         problem = "its text is an object, not an array of objects, one for each sample"
-        hint = f"jq -c '.NAME[]' {path} > rows.jsonl makes lines of the array NAME in it; jq -c . makes one line of all"
+        hint = (
+            f"jq -c '.NAME[]' {path} > rows.jsonl makes lines of the array NAME in it; jq -c ."
+            " makes one line of all"
+        )
     raise FormatError(problem, file=path, offset=start, hint=hint)
 
 
 class ArrayLines:
     """Reads an array from front to back as lines.
 
-    Line ends in the text become spaces, as both mean nothing there, and the commas between objects become line ends.
-    Other commas stay, so that anything but an array of objects is an error of its line.
+    Line ends in the text become spaces, as both mean nothing there, and the commas between objects
+    become line ends. Other commas stay, so that anything but an array of objects is an error of its
+    line.
 
     Args:
         read: Reads bytes of the file, from front to back.
@@ -71,7 +75,8 @@ class ArrayLines:
 
     Attributes:
         ended: Whether the end of the array was read.
-        trailing: Offset of the first byte after the array that is not a space; None if only spaces follow.
+        trailing: Offset of the first byte after the array that is not a space; None if only spaces
+            follow.
     """
 
     def __init__(self, read: Callable[[int, int], bytes | memoryview], start: int) -> None:
@@ -126,7 +131,9 @@ def _in_quotes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
     return inside
 
 
-def _last_before(text: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+def _last_before(
+    text: npt.NDArray[np.uint8], places: npt.NDArray[np.int64]
+) -> npt.NDArray[np.uint8]:
     """Return the last byte before each place that is not a space; a space if only spaces come before it."""
     before = np.where(places > 0, text[places - 1], np.uint8(_SPACE))
     if _IS_SPACE[before].any():

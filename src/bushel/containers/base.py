@@ -1,7 +1,8 @@
 """The protocols of containers: finding the shards of a dataset and indexing them, and writing them.
 
-A container that is read is an object with the four members of `Container`, and is registered (`registry`); one that is
-written has the members of `WritableContainer`, too. `abilities` has the protocols of what only some containers can do.
+A container that is read is an object with the four members of `Container`, and is registered
+(`registry`); one that is written has the members of `WritableContainer`, too. `abilities` has the
+protocols of what only some containers can do.
 """
 
 from __future__ import annotations
@@ -52,12 +53,15 @@ class ReadOptions(Struct, frozen=True):
 
     Attributes:
         spec: Types of fields, where the container cannot know them.
-        pickle: Whether codecs that run code are used where files name them, and pickled gulp metadata is read.
-        checksums: Whether the CRC-32 of every field is wanted. What `index` does not give is computed afterwards.
+        pickle: Whether codecs that run code are used where files name them, and pickled gulp
+            metadata is read.
+        checksums: Whether the CRC-32 of every field is wanted. What `index` does not give is
+            computed afterwards.
         report: Called with the bytes scanned since the last call.
-        damaged: Whether a record that differs from the container's own checksum becomes an unreadable sample, no error.
-        kept: Whether the table of a folder of plain files, kept by an earlier opening, is used if no folder in it has
-            changed. Files are looked at when they are read.
+        damaged: Whether a record that differs from the container's own checksum becomes an
+            unreadable sample, no error.
+        kept: Whether the table of a folder of plain files, kept by an earlier opening, is used if
+            no folder in it has changed. Files are looked at when they are read.
     """
 
     spec: Spec | None = None
@@ -76,7 +80,8 @@ class WriteOptions(Struct, frozen=True):
         generation: Generation of a bag, `B` or `C`; None for other containers.
         single: The user named one file (`out/train.tar`) or, for a bag, asked for no shards.
         expected: Number of samples in the shard if known in advance; a hint that may be wrong.
-        folders: Paths of empty folders, for containers that keep them; None if samples are not files of a folder.
+        folders: Paths of empty folders, for containers that keep them; None if samples are not
+            files of a folder.
     """
 
     keyed: bool
@@ -107,7 +112,8 @@ class Layout(Struct, frozen=True):
         columns: One column per field.
         options: The options it was made for.
         sparse: Whether a sample may lack fields.
-        limits: Sentences for the user about what the container does not keep (such as floats rounded to 32 bits).
+        limits: Sentences for the user about what the container does not keep (such as floats
+            rounded to 32 bits).
     """
 
     columns: tuple[LayoutField, ...]
@@ -119,7 +125,8 @@ class Layout(Struct, frozen=True):
 class ShardWriter(Protocol):
     """Writes the samples of one shard into staged files, and their extents into an index builder.
 
-    It has no other state: a new writer over the same staged files and the same builder continues where they end.
+    It has no other state: a new writer over the same staged files and the same builder continues
+    where they end.
     """
 
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
@@ -128,7 +135,8 @@ class ShardWriter(Protocol):
         If this raises, the caller truncates the files and the builder to their former ends.
 
         Raises:
-            SpecError: The container cannot hold this sample (an unsuitable key, an oversized value).
+            SpecError: The container cannot hold this sample (an unsuitable key, an oversized
+                value).
         """
         ...
 
@@ -136,8 +144,8 @@ class ShardWriter(Protocol):
         """Write the end of the file, such as tables and end marks.
 
         Returns:
-            The names of the shard's files, in the order in which they must get their final names. The first ones are
-            the files that the builder's columns refer to by number.
+            The names of the shard's files, in the order in which they must get their final names.
+            The first ones are the files that the builder's columns refer to by number.
         """
         ...
 
@@ -147,7 +155,8 @@ class ColumnLimits(Struct, frozen=True):
 
     # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
     longest_key: int = 4096
-    refused_start: bytes = b""  # values that start with these bytes are not among them, if it is not empty
+    # values that start with these bytes are not among them, if it is not empty
+    refused_start: bytes = b""
 
 
 @runtime_checkable
@@ -159,7 +168,9 @@ class WritesColumns(Protocol):
         """The samples that `extend` takes after the first one of a shard; None if it takes none of this spec."""
         ...
 
-    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write samples that have all fields, with the bytes that `append` would write.
 
         Args:
@@ -186,7 +197,8 @@ class StoresClassNames(Protocol):
 class Container(Protocol):
     """A container format that is read.
 
-    A dataset is known by its container's name: `Dataset.info.container`, `bushel.open(…, container=…)`.
+    A dataset is known by its container's name: `Dataset.info.container`,
+    `bushel.open(…, container=…)`.
     """
 
     @property
@@ -198,7 +210,8 @@ class Container(Protocol):
     def suffixes(self) -> tuple[str, ...]:
         """The ends of the names of its data files, such as `.tar`, with `#` for a run of digits: `.rec.part#`.
 
-        A container without suffixes and without `HasFileNames` is asked about paths that no other one owns.
+        A container without suffixes and without `HasFileNames` is asked about paths that no other
+        one owns.
         """
         ...
 
@@ -219,7 +232,8 @@ class Container(Protocol):
         The result is checked (`ShardIndex.check`): every extent lies in its file.
 
         Raises:
-            FormatError: The files are damaged; the message says which, where, and what was expected.
+            FormatError: The files are damaged; the message says which, where, and what was
+                expected.
             SpecError: `options.spec` does not fit the files.
         """
         ...
@@ -243,11 +257,14 @@ class WritableContainer(Container, Protocol):
         """Return how samples of this spec are stored.
 
         Raises:
-            SpecError: The container cannot hold them; the message says why, and which containers can.
+            SpecError: The container cannot hold them; the message says why, and which containers
+                can.
         """
         ...
 
-    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+    def shard(
+        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
+    ) -> Shard:
         """Return the names of a new shard's files. The folder is not looked at: another writer may be at work in it.
 
         Args:
@@ -258,7 +275,9 @@ class WritableContainer(Container, Protocol):
         """
         ...
 
-    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+    def reopen(
+        self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
+    ) -> dict[str, int]:
         """Copy an existing shard into staging without its tables and end marks, so that `writer` can continue it.
 
         Returns:
@@ -266,7 +285,9 @@ class WritableContainer(Container, Protocol):
         """
         ...
 
-    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
+    def writer(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> ShardWriter:
         """Start a shard, or continue one whose files are in `staging` and whose rows are in `builder`."""
         ...
 
@@ -304,9 +325,12 @@ def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
     """
     if not names:
         return f"{stem}{0:06d}{suffix}"
-    numbered = [match for name in names if (match := re.fullmatch(_NUMBERED, name.removesuffix(suffix)))]
+    numbered = [
+        match for name in names if (match := re.fullmatch(_NUMBERED, name.removesuffix(suffix)))
+    ]
     number = max([len(names), *(int(match["number"]) + 1 for match in numbered)])
     last = re.fullmatch(_NUMBERED, names[-1].removesuffix(suffix))
     if last is not None and len(str(number)) <= len(last["number"]):
         return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"
-    return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"  # `_` sorts after the dot of the suffix
+    # `_` sorts after the dot of the suffix
+    return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"

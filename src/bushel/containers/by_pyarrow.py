@@ -22,8 +22,8 @@ _LARGEST = 256 << 20  # limit in bytes of the values of one column that a table 
 def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
     """Return the values of arrays of pyarrow as JSON; None for a null.
 
-    Bytes become text in base64, times text of ISO 8601, and decimals text. NaN and the infinities stay, as in `json`.
-    Texts whose logical type is JSON become what they stand for.
+    Bytes become text in base64, times text of ISO 8601, and decimals text. NaN and the infinities
+    stay, as in `json`. Texts whose logical type is JSON become what they stand for.
 
     Raises:
         FormatError: The values take more than 256 MiB, or pyarrow has no Python value for them.
@@ -36,7 +36,9 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
             try:
                 rows = [_parsed(value, column.type) for value in rows]
             except ValueError as error:
-                raise FormatError(f"column {name!r} has a text that is not JSON: {error}", file=path) from error
+                raise FormatError(
+                    f"column {name!r} has a text that is not JSON: {error}", file=path
+                ) from error
         for value in rows:
             encoded = None if value is None else msgspec.json.encode(_plain(value))
             values.append(encoded)
@@ -55,7 +57,10 @@ def _python_values(column: Any, name: str, path: str) -> list[Any]:
         return [_of_scalar(scalar) for scalar in column]
     except Exception as error:  # pyarrow lacks some types in its tables of Python classes
         raise FormatError(
-            f"column {name!r} has values of type {column.type}, which pyarrow cannot convert ({error!r})",
+            (
+                f"column {name!r} has values of type {column.type}, which pyarrow cannot convert"
+                f" ({error!r})"
+            ),
             file=path,
             hint="leave the column out when the file is written",
         ) from error
@@ -82,7 +87,9 @@ def _of_scalar(scalar: Any) -> Any:
     if not scalar.is_valid:
         return None
     if isinstance(scalar, pa.MapScalar):
-        return [[_of_scalar(key), _of_scalar(value)] for key, value in zip(*_items(scalar), strict=True)]
+        return [
+            [_of_scalar(key), _of_scalar(value)] for key, value in zip(*_items(scalar), strict=True)
+        ]
     if isinstance(scalar, pa.ListScalar):  # also lists of a fixed size and large ones
         return [_of_scalar(element) for element in scalar.values]
     if isinstance(scalar, pa.StructScalar):

@@ -18,13 +18,17 @@ from bushel.storage import IN_TABLE, BlockFile, Extents, File, checksums_of
 
 _Sums: TypeAlias = Callable[[Extents], U32]
 
-_BATCH = 64 << 20  # bytes between two progress reports, and limit of bytes in memory for files that are not local
+# bytes between two progress reports, and limit of bytes in memory for files that are not local
+_BATCH = 64 << 20
 _BATCH_OF_BLOCKS = 16 << 20  # the same, of the blocks of local files
 _VALUES = 1 << 16  # values whose checksums are computed together
-_VALUES_OF_REQUEST = 1 << 18  # the same, of files that are compressed or not local: expanding and requests take longer
+# the same, of files that are compressed or not local: expanding and requests take longer
+_VALUES_OF_REQUEST = 1 << 18
 
 
-def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report | None = None) -> ShardIndex:
+def with_checksums(
+    index: ShardIndex, files: Sequence[File], *, report: Report | None = None
+) -> ShardIndex:
     """Compute the checksums that an index lacks, in one pass over the files.
 
     Args:
@@ -56,7 +60,9 @@ def with_checksums(index: ShardIndex, files: Sequence[File], *, report: Report |
             crc32 |= _sorted(stored, crc32_of, report)
         else:
             for group in groups:
-                crc32 |= _row_by_row(group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST)
+                crc32 |= _row_by_row(
+                    group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST
+                )
             crc32 |= _row_by_row(in_table, crc32_of, report, _VALUES)
     columns = {
         name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
@@ -73,8 +79,9 @@ def _in_table(file: File) -> bool:
 def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExtents]] | None:
     """Return the fields that are read together, sample by sample; None if the values of a field are in no order.
 
-    Fields of a local file are together if their samples follow each other, and else alone. A kernel takes values of one
-    file much faster than values of files in turns. Other files are read in one pass.
+    Fields of a local file are together if their samples follow each other, and else alone. A kernel
+    takes values of one file much faster than values of files in turns. Other files are read in one
+    pass.
     """
     if not local:
         return [columns] if _follow_each_other(columns) else None
@@ -85,7 +92,9 @@ def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExten
     for columns_of_file in files.values():
         if _follow_each_other(columns_of_file):
             groups.append(columns_of_file)
-        elif len(columns_of_file) > 1 and all(_follow_each_other([column]) for column in columns_of_file):
+        elif len(columns_of_file) > 1 and all(
+            _follow_each_other([column]) for column in columns_of_file
+        ):
             groups += [[single] for single in columns_of_file]
         else:
             return None
@@ -104,7 +113,10 @@ def _steps(columns: Sequence[FieldExtents], at_once: int) -> Iterator[list[slice
     step = max(at_once * samples // max(sum(column.rows for column in columns), 1), 1)
     for first in range(0, samples, step):
         ends = [first, min(first + step, samples)]
-        yield [slice(*(ends if column.starts is None else column.starts[ends].tolist())) for column in columns]
+        yield [
+            slice(*(ends if column.starts is None else column.starts[ends].tolist()))
+            for column in columns
+        ]
 
 
 def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
@@ -127,18 +139,29 @@ def _row_by_row(
     columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None, at_once: int
 ) -> dict[str, U32]:
     """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
-    from bushel.containers.growing import GrowingArrays  # with temporary files, which reading does not need
+    # with temporary files, which reading does not need
+    from bushel.containers.growing import GrowingArrays
 
     sums, computed, total = GrowingArrays(), 0, sum(column.rows for column in columns)
     plain = all(column.starts is None for column in columns)
     for step in _steps(columns, at_once):
         if plain:
-            offset = np.stack([column.offset[rows] for column, rows in zip(columns, step, strict=True)], axis=1).ravel()
-            length = np.stack([column.length[rows] for column, rows in zip(columns, step, strict=True)], axis=1).ravel()
+            offset = np.stack(
+                [column.offset[rows] for column, rows in zip(columns, step, strict=True)], axis=1
+            ).ravel()
+            length = np.stack(
+                [column.length[rows] for column, rows in zip(columns, step, strict=True)], axis=1
+            ).ravel()
             numbers = [column.file for column in columns]
-            file = numbers[0] if len(set(numbers)) == 1 else np.resize(np.array(numbers, np.int32), len(offset))
+            file = (
+                numbers[0]
+                if len(set(numbers)) == 1
+                else np.resize(np.array(numbers, np.int32), len(offset))
+            )
             values = _computed(Extents(file, offset, length), slice(None), crc32_of, report)
-            sums_of_step = [sums_of_column.copy() for sums_of_column in values.reshape(-1, len(columns)).T]
+            sums_of_step = [
+                sums_of_column.copy() for sums_of_column in values.reshape(-1, len(columns)).T
+            ]
         else:
             sums_of_step = _of_rows(columns, step, crc32_of, report)
         for column, sums_of_column in zip(columns, sums_of_step, strict=True):
@@ -148,7 +171,9 @@ def _row_by_row(
     return sums.finish()
 
 
-def _sorted(columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None) -> dict[str, U32]:
+def _sorted(
+    columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None
+) -> dict[str, U32]:
     """Return the checksums of fields whose values are read in the order in which the files have them."""
     sums = _of_rows(columns, [slice(0, column.rows) for column in columns], crc32_of, report)
     return {column.field.name: crc32.copy() for column, crc32 in zip(columns, sums, strict=True)}
@@ -165,7 +190,9 @@ def _of_rows(
     length = np.concatenate([column.length[part] for column, part in rows_of_columns])
     order = np.lexsort((offset, file)).astype(np.int64)
     order = order[length[order] != MISSING]
-    return np.split(_computed(Extents(file, offset, length), order, crc32_of, report), np.cumsum(sizes)[:-1])
+    return np.split(
+        _computed(Extents(file, offset, length), order, crc32_of, report), np.cumsum(sizes)[:-1]
+    )
 
 
 def _computed(extents: Extents, order: I64 | slice, crc32_of: _Sums, report: Report | None) -> U32:
@@ -192,13 +219,19 @@ def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32
             return checksums_of(local, extents)
         crc32 = np.zeros(len(extents), np.uint32)
         bytes_until = np.cumsum(np.maximum(extents.length, 0))
-        most = _BATCH if any(not isinstance(file, MappedFile | BlockFile) for file in files) else _BATCH_OF_BLOCKS
+        most = (
+            _BATCH
+            if any(not isinstance(file, MappedFile | BlockFile) for file in files)
+            else _BATCH_OF_BLOCKS
+        )
         while start < len(extents):
             before = int(bytes_until[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(bytes_until, before + most)))
             rows = slice(start, stop)
             file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-            crc32[rows] = checksums_of(files, Extents(file, extents.offset[rows], extents.length[rows]))
+            crc32[rows] = checksums_of(
+                files, Extents(file, extents.offset[rows], extents.length[rows])
+            )
             start = stop
     except ExtentError as error:
         row = start + error.row

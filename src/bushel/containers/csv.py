@@ -6,7 +6,14 @@ docs/format-csv.md has the rules.
 from __future__ import annotations
 
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.line_scan import COMPRESSED, LineContainer, LineFile, LineTable, open_lines, scanner_of
+from bushel.containers.line_scan import (
+    COMPRESSED,
+    LineContainer,
+    LineFile,
+    LineTable,
+    open_lines,
+    scanner_of,
+)
 from bushel.containers.line_values import Kind
 from bushel.containers.recovery import Fault
 from bushel.errors import FormatError, SpecError
@@ -39,7 +46,9 @@ def _delimiter(name: str, head: bytes) -> str:
     return next((mark for mark in ",;\t|" if mark.encode() in line), ",")
 
 
-def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -> tuple[list[str], int]:
+def _first_record(
+    file: LineFile, head: bytes, delimiter: str, *, whole: bool
+) -> tuple[list[str], int]:
     """Return the cells of the first record, and where the next one begins in `head`.
 
     Raises:
@@ -48,7 +57,10 @@ def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -
 
     def refuse(message: str, hint: str | None = None) -> FormatError:
         if "many" in message:
-            hint = "spec= does not help here: divide the columns among files, or store them as one array"
+            hint = (
+                "spec= does not help here: divide the columns among files, or store them as"
+                " one array"
+            )
         return FormatError(f"line 1: {message}", file=file.real.path, offset=file.start, hint=hint)
 
     try:
@@ -58,13 +70,19 @@ def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -
     if end < 0:
         raise refuse(f"the first record has more than {_LARGEST_HEADER >> 20} MiB")
     cells = []
-    for start, size, kind_of_cell in zip(offset.tolist(), length.tolist(), kind.tolist(), strict=True):
+    for start, size, kind_of_cell in zip(
+        offset.tolist(), length.tolist(), kind.tolist(), strict=True
+    ):
         text = head[start : start + size]
         if kind_of_cell == Kind.BARE and b"\r" in text:
-            hint = "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
+            hint = (
+                "if lines end so, `tr '\\r' '\\n'` converts the file; else put the cell in quotes"
+            )
             raise refuse(f"a carriage return without a line feed in {text[:50]!r}", hint)
         try:
-            cells.append((text.replace(b'""', b'"') if kind_of_cell == Kind.ESCAPED else text).decode())
+            cells.append(
+                (text.replace(b'""', b'"') if kind_of_cell == Kind.ESCAPED else text).decode()
+            )
         except UnicodeDecodeError as error:
             raise refuse(f"{text[:100]!r} is not UTF-8") from error
     return cells, end
@@ -73,7 +91,8 @@ def _first_record(file: LineFile, head: bytes, delimiter: str, *, whole: bool) -
 def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[str], bool]:
     """Return the names of the columns, and whether the first record has them.
 
-    It has none if the user declares as many fields as it has cells, and none of them is a name in it.
+    It has none if the user declares as many fields as it has cells, and none of them is a name in
+    it.
 
     Raises:
         FormatError: Two columns have the same name.
@@ -87,10 +106,12 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
     if missing:
         have = ", ".join(names[:20])
         raise SpecError(
-            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that is not a header, spec= "
+            f"{file.real.path} has no column {missing[0]!r}: its first line has {have}. If that"
+            " is not a header, spec= "
             f"must name {len(names)} fields"
         )
-    named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]  # as pandas calls them
+    # as pandas calls them
+    named = [name or f"Unnamed: {number}" for number, name in enumerate(names)]
     if len(set(named)) < len(named):
         twice = next(name for name in named if named.count(name) > 1)
         raise FormatError(

@@ -37,8 +37,10 @@ class Tensor(NamedTuple):
 class Feature:
     """The metadata of a column."""
 
-    codec: str | None = None  # codec of its values, or of the elements of a list; None if it follows from the values
-    names: tuple[str, ...] = ()  # names of its classes, or of its elements, in the order of their numbers
+    # codec of its values, or of the elements of a list; None if it follows from the values
+    codec: str | None = None
+    # names of its classes, or of its elements, in the order of their numbers
+    names: tuple[str, ...] = ()
     sound: bool = False  # whether the values are sounds, whose first bytes show the codec
     time: str | None = None  # codec of durations, which are numbers in Parquet
     tensor: Tensor | None = None  # the shape of tensors, which are lists in Parquet
@@ -56,7 +58,9 @@ def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
         described = msgspec.json.decode(text)["info"]["features"]
         return {str(name): feature_of(description) for name, description in described.items()}
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"the metadata 'huggingface' is malformed: {error!r}", file=path) from error
+        raise FormatError(
+            f"the metadata 'huggingface' is malformed: {error!r}", file=path
+        ) from error
 
 
 def feature_of(described: Any) -> Feature:

@@ -27,10 +27,15 @@ def codec_of_first_bytes(
     """
     rows = list[int]()
     for first in range(0, len(length), _STEP):  # usually one step
-        rows += (first + np.flatnonzero(length[first : first + _STEP] >= _HEAD)[:_LOOKED_AT]).tolist()
+        rows += (
+            first + np.flatnonzero(length[first : first + _STEP] >= _HEAD)[:_LOOKED_AT]
+        ).tolist()
         if len(rows) >= _LOOKED_AT:
             break
-    codecs = {codec_by_magic(bytes(file.read(int(offset[row]), _HEAD)), sound) for row in rows[:_LOOKED_AT]}
+    codecs = {
+        codec_by_magic(bytes(file.read(int(offset[row]), _HEAD)), sound)
+        for row in rows[:_LOOKED_AT]
+    }
     return codecs.pop() if len(codecs) == 1 else "bytes"
 
 
@@ -39,7 +44,8 @@ def codec_by_magic(head: bytes, sound: bool = False) -> str:
 
     Args:
         head: At least 12 bytes, if the value has them.
-        sound: Whether it is known to be a sound: then MP3 is recognised without tags, and MP4 holds one.
+        sound: Whether it is known to be a sound: then MP3 is recognised without tags, and MP4 holds
+            one.
     """
     kind = kind_of(head, sound=sound)
     if kind is None or kind in WEAK:

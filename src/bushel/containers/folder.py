@@ -1,7 +1,7 @@
 """Plain files of a folder, read where they lie: photos in folders of classes or with metadata; files that share names.
 
-docs/folders.md has the rules, and `_recognise.layout` applies them. Every file is a block of one block file, so a field
-may lie in any number of files.
+docs/folders.md has the rules, and `_recognise.layout` applies them. Every file is a block of one
+block file, so a field may lie in any number of files.
 The table holds class numbers.
 """
 
@@ -19,11 +19,24 @@ from bushel._index.columns import Column, numbers
 from bushel._index.file_stamps import FileStamps
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
 from bushel._recognise.junk import counted
-from bushel._recognise.layout import LABEL, FolderLayout, codec_of_files, layout_of, media_of, suffix_of
+from bushel._recognise.layout import (
+    LABEL,
+    FolderLayout,
+    codec_of_files,
+    layout_of,
+    media_of,
+    suffix_of,
+)
 from bushel._recognise.splits import split_in
 from bushel._runtime.log import log_info, log_warning
 from bushel.containers.base import ReadOptions
-from bushel.containers.folder_metadata import is_metadata, keys_of_rows, metadata_rows, numbered_classes, values_of
+from bushel.containers.folder_metadata import (
+    is_metadata,
+    keys_of_rows,
+    metadata_rows,
+    numbered_classes,
+    values_of,
+)
 from bushel.containers.kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -55,7 +68,11 @@ class _Folder:
         if table is not None and classes.issubset(table.labels.get(LABEL, classes)):
             return table
         metadata = [name for name in names if is_metadata(name)]
-        seen = [watched(str(shard.root), name) for name in metadata] if isinstance(shard.root, Path) else []
+        seen = (
+            [watched(str(shard.root), name) for name in metadata]
+            if isinstance(shard.root, Path)
+            else []
+        )
         stamps = _stamps(shard)
         if options.report is not None:
             options.report(0)
@@ -64,7 +81,9 @@ class _Folder:
         else:
             layout = layout_of(names, tuple(options.spec or ()), classes, str(shard.root))
             table = _table_of(layout, shard, stamps, options)
-            report_layout(shard.root, layout, names.junk if isinstance(names, FolderNames) else Counter())
+            report_layout(
+                shard.root, layout, names.junk if isinstance(names, FolderNames) else Counter()
+            )
         if keeps and isinstance(names, FolderNames) and isinstance(shard.root, Path):
             keep_folder(shard.root, names, seen, table)
         return table
@@ -84,12 +103,16 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
         splits = [
             entry.path
             for entry in entries
-            if entry.name != root.name and split_in(entry.name, folder=True) is not None and entry.is_dir()
+            if entry.name != root.name
+            and split_in(entry.name, folder=True) is not None
+            and entry.is_dir()
         ]
     classes = set[str]()
     for folder in splits:
         with os.scandir(folder) as entries:
-            classes.update(entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir())
+            classes.update(
+                entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()
+            )
     return frozenset(classes)
 
 
@@ -102,7 +125,10 @@ def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> No
         notes.append(f"fields {', '.join(layout.fields)}")
     counts = {"split": len(layout.splits), "class": len(layout.classes), named: len(layout.keys)}
     if layout.twins:
-        notes.append(f"{layout.twins:,} have their whole names as keys, since others have the same without suffix")
+        notes.append(
+            f"{layout.twins:,} have their whole names as keys, since others have the"
+            " same without suffix"
+        )
     left_out = junk + Counter(kind for _, kind in layout.left_out)
     report(root, counts, left_out, notes, unusual=bool(layout.twins))
 
@@ -143,11 +169,18 @@ NAME_OF_MEDIA = {"image": "image", "clip": "clip", "audio": "sound"}
 """How a report calls a file of a kind of media."""
 
 
-def _table_of(layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions) -> ShardIndex:
+def _table_of(
+    layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions
+) -> ShardIndex:
     """Return the table of a layout: its files are blocks, and the numbers of classes lie in the table."""
     blocks, number_columns = [blocks_of(stamps)], dict[str, Column]()
     columns = {
-        name: _extents(_declared(Field(name, stored_files.codec), options), stored_files.files, blocks[0], len(stamps))
+        name: _extents(
+            _declared(Field(name, stored_files.codec), options),
+            stored_files.files,
+            blocks[0],
+            len(stamps),
+        )
         for name, stored_files in layout.fields.items()
     }
     if layout.classes:
@@ -159,12 +192,21 @@ def _table_of(layout: FolderLayout, shard: Shard, stamps: FileStamps, options: R
     labels = {LABEL: layout.classes} if layout.classes else {}
     keys = Keys.of(layout.keys)
     table = ShardIndex(
-        len(layout.keys), stamps, columns, CONTAINER.name, keys, labels, columns=number_columns, blocks=tuple(blocks)
+        len(layout.keys),
+        stamps,
+        columns,
+        CONTAINER.name,
+        keys,
+        labels,
+        columns=number_columns,
+        blocks=tuple(blocks),
     )
     return table.check(str(shard.root))
 
 
-def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, options: ReadOptions) -> ShardIndex:
+def _with_metadata(
+    shard: Shard, metadata: Sequence[str], stamps: FileStamps, options: ReadOptions
+) -> ShardIndex:
     """Return the table of files that metadata name: a sample for each row, whose columns are fields."""
     number_of = {name: number for number, name in enumerate(shard.files)}
     place = str(shard.path(number_of[metadata[0]]))
@@ -177,8 +219,12 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
         raise FormatError(f"the metadata name files of several kinds: {shown}", file=place)
     named = set(numbers)
     files = enumerate(shard.files)
-    if unnamed := sum(1 for number, name in files if number not in named and media_of(suffix_of(name))):
-        log_warning("%s: the metadata do not name %d of its files, which are not read", shard.root, unnamed)
+    if unnamed := sum(
+        1 for number, name in files if number not in named and media_of(suffix_of(name))
+    ):
+        log_warning(
+            "%s: the metadata do not name %d of its files, which are not read", shard.root, unnamed
+        )
     blocks = [blocks_of(stamps)]
     codec = codec_of_files(kind, {suffix_of(row.file) for row in rows}) or "bytes"
     field = _declared(Field(kind, codec), options)
@@ -190,18 +236,25 @@ def _with_metadata(shard: Shard, metadata: Sequence[str], stamps: FileStamps, op
         stored = values_of(name, rows, place)
         blocks.append(Blocks.in_table(stored.data))
         number = len(stamps) + len(blocks) - 1
-        columns[name] = FieldExtents(Field(name, stored.codec), stored.codec, number, stored.offset, stored.length)
+        columns[name] = FieldExtents(
+            Field(name, stored.codec), stored.codec, number, stored.offset, stored.length
+        )
         if stored.column is not None:
             values[name] = stored.column
     keys = Keys.of(keys_of_rows([row.file for row in rows], shard.root))
-    table = ShardIndex(len(rows), stamps, columns, CONTAINER.name, keys, columns=values, blocks=tuple(blocks))
+    table = ShardIndex(
+        len(rows), stamps, columns, CONTAINER.name, keys, columns=values, blocks=tuple(blocks)
+    )
     return table.check(str(shard.root))
 
 
 def _stamps(shard: Shard) -> FileStamps:
     files, root = shard.files, shard.root
     if isinstance(root, Path):
-        paths = (str(shard.path(number)) if leads_out(name) else f"{root}/{name}" for number, name in enumerate(files))
+        paths = (
+            str(shard.path(number)) if leads_out(name) else f"{root}/{name}"
+            for number, name in enumerate(files)
+        )
         sizes_and_times = [(stat.st_size, stat.st_mtime_ns) for stat in map(os.stat, paths)]
     else:
         stats = (shard.path(number).stat() for number in range(len(files)))

@@ -1,7 +1,8 @@
 """The metadata of Hugging Face's imagefolder: a table whose column `file_name` names a file in each row.
 
-https://huggingface.co/docs/datasets/image_dataset#imagefolder. Every folder may have one of `metadata.csv`,
-`metadata.jsonl` and `metadata.parquet`; names are relative to it. Each other column is a field.
+https://huggingface.co/docs/datasets/image_dataset#imagefolder. Every folder may have one of
+`metadata.csv`, `metadata.jsonl` and `metadata.parquet`; names are relative to it. Each other column
+is a field.
 """
 
 from __future__ import annotations
@@ -60,7 +61,10 @@ class Values(Struct, frozen=True):
 
 
 def metadata_rows(
-    root: AnyPath, names: Sequence[str], files: Container[str], read: Callable[[str], bytes] | None = None
+    root: AnyPath,
+    names: Sequence[str],
+    files: Container[str],
+    read: Callable[[str], bytes] | None = None,
 ) -> list[Row]:
     """Return the rows of files of metadata, in the order of `names`.
 
@@ -68,10 +72,12 @@ def metadata_rows(
         root: The dataset's folder, or an archive.
         names: Names of these files, relative to it.
         files: Names of all files in it.
-        read: Returns the bytes of such a file of an archive; by default they are read from the folder.
+        read: Returns the bytes of such a file of an archive; by default they are read from the
+            folder.
 
     Raises:
-        FormatError: A file is malformed, or names a file outside its folder, or one that does not exist.
+        FormatError: A file is malformed, or names a file outside its folder, or one that does not
+            exist.
         MissingPackageError: A file is Parquet, and pyarrow is not installed.
     """
     rows: list[Row] = []
@@ -89,17 +95,27 @@ def metadata_rows(
         for number, content in enumerate(_READERS[base_name](data, path)):
             file = content.pop(FILE_NAME, None)
             spelled = file
-            if isinstance(file, str) and folder + slash + file not in files:  # ./a.jpg, s//a.jpg and s\\a.jpg
+            # ./a.jpg, s//a.jpg and s\\a.jpg
+            if isinstance(file, str) and folder + slash + file not in files:
                 file = posixpath.normpath(file.replace("\\", "/"))
             if not isinstance(file, str) or leads_out(file):
                 message = f"row {number} has the {FILE_NAME} {spelled!r}, not the name of a file"
                 raise FormatError(
-                    message, file=str(path), hint=None if file is not None else _names_of_others(content, path)
+                    message,
+                    file=str(path),
+                    hint=None if file is not None else _names_of_others(content, path),
                 )
             if folder + slash + file not in files:
                 missing = folder + slash + str(spelled)
-                raise FormatError(f"the metadata name {missing!r}, which does not exist", file=str(path))
-            rows.append(Row(folder + slash + file, {key: cell for key, cell in content.items() if cell is not None}))
+                raise FormatError(
+                    f"the metadata name {missing!r}, which does not exist", file=str(path)
+                )
+            rows.append(
+                Row(
+                    folder + slash + file,
+                    {key: cell for key, cell in content.items() if cell is not None},
+                )
+            )
     return rows
 
 
@@ -108,12 +124,17 @@ def _names_of_others(row: Iterable[str], path: AnyPath) -> str | None:
     if spec := {name: "image(path)" for name in row if name.endswith(f"_{FILE_NAME}")}:
         return f"bushel.open({str(path)!r}, spec={spec}) reads the files of each row"
     if any(name.endswith(f"{FILE_NAME}s") for name in row):
-        return "move the table to another folder, and bushel.join it with this one, which reads lists of files"
+        return (
+            "move the table to another folder, and bushel.join it with this one, which reads"
+            " lists of files"
+        )
     return None
 
 
 def _too_large(size: int, path: AnyPath) -> FormatError:
-    return FormatError(f"metadata of {size} bytes; {_LARGEST} are the most that is read", file=str(path))
+    return FormatError(
+        f"metadata of {size} bytes; {_LARGEST} are the most that is read", file=str(path)
+    )
 
 
 def _check_file(path: Path) -> None:
@@ -125,7 +146,9 @@ def _check_file(path: Path) -> None:
     """
     size = path.stat().st_size
     if not path.is_file():
-        raise FormatError("metadata that are not a file, but a folder, pipe or device", file=str(path))
+        raise FormatError(
+            "metadata that are not a file, but a folder, pipe or device", file=str(path)
+        )
     if size > _LARGEST:
         raise _too_large(size, path)
 
@@ -203,7 +226,9 @@ def values_of(name: str, rows: Sequence[Row], path: str) -> Values:
     """
     cells = [row.values.get(name) for row in rows]
     kinds = {type(value) for value in cells if value is not None}
-    mixed = kinds == {int, float} and _are_floats(value for value in cells if isinstance(value, int))
+    mixed = kinds == {int, float} and _are_floats(
+        value for value in cells if isinstance(value, int)
+    )
     codec = {frozenset((int,)): "int", frozenset((float,)): "float", frozenset((str,)): "utf8"}.get(
         frozenset(kinds), "float" if mixed else "json"
     )
@@ -222,11 +247,17 @@ def keys_of_rows(files: Sequence[str], root: AnyPath) -> list[str]:
     """Return the keys of rows: the names of their files without suffix, numbered where a file has several rows."""
     counts = Counter(files)
     names = list(counts)
-    key_of = dict(zip(names, unique_keys([os.path.splitext(name)[0] for name in names], names)[0], strict=True))
+    key_of = dict(
+        zip(
+            names, unique_keys([os.path.splitext(name)[0] for name in names], names)[0], strict=True
+        )
+    )
     if len(names) == len(files):
         return [key_of[name] for name in files]
     repeated = sum(count > 1 for count in counts.values())
-    log_warning("%s: %d files have several rows: the keys of these samples end in #0, #1, …", root, repeated)
+    log_warning(
+        "%s: %d files have several rows: the keys of these samples end in #0, #1, …", root, repeated
+    )
     numbers, keys = Counter[str](), list[str]()
     for name in files:
         keys.append(key_of[name] if counts[name] == 1 else f"{key_of[name]}#{numbers[name]}")

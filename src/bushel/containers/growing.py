@@ -14,9 +14,11 @@ from typing import IO, Any
 import numpy as np
 import numpy.typing as npt
 
-# bytes that are kept in memory before they are written to a file: a dataset may have a hundred of such tables
+# bytes that are kept in memory before they are written to a file: a dataset may have a hundred of
+# such tables
 _IN_MEMORY = 256 << 10
-# bytes that are reserved at a time, for an array and for all: finding room for each page takes longer than copying it
+# bytes that are reserved at a time, for an array and for all: finding room for each page takes
+# longer than copying it
 _RESERVED, _ALL_RESERVED = 2 << 20, 256 << 20
 _SPARE = 1.1  # factor by which an array gets more room than its share so far suggests
 _LEAST_SHARE = 1e-6
@@ -41,14 +43,17 @@ class _Array:
 class GrowingArrays:
     """One-dimensional arrays by name, which grow independently.
 
-    In the file, an array has room for as many elements as `share` lets expect, which is a hole until it is written to.
-    So each element is written once, to where it stays, unless there are more of them than were expected.
+    In the file, an array has room for as many elements as `share` lets expect, which is a hole
+    until it is written to. So each element is written once, to where it stays, unless there are
+    more of them than were expected.
 
     Args:
-        limit: Bytes of pieces that are kept in memory. When there are more, they go to a temporary file.
+        limit: Bytes of pieces that are kept in memory. When there are more, they go to a temporary
+            file.
 
     Attributes:
-        share: The share of all elements that the arrays had, when it was set last; 0 if it is not known yet.
+        share: The share of all elements that the arrays had, when it was set last; 0 if it is not
+            known yet.
     """
 
     def __init__(self, limit: int = _IN_MEMORY) -> None:
@@ -89,15 +94,25 @@ class GrowingArrays:
             OSError: The temporary file cannot be written.
         """
         if self._file is None:
-            return {name: np.concatenate(list(_whole(array))) for name, array in self._arrays.items()}
+            return {
+                name: np.concatenate(list(_whole(array))) for name, array in self._arrays.items()
+            }
         self._flush()
         with self._file as file:
             file.truncate(self._end)  # zeros at the end were not written
             places = {name: self._place(array, file) for name, array in self._arrays.items()}
             file.truncate(self._end)
-            # one map, since each has a descriptor: a table of a thousand columns has more arrays than files may be open
-            whole = np.memmap(file, np.uint8, "r+").view(np.ndarray) if self._end else np.empty(0, np.uint8)
-        arrays = {name: whole[start:end].view(self._arrays[name].dtype) for name, (start, end) in places.items()}
+            # one map, since each has a descriptor: a table of a thousand columns has more arrays
+            # than files may be open
+            whole = (
+                np.memmap(file, np.uint8, "r+").view(np.ndarray)
+                if self._end
+                else np.empty(0, np.uint8)
+            )
+        arrays = {
+            name: whole[start:end].view(self._arrays[name].dtype)
+            for name, (start, end) in places.items()
+        }
         self._arrays.clear()
         return arrays
 

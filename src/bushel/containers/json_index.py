@@ -86,7 +86,9 @@ def _parsed(parse: _Parse[Any], path: str, size: int, mtime_ns: int) -> Any:
     return parse(open_file(as_path(path)).read(0, size), path)
 
 
-def listed_shards(folder: AnyPath, files: Mapping[str, str | None], what: str, hint: str) -> list[Shard]:
+def listed_shards(
+    folder: AnyPath, files: Mapping[str, str | None], what: str, hint: str
+) -> list[Shard]:
     """Return the shards that an index.json lists, given the file of each and, or None, the one that may replace it.
 
     Raises:
@@ -119,7 +121,9 @@ class Listing:
 
     def __init__(self, folder: AnyPath) -> None:
         self._folder = folder
-        self._known: dict[str, frozenset[str]] = {"": frozenset(entry.name for entry in folder.iterdir())}
+        self._known: dict[str, frozenset[str]] = {
+            "": frozenset(entry.name for entry in folder.iterdir())
+        }
 
     def has(self, name: str) -> bool:
         """Return whether there is a file or folder of this path, which is relative to the folder, with `/`."""
@@ -127,6 +131,10 @@ class Listing:
         if above not in self._known:
             may_exist = name.count("/") <= _MOST_FOLDERS and self.has(above)
             path = below(self._folder, above) if may_exist else None
-            names = () if path is None or not path.is_dir() else (entry.name for entry in path.iterdir())
+            names = (
+                ()
+                if path is None or not path.is_dir()
+                else (entry.name for entry in path.iterdir())
+            )
             self._known[above] = frozenset(names)
         return base_name in self._known[above]

@@ -19,7 +19,8 @@ def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTab
     except FormatError:
         if options.spec is None:
             raise
-    return _filled(LineTable(file, report=options.report, fault=fault), list(options.spec))  # perhaps too many names
+    # perhaps too many names
+    return _filled(LineTable(file, report=options.report, fault=fault), list(options.spec))
 
 
 def _filled(table: LineTable, names: list[str]) -> LineTable:
@@ -28,5 +29,8 @@ def _filled(table: LineTable, names: list[str]) -> LineTable:
 
 
 CONTAINER = LineContainer(
-    "jsonl", tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)), _scanned, ARRAYS
+    "jsonl",
+    tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)),
+    _scanned,
+    ARRAYS,
 )

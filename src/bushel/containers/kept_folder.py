@@ -1,7 +1,8 @@
 """The files below a folder, and their table, kept in the user's cache of tables for the next opening.
 
-A local folder changes its times when a file is added, removed or renamed in it, so a million files are known by the
-times of their folders. A file that was written in place is noticed when it is read; the kept data are removed then.
+A local folder changes its times when a file is added, removed or renamed in it, so a million files
+are known by the times of their folders. A file that was written in place is noticed when it is
+read; the kept data are removed then.
 """
 
 from __future__ import annotations
@@ -31,13 +32,18 @@ from bushel._runtime.log import log_info
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, list_names
 
-_LAYOUT = 3  # version of the kept data; it changes when its rules, or the rules of the container `folder`, change
-_MANY = 10_000  # nothing is kept for fewer files: looking at them takes less than a tenth of a second
+# version of the kept data; it changes when its rules, or the rules of the container `folder`,
+# change
+_LAYOUT = 3
+# nothing is kept for fewer files: looking at them takes less than a tenth of a second
+_MANY = 10_000
 _SETTLED_NS = 2_000_000_000
 """Age of a folder's time from which a later change is sure to have another time: file system clocks have steps."""
 
-_MOST_NESTED_LINKS, _MOST_LINKS = 8, 1000  # links to folders that are followed: in one path, and to one folder
-_LIST, _TABLE = 0, 1  # numbers of the two blocks in the cache: names, sizes and times of the files; the table
+# links to folders that are followed: in one path, and to one folder
+_MOST_NESTED_LINKS, _MOST_LINKS = 8, 1000
+# numbers of the two blocks in the cache: names, sizes and times of the files; the table
+_LIST, _TABLE = 0, 1
 _KINDS = {"names": "U8", "sizes": "I64", "times": "I64", "watched": "U8", "marks": "I64"}
 
 
@@ -80,7 +86,9 @@ def names_below(path: AnyPath) -> FolderNames:
     if isinstance(path, Path):
         names_found = list(_walk(str(path), "", folders, Counter(), hidden))
     else:
-        names_found = [name for name in list_names(path) if not name.startswith(".") and "/." not in name]
+        names_found = [
+            name for name in list_names(path) if not name.startswith(".") and "/." not in name
+        ]
     names_found.sort()
     data, junk = without_junk(names_found)
     names = FolderNames(data)
@@ -89,12 +97,17 @@ def names_below(path: AnyPath) -> FolderNames:
 
 
 def _walk(
-    root: str, folder: str, folders: list[Watched], linked: Counter[str], hidden: Counter[str], links: int = 0
+    root: str,
+    folder: str,
+    folders: list[Watched],
+    linked: Counter[str],
+    hidden: Counter[str],
+    links: int = 0,
 ) -> Iterator[str]:
     """Yield the names of files below a local folder, and add each folder. A million names take a second.
 
-    `linked` counts the links to each folder that were followed, `links` those in the path of this one. `hidden` counts
-    other entries: hidden files, and links that lead nowhere.
+    `linked` counts the links to each folder that were followed, `links` those in the path of this
+    one. `hidden` counts other entries: hidden files, and links that lead nowhere.
     """
     folders.append(watched(root, folder))
     above = f"{folder}/" if folder else ""
@@ -103,9 +116,13 @@ def _walk(
             name = entry.name
             if name.startswith("."):
                 if name != FOLDER:
-                    hidden[junk_kind(name) or ("hidden folder" if entry.is_dir() else "hidden")] += 1
+                    hidden[
+                        junk_kind(name) or ("hidden folder" if entry.is_dir() else "hidden")
+                    ] += 1
             elif _is_folder(entry, linked, links):
-                yield from _walk(root, above + name, folders, linked, hidden, links + entry.is_symlink())
+                yield from _walk(
+                    root, above + name, folders, linked, hidden, links + entry.is_symlink()
+                )
             elif entry.is_symlink() and not os.path.exists(entry.path):
                 hidden["link that leads nowhere"] += 1
             else:
@@ -116,22 +133,29 @@ def _is_folder(entry: os.DirEntry[str], linked: Counter[str], links: int) -> boo
     """Return whether an entry is a folder, perhaps through a symbolic link.
 
     Raises:
-        FormatError: It is a link to a folder that contains it, or links lead to it over other links or very often, so
-            that the names below it do not end, or are far more than files.
+        FormatError: It is a link to a folder that contains it, or links lead to it over other links
+            or very often, so that the names below it do not end, or are far more than files.
     """
     if not entry.is_dir():
         return False
     if entry.is_symlink():
-        target, containing = os.path.realpath(entry.path), os.path.realpath(os.path.dirname(entry.path))
+        target, containing = (
+            os.path.realpath(entry.path),
+            os.path.realpath(os.path.dirname(entry.path)),
+        )
         if f"{containing}/".startswith(f"{target.rstrip('/')}/"):
             hint = "remove the link, or open a folder below it"
-            raise FormatError("a symbolic link to a folder that contains it", file=entry.path, hint=hint)
+            raise FormatError(
+                "a symbolic link to a folder that contains it", file=entry.path, hint=hint
+            )
         linked[target] += 1
         if links >= _MOST_NESTED_LINKS or linked[target] > _MOST_LINKS:
             problem = f"a symbolic link in a folder that {links} others lead to, one after another"
             if links < _MOST_NESTED_LINKS:
                 problem = f"more than {_MOST_LINKS} symbolic links lead to the folder {target}"
-            raise FormatError(problem, file=entry.path, hint="remove links that lead to the same files")
+            raise FormatError(
+                problem, file=entry.path, hint=("remove links that lead to the same files")
+            )
     return True
 
 
@@ -156,24 +180,40 @@ def _kept_names(root: Path) -> FolderNames | None:
         return None
     if slim.files != (_entry_of(stamps),):
         return None  # another process keeps a newer one at this moment
-    fields = {name: replace(column, file=column.file + len(stamps)) for name, column in slim.fields.items()}
-    names.table = replace(slim, files=stamps, fields=fields, blocks=(blocks_of(stamps), *slim.blocks))
+    fields = {
+        name: replace(column, file=column.file + len(stamps))
+        for name, column in slim.fields.items()
+    }
+    names.table = replace(
+        slim, files=stamps, fields=fields, blocks=(blocks_of(stamps), *slim.blocks)
+    )
     return names
 
 
-def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], index: ShardIndex) -> None:
+def keep_folder(
+    root: Path, names: FolderNames, metadata: Sequence[Watched], index: ShardIndex
+) -> None:
     """Keep the names of many files and their table, if no folder changed a moment ago.
 
     Args:
         root: The folder.
         names: The files.
         metadata: The files whose contents the table has, as they were before they were read.
-        index: The table. Its first block file has all files one after another, and no field lies in a file itself.
+        index: The table. Its first block file has all files one after another, and no field lies in
+            a file itself.
     """
     cache, stamps = cache_of_tables(), index.files
     seen = [*names.folders, *metadata]
-    settled = all(max(folder.mtime_ns, folder.ctime_ns) < names.listed_ns - _SETTLED_NS for folder in seen)
-    if cache is None or len(names) < _MANY or not seen or not settled or not isinstance(stamps, FileStamps):
+    settled = all(
+        max(folder.mtime_ns, folder.ctime_ns) < names.listed_ns - _SETTLED_NS for folder in seen
+    )
+    if (
+        cache is None
+        or len(names) < _MANY
+        or not seen
+        or not settled
+        or not isinstance(stamps, FileStamps)
+    ):
         return
     arrays: dict[str, npt.NDArray[Any]] = {
         "names": _joined(names),
@@ -183,7 +223,9 @@ def keep_folder(root: Path, names: FolderNames, metadata: Sequence[Watched], ind
         "marks": np.array([folder[1:] for folder in seen], np.int64).T.reshape(-1),
     }
     count = len(stamps)
-    fields = {name: replace(column, file=column.file - count) for name, column in index.fields.items()}
+    fields = {
+        name: replace(column, file=column.file - count) for name, column in index.fields.items()
+    }
     slim = replace(index, files=(_entry_of(stamps),), fields=fields, blocks=index.blocks[1:])
     try:
         table = encode_index(slim)
@@ -219,7 +261,9 @@ def _split(text: U8) -> list[str]:
 
 
 def _identity(root: Path) -> str:
-    return hashlib.sha256(f"folder\n{os.path.abspath(root)}".encode("utf-8", "surrogateescape")).hexdigest()[:40]
+    return hashlib.sha256(
+        f"folder\n{os.path.abspath(root)}".encode("utf-8", "surrogateescape")
+    ).hexdigest()[:40]
 
 
 def _forget(identity: str) -> None:

@@ -55,7 +55,9 @@ def texts_of(index: ShardIndex, shard: Shard, own: FieldExtents) -> Iterator[str
     file, codec = opener(index, shard.path)(own.file), get_codec(own.codec)
     for first in range(0, own.rows, _CHUNK):
         part = slice(first, first + _CHUNK)
-        for row, stored in enumerate(read_many([file], Extents(0, own.offset[part], own.length[part])), first):
+        for row, stored in enumerate(
+            read_many([file], Extents(0, own.offset[part], own.length[part])), first
+        ):
             try:
                 text = None if stored is None else str(codec.decode(stored))
             except CodecError as error:

@@ -15,7 +15,8 @@ import numpy.typing as npt
 _IN_MEMORY = 4 << 20  # bytes that are kept in memory
 _ALIGNMENT = 64
 _ZEROS = 1 << 20
-_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)  # by a file system; glibc writes zeros itself then, musl does not
+# by a file system; glibc writes zeros itself then, musl does not
+_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)
 
 
 def known_arrays(
@@ -23,7 +24,8 @@ def known_arrays(
 ) -> dict[str, npt.NDArray[Any]]:
     """Return arrays of zeros by name, given the type and the number of elements of each.
 
-    Arrays in a temporary file are mapped, and the file has no name. Its room on the disk is reserved.
+    Arrays in a temporary file are mapped, and the file has no name. Its room on the disk is
+    reserved.
 
     Args:
         sizes: Type and number of elements of each array.

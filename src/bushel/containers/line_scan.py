@@ -74,7 +74,8 @@ def open_lines(shard: Shard) -> LineFile:
     """Open the file of a shard.
 
     Raises:
-        FormatError: It is compressed and damaged, its text is UTF-16, or it should be an array and is not.
+        FormatError: It is compressed and damaged, its text is UTF-16, or it should be an array and
+            is not.
         UnsupportedError: It is compressed in a way that allows no reading in part.
     """
     real = open_file(shard.path(0))
@@ -86,7 +87,12 @@ def open_lines(shard: Shard) -> LineFile:
         lines = BlockFile.over(real, blocks[0])
     head = lines.read(0, min(lines.size, 3))
     if head.startswith(_WIDE):
-        raise FormatError("its text is UTF-16", file=real.path, offset=0, hint="convert it to UTF-8: iconv does that")
+        raise FormatError(
+            "its text is UTF-16",
+            file=real.path,
+            offset=0,
+            hint="convert it to UTF-8: iconv does that",
+        )
     start = 3 if head == _BOM else 0
     if not shard.files[0].lower().endswith(ARRAYS) or holds_lines(lines, start):
         return LineFile(real, lines, blocks, start)
@@ -111,7 +117,8 @@ class LineTable:
         file: The file.
         cells: Whether its lines are records of CSV.
         report: Called with the numbers of bytes that were scanned.
-        fault: Called with the error of a damaged line, which is then left out. If it is None, the error is raised.
+        fault: Called with the error of a damaged line, which is then left out. If it is None, the
+            error is raised.
     """
 
     file: LineFile
@@ -160,27 +167,39 @@ class LineTable:
                 self._take(scanner, at)
                 end = _line_end(data, scanner.problem_offset - at)
                 if end or window >= chunk:
-                    self._leave_out(self._error(scanner, scanner.lines + lines_before + len(self._gaps) + 1))
+                    self._leave_out(
+                        self._error(scanner, scanner.lines + lines_before + len(self._gaps) + 1)
+                    )
                     used, after = end or len(data), min(chunk, _AFTER_FAULT)
             elif not used:
                 window *= 2
                 if window > _LONGEST_LINE:
                     raise FormatError(
-                        f"{self._word} {scanner.lines + lines_before + 1} has more than {_LONGEST_LINE >> 20} MiB",
+                        (
+                            f"{self._word} {scanner.lines + lines_before + 1} has more than"
+                            f" {_LONGEST_LINE >> 20} MiB"
+                        ),
                         file=self.file.real.path,
                         offset=at,
-                        hint="no line of data is that long: do quotes not end, or is it another format?",
+                        hint=(
+                            "no line of data is that long: do quotes not end, or is it another"
+                            " format?"
+                        ),
                     )
                 continue
             at, window = at + used, after
             if self.report is not None:
                 self.report(at - before)
         self._take(scanner, at)
-        self._facts = [scanner.facts(number) for number in range(len(scanner.names) if self._samples else 0)]
+        self._facts = [
+            scanner.facts(number) for number in range(len(scanner.names) if self._samples else 0)
+        ]
         if array is not None and not array.ended:
             self._report("the array does not end: `]` is missing", at)
         elif array is not None and array.trailing is not None:
-            self._report("something follows the array, which has to be all of the file", array.trailing)
+            self._report(
+                "something follows the array, which has to be all of the file", array.trailing
+            )
 
     def _report(self, problem: str, offset: int) -> None:
         error = FormatError(problem, file=self.file.real.path, offset=offset)
@@ -231,7 +250,8 @@ class LineTable:
         samples = self._samples + rows
         if samples * len(names) > max(self.file.lines.size * _CELLS_PER_BYTE, _ENOUGH_CELLS):
             raise FormatError(
-                f"{samples} {self._word}s with {len(names)} different names would take a table that is "
+                f"{samples} {self._word}s with {len(names)} different names would take a table"
+                " that is "
                 "far larger than the file",
                 file=self.file.real.path,
                 hint="name the fields to be read with spec=, or write the names as values of a list",
@@ -240,7 +260,8 @@ class LineTable:
             return
         block = scanner.take()
         share = at / max(self.file.lines.size, 1)
-        self._arrays.share = self._arrays.share or share  # while a block is added, the share of the blocks before it
+        # while a block is added, the share of the blocks before it
+        self._arrays.share = self._arrays.share or share
         self._arrays.append("data", block)
         for name, value in (("at", self._bytes), ("first", self._samples)):
             self._arrays.append(name, np.array([value], np.int64))
@@ -250,12 +271,16 @@ class LineTable:
     def _name(self, name: bytes) -> str:
         try:
             text = name.decode()
-            if text != KEY and (text or not self.cells):  # an empty name is a column that is not wanted
+            # an empty name is a column that is not wanted
+            if text != KEY and (text or not self.cells):
                 parse_spec({text: "json"})
         except (UnicodeDecodeError, SpecError) as error:
             shown = name[:100].decode(errors="backslashreplace")
             raise FormatError(
-                f"{shown!r} cannot be the name of a field, which is text without a NUL, other than '' and {KEY!r}",
+                (
+                    f"{shown!r} cannot be the name of a field, which is text without a NUL, other"
+                    f" than '' and {KEY!r}"
+                ),
                 file=self.file.real.path,
                 hint="rename it, or name the fields to be read with spec=",
             ) from error
@@ -283,7 +308,9 @@ class LineTable:
                     columns[name] = column
         real = self.file.real
         stamp = FileStamp(shard.files[0], real.size, real.mtime_ns)
-        table = ShardIndex(self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks)
+        table = ShardIndex(
+            self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks
+        )
         if self.file.blocks:  # else all extents are of bytes that were scanned
             table.check(real.path)
         return with_references(with_keys(table, shard), shard, options.spec)
@@ -292,7 +319,12 @@ class LineTable:
         for name, value in (("at", self._bytes), ("first", self._samples)):
             self._arrays.append(name, np.array([value], np.int64))
         found = self._arrays.finish()
-        return Lines(found.get("data", np.empty(0, np.uint8)), found["at"], found["first"], str(self.file.real.path))
+        return Lines(
+            found.get("data", np.empty(0, np.uint8)),
+            found["at"],
+            found["first"],
+            str(self.file.real.path),
+        )
 
     def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
         """Return the table of the lines that are not damaged, with a gap for each that is."""
@@ -308,7 +340,8 @@ class LineContainer:
     Attributes:
         name: Its name.
         suffixes: The ends of the names of its files.
-        alone: The ends of the names of files that are its only if they are named, not if they lie in a folder.
+        alone: The ends of the names of files that are its only if they are named, not if they lie
+            in a folder.
         scanned: Returns the table of a file; with a fault, the table of undamaged lines.
         stores_text: Numbers are stored as text.
     """
@@ -322,7 +355,9 @@ class LineContainer:
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or a shard for each file of a folder of such files and pages about them."""
         ends = self.suffixes if path.is_dir() else (*self.suffixes, *self.alone)
-        return file_shards(path, lambda name: name.endswith(ends), beside=lambda name: name.endswith(_ABOUT))
+        return file_shards(
+            path, lambda name: name.endswith(ends), beside=lambda name: name.endswith(_ABOUT)
+        )
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file."""

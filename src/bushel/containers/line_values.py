@@ -73,11 +73,21 @@ class LineField:
         cells: Whether the values are cells of CSV, not of JSON.
     """
 
-    def __init__(self, name: str, path: str, number: int, facts: tuple[int, bool, bool] | None, *, cells: bool) -> None:
+    def __init__(
+        self,
+        name: str,
+        path: str,
+        number: int,
+        facts: tuple[int, bool, bool] | None,
+        *,
+        cells: bool,
+    ) -> None:
         self.name, self._path, self._number, self._cells = name, path, number, cells
         self._bits, self._negative, self._inexact = facts or (0, False, False)
 
-    def table(self, lines: Lines, declared: Field | None, file: int) -> tuple[FieldExtents, Column | None]:
+    def table(
+        self, lines: Lines, declared: Field | None, file: int
+    ) -> tuple[FieldExtents, Column | None]:
         """Return the extents, and the column if the values are numbers or truth values.
 
         Args:
@@ -91,7 +101,9 @@ class LineField:
         natural = self._natural()
         value_type = natural if declared is None else self._declared(declared, natural)
         extents = lines.extents(self._number, quotes=value_type.quotes)
-        fields = FieldExtents(declared or Field(self.name, value_type.codec), value_type.stored, file, *extents)
+        fields = FieldExtents(
+            declared or Field(self.name, value_type.codec), value_type.stored, file, *extents
+        )
         return fields, self._column(lines, value_type.stored)
 
     @property
@@ -117,14 +129,19 @@ class LineField:
             return _Type("float", "float-text")
         if kinds <= _TEXTS or self._cells:
             escaped = Kind.ESCAPED in kinds
-            return _Type("utf8", ("csv-text" if self._cells else "json") if escaped else "utf8", escaped)
+            return _Type(
+                "utf8", ("csv-text" if self._cells else "json") if escaped else "utf8", escaped
+            )
         return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
 
     def _declared(self, field: Field, natural: _Type) -> _Type:
         kinds = self._kinds
         codec = field.codec
         if field.sequence:
-            raise SpecError(f"field {self.name!r} has one value in each line, so its type cannot be {field.type!r}")
+            raise SpecError(
+                f"field {self.name!r} has one value in each line, so its type cannot"
+                f" be {field.type!r}"
+            )
         if codec == natural.codec:
             return natural
         if not kinds:
@@ -161,7 +178,9 @@ def missing_values(lines: Lines, number: int, kinds: int) -> npt.NDArray[np.bool
     return _truths(LineArray(lines, number, "kind", quotes=False), lambda part: part <= Kind.NULL)
 
 
-def _truths(array: Any, of: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]) -> npt.NDArray[np.bool_]:
+def _truths(
+    array: Any, of: Callable[[npt.NDArray[Any]], npt.NDArray[np.bool_]]
+) -> npt.NDArray[np.bool_]:
     """Return the truth value of each element of an array; of a large one, they are in a temporary file, too."""
     truths = GrowingArrays()
     for part in _parts(len(array)):

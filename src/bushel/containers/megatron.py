@@ -1,7 +1,7 @@
 """Tokens of Megatron-LM: a `.bin` of numbers, and an `.idx` with the offsets of sequences and documents.
 
-docs/format-megatron.md has the rules. A sample is a document; with `spec={"tokens": "array(uint16,-1)[]"}` it is the
-list of the document's sequences.
+docs/format-megatron.md has the rules. A sample is a document; with
+`spec={"tokens": "array(uint16,-1)[]"}` it is the list of the document's sequences.
 """
 
 from __future__ import annotations
@@ -21,7 +21,16 @@ from bushel.storage import AnyPath, File, below, open_file
 
 _MAGIC = b"MMIDIDX\0\0"
 _HEADER = struct.Struct("<9sQBQQ")
-_DTYPES = {1: "uint8", 2: "int8", 3: "int16", 4: "int32", 5: "int64", 6: "float64", 7: "float32", 8: "uint16"}
+_DTYPES = {
+    1: "uint8",
+    2: "int8",
+    3: "int16",
+    4: "int32",
+    5: "int64",
+    6: "float64",
+    7: "float32",
+    8: "uint16",
+}
 _FIELD = "tokens"
 
 
@@ -34,10 +43,15 @@ class _Megatron:
         """Return the shard of a `.bin` with its `.idx`, or a shard for each such pair in a folder."""
         if path.is_dir():
             names = {entry.name for entry in path.iterdir()}
-            stems = sorted(name[:-4] for name in names if name.endswith(".bin") and f"{name[:-4]}.idx" in names)
+            stems = sorted(
+                name[:-4] for name in names if name.endswith(".bin") and f"{name[:-4]}.idx" in names
+            )
             return [_shard(path, stem) for stem in stems] or None
         stem = path.name[:-4]
-        if not path.name.endswith((".bin", ".idx")) or not below(path.parent, f"{stem}.bin").is_file():
+        if (
+            not path.name.endswith((".bin", ".idx"))
+            or not below(path.parent, f"{stem}.bin").is_file()
+        ):
             return None
         if below(path.parent, f"{stem}.idx").is_file():
             return [_shard(path.parent, stem)]
@@ -105,10 +119,20 @@ def _read(file: File, data: File) -> _Table:
     if magic != _MAGIC:
         raise refuse(f"an .idx of Megatron begins with {_MAGIC!r}, found {magic!r}", 0)
     if version != 1 or code not in _DTYPES:
-        raise refuse(f"version {version} with dtype {code} is unknown: expected version 1 and a dtype from 1 to 8", 9)
+        raise refuse(
+            (
+                f"version {version} with dtype {code} is unknown: expected version 1 and a"
+                " dtype from 1 to 8"
+            ),
+            9,
+        )
     needed = _HEADER.size + 12 * sequences + 8 * borders
-    if file.size not in (needed, needed + sequences):  # a byte per sequence is the mode of multimodal data
-        message = f"{sequences} sequences and {borders} borders of documents need {needed} bytes, not {file.size}"
+    # a byte per sequence is the mode of multimodal data
+    if file.size not in (needed, needed + sequences):
+        message = (
+            f"{sequences} sequences and {borders} borders of documents need {needed} bytes,"
+            f" not {file.size}"
+        )
         raise refuse(message, 18)
     at = _HEADER.size
     counts = np.frombuffer(file.read(at, 4 * sequences), "<i4").astype(np.int64)
@@ -120,27 +144,34 @@ def _read(file: File, data: File) -> _Table:
     if bad.any():
         row = int(bad.argmax())
         message = (
-            f"sequence {row} of {counts[row]} tokens at {offset[row]} is not in the {data.size} bytes of {data.path}"
+            f"sequence {row} of {counts[row]} tokens at {offset[row]} is not in the {data.size}"
+            f" bytes of {data.path}"
         )
         raise refuse(message, at + 4 * row)
     if borders < 2:  # without documents, each sequence is one
         first = np.arange(sequences + 1, dtype=np.int64)
     elif first[0] != 0 or first[-1] != sequences or (first[1:] < first[:-1]).any():
-        raise refuse(f"the borders of documents do not ascend from 0 to {sequences}", at + 12 * sequences)
+        raise refuse(
+            f"the borders of documents do not ascend from 0 to {sequences}", at + 12 * sequences
+        )
     return _Table(_DTYPES[code], offset, length, first)
 
 
 def _documents(table: _Table, file: File) -> tuple[I64, I64]:
     """Return offset and length of each document, whose sequences follow each other in the `.bin`."""
     apart = table.offset[1:] != table.offset[:-1] + table.length[:-1]
-    apart[table.first[1:-1][(table.first[1:-1] > 0) & (table.first[1:-1] <= len(apart))] - 1] = False
+    apart[table.first[1:-1][(table.first[1:-1] > 0) & (table.first[1:-1] <= len(apart))] - 1] = (
+        False
+    )
     if apart.any():
         row = int(apart.argmax()) + 1
         raise FormatError(
             f"sequence {row} does not follow the one before it, and is of the same document",
             file=file.path,
             offset=_HEADER.size + 4 * len(table.length) + 8 * row,
-            hint="spec={'tokens': 'array(" + table.dtype + ",-1)[]'} reads the sequences of a document as a list",
+            hint="spec={'tokens': 'array("
+            + table.dtype
+            + (",-1)[]'} reads the sequences of a document as a list"),
         )
     ends = offsets_of(table.length)[table.first]
     length = np.diff(ends)

@@ -43,7 +43,11 @@ class _Npy:
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the rows of the arrays in one file."""
         file = open_file(shard.path(0))
-        arrays = _members(file) if shard.files[0].lower().endswith(".npz") else {_FIELD: (0, file.size, 0)}
+        arrays = (
+            _members(file)
+            if shard.files[0].lower().endswith(".npz")
+            else {_FIELD: (0, file.size, 0)}
+        )
         fields, rows = {}, {}
         for name, (start, size, _) in arrays.items():
             fields[name], rows[name] = _rows_of(file, name, start, size)
@@ -52,11 +56,16 @@ class _Npy:
             raise FormatError(
                 f"its arrays have different numbers of rows ({counts}), so rows are not samples",
                 file=file.path,
-                hint="bushel.pack takes it as a source, with a dict of the arrays that belong together",
+                hint=(
+                    "bushel.pack takes it as a source, with a dict of the arrays that belong"
+                    " together"
+                ),
             )
         if options.report is not None:
             options.report(file.size)
-        return table_of(self.name, shard, next(iter(rows.values()), 0), _declared(fields, options, file))
+        return table_of(
+            self.name, shard, next(iter(rows.values()), 0), _declared(fields, options, file)
+        )
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
         """Compare the members of a `.npz` with their CRC-32."""
@@ -72,7 +81,8 @@ class _Npy:
                     report(len(chunk))
                 if computed != expected:
                     message = (
-                        f"array {name!r}: its {size} bytes have CRC-32 {computed:#010x}, expected {expected:#010x}"
+                        f"array {name!r}: its {size} bytes have CRC-32 {computed:#010x}, expected"
+                        f" {expected:#010x}"
                     )
                     yield FormatError(message, file=file.path, offset=start)
         except FormatError as error:
@@ -82,7 +92,9 @@ class _Npy:
 CONTAINER = _Npy()
 
 
-def _declared(fields: dict[str, PlainField], options: ReadOptions, file: File) -> dict[str, PlainField]:
+def _declared(
+    fields: dict[str, PlainField], options: ReadOptions, file: File
+) -> dict[str, PlainField]:
     """Return the fields with the names that the user gives."""
     if options.spec is None:
         return fields
@@ -108,11 +120,19 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     if not shape or not all(type(length) is int and length >= 0 for length in shape):
         raise refuse(f"its shape is {shape}, which has no rows")
     if len(shape) > _MOST_DIMENSIONS:
-        raise refuse(f"its shape has {len(shape)} dimensions, and NumPy holds {_MOST_DIMENSIONS} at most")
+        raise refuse(
+            f"its shape has {len(shape)} dimensions, and NumPy holds {_MOST_DIMENSIONS} at most"
+        )
     if dtype.kind not in "biufc" or (dtype.itemsize > 1 and dtype.str.startswith(">")):
-        raise refuse(f"its dtype is {dtype.str}", "only little-endian numbers are read where they lie: see bushel.pack")
+        raise refuse(
+            f"its dtype is {dtype.str}",
+            "only little-endian numbers are read where they lie: see bushel.pack",
+        )
     if fortran and len(shape) > 1:
-        raise refuse("it is in Fortran order, so a row does not lie in one piece", "save numpy.ascontiguousarray of it")
+        raise refuse(
+            "it is in Fortran order, so a row does not lie in one piece",
+            "save numpy.ascontiguousarray of it",
+        )
     count, row = shape[0], dtype.itemsize * math.prod(shape[1:])
     first, end = start + len(head) - len(rest), start + size
     if count and not row:
@@ -120,7 +140,10 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     if row > _LARGEST_ROW:
         raise refuse(f"its shape is {shape}, whose rows have {row} bytes")
     if first + count * row > end:
-        raise refuse(f"its shape is {shape}, which needs {count * row} bytes, but {end - first} follow the header")
+        raise refuse(
+            f"its shape is {shape}, which needs {count * row} bytes, but {end - first}"
+            " follow the header"
+        )
     kind = f"array({','.join([dtype.name, *map(str, shape[1:])])})"
     offset = first + row * np.arange(count, dtype=np.int64)
     return PlainField(kind, offset, np.full(count, row, np.int64)), count
@@ -148,7 +171,9 @@ def _members(file: File) -> dict[str, tuple[int, int, int]]:
                     hint="write it with numpy.savez, or pack it with bushel.pack",
                 )
             if start < 0 or start > file.size - size:
-                raise FormatError(f"array {name!r} does not lie in the file", file=file.path, offset=at)
+                raise FormatError(
+                    f"array {name!r} does not lie in the file", file=file.path, offset=at
+                )
             if name in members:
                 raise FormatError(f"two arrays are called {name!r}", file=file.path, offset=at)
             members[name] = start, size, checksum

@@ -34,7 +34,8 @@ class PackedFields(Struct, frozen=True):
 
     fields: dict[str, FieldExtents]
     keys: Keys | None  # the keys, or None if samples have none
-    # the samples whose record is damaged, each with the record, which is the value of all of their fields
+    # the samples whose record is damaged, each with the record, which is the value of all of their
+    # fields
     damaged: list[tuple[int, Record]]
 
 
@@ -45,7 +46,8 @@ def index_records(
 
     Args:
         records: All records in the order of samples.
-        spec: Types of the fields. A field that it does not name is `bytes`; one that no sample has is missing in all.
+        spec: Types of the fields. A field that it does not name is `bytes`; one that no sample has
+            is missing in all.
         file: Path for error messages.
         checksums: Whether to compute the CRC-32 of every value.
         number: Number of the file in the shard.
@@ -74,7 +76,11 @@ def index_records(
     if damaged and not fields:
         [(_, first), *_] = damaged
         raise first.damage or FormatError("all records are damaged", file=file)
-    fields = {name: _with_damage(extents, damaged) for name, extents in fields.items()} if damaged else fields
+    fields = (
+        {name: _with_damage(extents, damaged) for name, extents in fields.items()}
+        if damaged
+        else fields
+    )
     return PackedFields(fields, Keys.of(table.keys) if table.keyed else None, damaged)
 
 
@@ -112,7 +118,9 @@ class _Table:
                 rows = self.fields[name] = _Rows(isinstance(where, list))
             if rows.sequence != isinstance(where, list):
                 kinds = ("a list", "one value") if rows.sequence else ("one value", "a list")
-                raise FormatError(f"field {name!r} should be {kinds[0]}, but is {kinds[1]} here", offset=0)
+                raise FormatError(
+                    f"field {name!r} should be {kinds[0]}, but is {kinds[1]} here", offset=0
+                )
             rows.having.append(self.samples)
             for start, length in where if isinstance(where, list) else (where,):
                 rows.add(self.samples, record, start, length, checksums=self.checksums)
@@ -136,7 +144,12 @@ class _Rows:
 
     def __init__(self, sequence: bool) -> None:
         self.sequence = sequence
-        self.sample, self.offset, self.length, self.crc32 = array("q"), array("q"), array("q"), array("I")
+        self.sample, self.offset, self.length, self.crc32 = (
+            array("q"),
+            array("q"),
+            array("q"),
+            array("I"),
+        )
         self.having = array("q")
 
     def add(self, sample: int, record: Record, start: int, length: int, *, checksums: bool) -> None:
@@ -171,11 +184,15 @@ def _with_damage(column: FieldExtents, damaged: list[tuple[int, Record]]) -> Fie
     samples = np.array([sample for sample, _ in damaged], np.int64)
     offset = np.array([record.offset for _, record in damaged], np.int64)
     length = np.array([record.length for _, record in damaged], np.int64)
-    crc32 = np.array([record.damage.expected or 0 if record.damage else 0 for _, record in damaged], np.uint32)
+    crc32 = np.array(
+        [record.damage.expected or 0 if record.damage else 0 for _, record in damaged], np.uint32
+    )
     starts, absent = column.starts, column.absent
-    old_rows, new_rows = np.arange(column.rows), samples  # where the column's own rows and the added ones go
+    # where the column's own rows and the added ones go
+    old_rows, new_rows = np.arange(column.rows), samples
     if starts is None:
-        old_rows = np.setdiff1d(old_rows, samples)  # a plain field has a row of these samples already: it is replaced
+        # a plain field has a row of these samples already: it is replaced
+        old_rows = np.setdiff1d(old_rows, samples)
     else:
         added = np.searchsorted(samples, np.arange(len(starts)))
         new_rows = starts[samples] + np.arange(len(samples))

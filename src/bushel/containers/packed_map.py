@@ -1,8 +1,8 @@
 """Samples of several fields in containers whose records are plain bytes (ffrecord, recordio).
 
-A record is one msgpack map: `__key__` first (str, or nil in a dataset without keys), then a bin per field, or an
-array of bins for a sequence field. A field that a sample lacks has no entry. Any msgpack library reads such records;
-Bushel only needs the extents of the values.
+A record is one msgpack map: `__key__` first (str, or nil in a dataset without keys), then a bin per
+field, or an array of bins for a sequence field. A field that a sample lacks has no entry. Any
+msgpack library reads such records; Bushel only needs the extents of the values.
 """
 
 from __future__ import annotations
@@ -61,7 +61,9 @@ def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored
         for element in elements:
             size = len(element) if type(element) is bytes else memoryview(element).nbytes
             if size > _LIMIT:
-                raise SpecError(f"field {field.name!r}: {size} bytes exceed the limit of msgpack, {_LIMIT}")
+                raise SpecError(
+                    f"field {field.name!r}: {size} bytes exceed the limit of msgpack, {_LIMIT}"
+                )
             head += _head(0, 0, b"\xc4", b"\xc5", b"\xc6", size)
             placed.append((field.name, at + len(head), element))
             pieces += [head, element]
@@ -84,10 +86,12 @@ def locate(record: Buffer) -> tuple[str | None, dict[str, tuple[int, int] | list
     """Find the values of a record without decoding them.
 
     Returns:
-        The key, and for each field (offset, length) in the record; for a sequence field, a list of these.
+        The key, and for each field (offset, length) in the record; for a sequence field, a list of
+        these.
 
     Raises:
-        FormatError: The record was not made by `encode`. The offset in the error counts from the start of the record.
+        FormatError: The record was not made by `encode`. The offset in the error counts from the
+            start of the record.
     """
     cursor = _Cursor(memoryview(record).cast("B"))
     entries = cursor.count(0x80, 16, 0xDE, "a map")
@@ -105,7 +109,10 @@ def locate(record: Buffer) -> tuple[str | None, dict[str, tuple[int, int] | list
             elements = cursor.count(0x90, 16, 0xDC, "bytes or an array of bytes")
             values[name] = [cursor.extent() for _ in range(elements)]
     if cursor.at != len(cursor.view):
-        raise FormatError(f"{len(cursor.view) - cursor.at} bytes after the end of a packed sample", offset=cursor.at)
+        raise FormatError(
+            f"{len(cursor.view) - cursor.at} bytes after the end of a packed sample",
+            offset=cursor.at,
+        )
     return key, values
 
 
@@ -143,7 +150,9 @@ class _Cursor:
         elif kind in (wide, wide + 1):
             entries = self.number(2 if kind == wide else 4)
         else:
-            raise FormatError(f"expected {what}, found the msgpack type 0x{kind:02x}", offset=self.at)
+            raise FormatError(
+                f"expected {what}, found the msgpack type 0x{kind:02x}", offset=self.at
+            )
         if entries > len(self.view) - self.at:
             raise FormatError("a packed sample is truncated", offset=len(self.view))
         return entries
@@ -151,7 +160,9 @@ class _Cursor:
     def extent(self) -> tuple[int, int]:
         kind = self.peek()
         if not 0xC4 <= kind <= 0xC6:
-            raise FormatError(f"expected bytes, found the msgpack type 0x{kind:02x}", offset=self.at)
+            raise FormatError(
+                f"expected bytes, found the msgpack type 0x{kind:02x}", offset=self.at
+            )
         return self.take(self.number(1 << (kind - 0xC4)))
 
     def text(self) -> str:
@@ -173,13 +184,17 @@ class _Cursor:
             try:
                 text.encode()
             except UnicodeEncodeError as error:
-                raise FormatError(f"the name of a field is not UTF-8: {text!r}", offset=start) from error
+                raise FormatError(
+                    f"the name of a field is not UTF-8: {text!r}", offset=start
+                ) from error
         return text
 
     def take(self, length: int) -> tuple[int, int]:
         start = self.at
         if length > len(self.view) - start:
-            raise FormatError(f"the end of a packed sample truncates a value of {length} bytes", offset=start)
+            raise FormatError(
+                f"the end of a packed sample truncates a value of {length} bytes", offset=start
+            )
         self.at += length
         return start, length
 

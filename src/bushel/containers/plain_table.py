@@ -22,7 +22,8 @@ class PlainField(NamedTuple):
 
     Attributes:
         type: Type of the field: its codec, followed by `[]` for a sequence.
-        offset: int64[rows], bytes from the start of the file: of each sample's value, or of each element.
+        offset: int64[rows], bytes from the start of the file: of each sample's value, or of each
+            element.
         length: int64[rows], bytes; -1 for a sample without the field.
         starts: int64[samples + 1], for a sequence: number of elements before each sample.
         crc32: uint32[rows], CRC-32 of each value as the file has them, or None.
@@ -91,6 +92,12 @@ def table_of(
         )
     table_keys = None if keys is None else Keys.of(keys)
     table = ShardIndex(
-        samples, stamps(shard, files), extents, container, table_keys, columns=columns or {}, blocks=blocks
+        samples,
+        stamps(shard, files),
+        extents,
+        container,
+        table_keys,
+        columns=columns or {},
+        blocks=blocks,
     )
     return table.check(str(shard.path(0)))

@@ -36,7 +36,8 @@ class _Expanded:
 
     def __init__(self, real: File, blocks: BlockFile) -> None:
         self._real, self._blocks, self._block = real, blocks, 0
-        self._held: list[tuple[int, memoryview]] = []  # where each expanded block begins, and its bytes
+        # where each expanded block begins, and its bytes
+        self._held: list[tuple[int, memoryview]] = []
 
     def read(self, at: int, length: int) -> bytes | memoryview:
         """Return bytes that begin at or after the bytes of the last call: a large block is not copied for each call.
@@ -65,8 +66,8 @@ class _Expanded:
 def forward_reader(file: File, real: File) -> tuple[Callable[[int, int], bytes | memoryview], int]:
     """Return a reader of a file from front to back, and the number of bytes to ask for at a time.
 
-    The reader takes an offset, which is not before that of the call before, and a length inside the file. The bytes
-    are valid until the next call.
+    The reader takes an offset, which is not before that of the call before, and a length inside the
+    file. The bytes are valid until the next call.
 
     Args:
         file: The file, or a block file.

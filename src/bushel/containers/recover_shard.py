@@ -10,7 +10,9 @@ from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 
 
-def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault) -> Recovered | None:
+def recover_shard(
+    container: str, shard: Shard, spec: Spec | None, fault: Fault
+) -> Recovered | None:
     """Return a table of the intact samples of a shard, or None if no sample is intact or can be located.
 
     Args:
@@ -24,11 +26,17 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
     """
     reader: object = get_container(container)
     if not isinstance(reader, Recovers):
-        fault(FormatError(f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))))
+        fault(
+            FormatError(
+                f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))
+            )
+        )
         return None
     missing = [path for path in shard.paths if not path.exists()]
     if missing:
-        fault(FormatError("without this file, its shard has no intact sample", file=str(missing[0])))
+        fault(
+            FormatError("without this file, its shard has no intact sample", file=str(missing[0]))
+        )
         return None
     try:
         try:
@@ -36,5 +44,9 @@ def recover_shard(container: str, shard: Shard, spec: Spec | None, fault: Fault)
         except SpecError:
             return reader.recover(shard, ReadOptions(), fault)
     except (FormatError, SpecError) as error:
-        fault(error if isinstance(error, FormatError) else FormatError(str(error), file=str(shard.path(0))))
+        fault(
+            error
+            if isinstance(error, FormatError)
+            else FormatError(str(error), file=str(shard.path(0)))
+        )
         return None

@@ -1,7 +1,7 @@
 """The remains of a damaged shard, and the numbers of a damaged table that can be trusted. Pure: no I/O.
 
-Each container's `recover` reads the tables that its `index` reads. `index` raises at the first contradiction; `recover`
-reports it and drops the samples that it touches.
+Each container's `recover` reads the tables that its `index` reads. `index` raises at the first
+contradiction; `recover` reports it and drops the samples that it touches.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Recovered:
 
     Attributes:
         index: A table whose extents are valid for all samples.
-        whole: bool[samples], whether the extents of a sample are known for certain. The others have placeholders.
+        whole: bool[samples], whether the extents of a sample are known for certain. The others have
+            placeholders.
         lost: Number of samples that are known to have existed, but have no row in the table.
         gaps: Where some of these were: the number of rows before each, ascending, and its key.
         errors: The errors of the first gaps, if the container names the gap of each.
@@ -80,8 +81,8 @@ def _taken(column: FieldExtents, samples: I64) -> FieldExtents:
 def trusted(values: U64, limit: int) -> tuple[Bools, Bools]:
     """Find the wrong entries of a table that should ascend.
 
-    The entries to distrust are the fewest whose removal makes the rest ascend. If there are several ways to choose
-    them, all of these are distrusted.
+    The entries to distrust are the fewest whose removal makes the rest ascend. If there are several
+    ways to choose them, all of these are distrusted.
 
     Returns:
         sure: bool[entries], the entries that every such choice keeps.
@@ -116,9 +117,10 @@ def _longest(values: Sequence[int]) -> I64:
 def sound_ranges(start: I64, end: I64, size: int) -> Bools:
     """Return which ranges can be trusted, where some of them overlap although none should.
 
-    Writers place ranges one after another. If two ranges overlap, the one that fits its neighbours in the table
-    worse is wrong; if both are equally bad, neither can be trusted. Where one number is wrong, a range with a wrong
-    start touches neither neighbour, and a range with a wrong length touches only the one before it.
+    Writers place ranges one after another. If two ranges overlap, the one that fits its neighbours
+    in the table worse is wrong; if both are equally bad, neither can be trusted. Where one number
+    is wrong, a range with a wrong start touches neither neighbour, and a range with a wrong length
+    touches only the one before it.
 
     Args:
         start: int64[ranges], in the order of the table.
@@ -130,7 +132,9 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
     if not len(used):
         return sound
     first, last = start[used], end[used]
-    meets = np.concatenate([first[:1] == 0, last[:-1] == first[1:], last[-1:] == size]).astype(np.int64)
+    meets = np.concatenate([first[:1] == 0, last[:-1] == first[1:], last[-1:] == size]).astype(
+        np.int64
+    )
     fits = (meets[:-1] + 2 * meets[1:]).tolist()
     firsts, lasts = first.tolist(), last.tolist()
     current: int | None = None

@@ -1,7 +1,8 @@
 """Fields that name files: with `spec={"image": "jpg(path)"}`, the values are the bytes of these files.
 
-Each file is a block of one block file, like the files of a folder. A name is a path relative to the file that holds it,
-and never leads out of its folder. With `jpg(url)`, which only the caller can declare, it may be a URL, too.
+Each file is a block of one block file, like the files of a folder. A name is a path relative to the
+file that holds it, and never leads out of its folder. With `jpg(url)`, which only the caller can
+declare, it may be a URL, too.
 """
 
 from __future__ import annotations
@@ -42,7 +43,10 @@ def _as_text(field: Field) -> Field:
     if not field.names_file:
         return field
     if field.sequence:
-        raise SpecError(f"field {field.name!r}: a list of names cannot be read as {field.type!r}, only a single name")
+        raise SpecError(
+            f"field {field.name!r}: a list of names cannot be read as {field.type!r},"
+            " only a single name"
+        )
     return replace(field, codec="utf8")
 
 
@@ -74,7 +78,9 @@ def _resolved(index: ShardIndex, shard: Shard, field: Field) -> ShardIndex:
     numbers = np.array([-1 if name is None else number_of[name] for name in names], np.int64)
     files, count = len(index.files), len(stamps)
     length = np.array([stamp.size for stamp in stamps], np.int64)
-    blocks = Blocks.of(np.zeros(count, np.int64), length, file=files + np.arange(count, dtype=np.int32))
+    blocks = Blocks.of(
+        np.zeros(count, np.int64), length, file=files + np.arange(count, dtype=np.int32)
+    )
     numbers_or_zero = np.maximum(numbers, 0)
     extents = FieldExtents(
         field,
@@ -103,7 +109,8 @@ def _stamps(
     """Return the files of these names.
 
     Raises:
-        FormatError: Some are missing, or not in the folder; or one is a URL, which needs a type such as `jpg(url)`.
+        FormatError: Some are missing, or not in the folder; or one is a URL, which needs a type
+            such as `jpg(url)`.
         OSError: A server refuses, or cannot be reached.
     """
     content_type = f"{content_codec(field.codec)}{_URL}"
@@ -118,13 +125,16 @@ def _stamps(
     for name in names:
         if not is_url(name) and leads_out(name.removeprefix("./")):
             raise FormatError(
-                f"field {field.name!r} of sample {of_samples.index(name)}: {name[:200]!r} is not the name of a file in "
+                f"field {field.name!r} of sample {of_samples.index(name)}: {name[:200]!r} is not"
+                " the name of a file in "
                 "this folder",
                 file=str(shard.path(0)),
                 hint=_HINT,
             )
     inside = [name if is_url(name) else before + name.removeprefix("./") for name in names]
-    places = [as_path(name) if is_url(name) else below(shard.root, name, any_text=True) for name in inside]
+    places = [
+        as_path(name) if is_url(name) else below(shard.root, name, any_text=True) for name in inside
+    ]
     stats = map_all(_stat, places, threads=_LOOKERS) if allowed else map(_stat, places)
     stamps, missing = [], []
     for name, path, stat in zip(names, inside, stats, strict=True):
@@ -133,12 +143,16 @@ def _stamps(
         else:
             stamps.append(FileStamp(path, *stat))
     if missing:
-        first = ", ".join(f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED])
+        first = ", ".join(
+            f"{name[:200]!r} of sample {of_samples.index(name)}" for name in missing[:_NAMED]
+        )
         more = ""
         if len(missing) > _NAMED:
             more = f", and {len(missing) - _NAMED} more"
         raise FormatError(
-            f"field {field.name!r} names files that cannot be found: {first}{more}", file=str(shard.path(0)), hint=_HINT
+            f"field {field.name!r} names files that cannot be found: {first}{more}",
+            file=str(shard.path(0)),
+            hint=_HINT,
         )
     return stamps
 

@@ -1,7 +1,7 @@
 """The containers by name: built-in ones, registered ones, and ones that installed packages add.
 
-A registration has the facts by which files are recognised, so a container is imported when it owns some. Entry points
-of other packages are looked for when nothing else owns a path, or has a name.
+A registration has the facts by which files are recognised, so a container is imported when it owns
+some. Entry points of other packages are looked for when nothing else owns a path, or has a name.
 """
 
 from __future__ import annotations
@@ -33,17 +33,23 @@ class _Registration(Struct, frozen=True):
     suffixes: tuple[str, ...] = ()
     file_names: tuple[str, ...] = ()
     suffix: str | None = None  # its `suffix`; None if it is only read
-    forward: tuple[str, ...] = ()  # ends of the names of its files that are read from front to back, in a stream
-    slow: tuple[str, ...] = ()  # ends of the names of its files that are read in the same way unless they have an index
-    # ends of the names of files that are its data only if they are named, not if they lie in a folder
+    # ends of the names of its files that are read from front to back, in a stream
+    forward: tuple[str, ...] = ()
+    # ends of the names of its files that are read in the same way unless they have an index
+    slow: tuple[str, ...] = ()
+    # ends of the names of files that are its data only if they are named, not if they lie in a
+    # folder
     alone: tuple[str, ...] = ()
     first_bytes: bool = False  # whether its files are recognised by their first bytes, too
     nested: bool = False  # whether its datasets may lie in sub-folders that form one dataset
-    episodes: str | None = None  # name of the container that reads the same files with an episode as a sample
+    # name of the container that reads the same files with an episode as a sample
+    episodes: str | None = None
 
     def owns(self, whole: frozenset[str], endings: frozenset[str]) -> bool:
         """Return whether some of the names (`_shapes`) may be names of its files."""
-        return not whole.isdisjoint(self.file_names) or not endings.isdisjoint(_endings(self.suffixes))
+        return not whole.isdisjoint(self.file_names) or not endings.isdisjoint(
+            _endings(self.suffixes)
+        )
 
 
 def _own(name: str) -> Callable[[], Container]:
@@ -55,7 +61,9 @@ def _with_compressed(*suffixes: str) -> tuple[str, ...]:
 
 
 _INDEXED_TAR = (".tar.gz", ".tgz", ".tar.zst")
-_TFRECORD = tuple(f".tfrecord{plural}{end}" for end in ("", "-#-of-#", ".gz") for plural in ("", "s"))
+_TFRECORD = tuple(
+    f".tfrecord{plural}{end}" for end in ("", "-#-of-#", ".gz") for plural in ("", "s")
+)
 _ARRAY_RECORD = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arrayrecord-#-of-#")
 _TAR_LISTS = ("index.json", "shardindex.json", ".nv-meta")
 _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
@@ -63,7 +71,12 @@ _STREAMED_TAR = (".tbz", ".tbz2", ".txz", ".tar.bz2", ".tar.xz")
 _registered: dict[str, _Registration] = {
     "bag": _Registration(_own("bag"), (".bag",), ("spec.json", "#"), suffix=""),
     "tar": _Registration(
-        _own("tar"), (".tar", *_INDEXED_TAR), _TAR_LISTS, suffix=".tar", forward=_STREAMED_TAR, slow=_INDEXED_TAR
+        _own("tar"),
+        (".tar", *_INDEXED_TAR),
+        _TAR_LISTS,
+        suffix=".tar",
+        forward=_STREAMED_TAR,
+        slow=_INDEXED_TAR,
     ),
     "ffrecord": _Registration(_own("ffrecord"), (".ffr",), suffix=".ffr"),
     "gulp": _Registration(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
@@ -78,7 +91,9 @@ _registered: dict[str, _Registration] = {
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),
     "tfrecord": _Registration(_own("tfrecord"), _TFRECORD, first_bytes=True),
-    "jsonl": _Registration(_own("jsonl"), _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")),
+    "jsonl": _Registration(
+        _own("jsonl"), _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")
+    ),
     "csv": _Registration(_own("csv"), _with_compressed(".csv", ".tsv")),
     "arrow": _Registration(_own("arrow"), (".arrow", ".feather"), first_bytes=True),
     "folder": _Registration(_own("folder")),
@@ -92,13 +107,16 @@ _BUILT_IN = frozenset(_registered)
 def register_container(container: Container, *, replace: bool = False) -> None:
     r"""Add a container, for this process: `bushel.open` and everything else then reads its datasets.
 
-    A package adds its container for every process by an entry point of the group `bushel.containers` instead, whose
-    value is the container and whose name is its name (docs/extending.md). A dataset carries a registered
-    container to worker processes, so its class must be importable there and its object must pickle.
+    A package adds its container for every process by an entry point of the group
+    `bushel.containers` instead, whose value is the container and whose name is its name
+    (docs/extending.md). A dataset carries a registered container to worker processes, so its class
+    must be importable there and its object must pickle.
 
     Args:
-        container: An object with the members of `bushel.containers.Container`, and of the abilities that it has.
-        replace: Whether it may take the name of one that was registered before. Names of Bushel's own cannot be taken.
+        container: An object with the members of `bushel.containers.Container`, and of the abilities
+            that it has.
+        replace: Whether it may take the name of one that was registered before. Names of Bushel's
+            own cannot be taken.
 
     Raises:
         TypeError: `container` lacks members.
@@ -126,9 +144,16 @@ def register_container(container: Container, *, replace: bool = False) -> None:
         raise TypeError(problem)
     name = container.name
     if not re.fullmatch(_NAME, name):
-        raise ValueError(f"{name!r} cannot be the name of a container: use lower-case letters, digits, '_' and '-'")
+        raise ValueError(
+            f"{name!r} cannot be the name of a container: use lower-case letters,"
+            " digits, '_' and '-'"
+        )
     if name in _BUILT_IN or (name in _registered and not replace):
-        advice = "choose another name" if name in _BUILT_IN else "choose another name, or pass replace=True"
+        advice = (
+            "choose another name"
+            if name in _BUILT_IN
+            else ("choose another name, or pass replace=True")
+        )
         raise ValueError(f"container {name!r} exists already: {advice}")
     _registered[name] = _registration_of(container)
     get_container.cache_clear()
@@ -165,10 +190,13 @@ def get_writable(name: str) -> WritableContainer:
         ValueError: The name is unknown, or Bushel only reads this container.
     """
     container = get_container(name)
-    if _registered[name].suffix is not None:  # as when it was registered: a look at the protocol takes 50 µs
+    # as when it was registered: a look at the protocol takes 50 µs
+    if _registered[name].suffix is not None:
         return cast("WritableContainer", container)
     written = ", ".join(container_names(written=True))
-    raise ValueError(f"{name} datasets are read where they lie, and not written: choose one of {written}")
+    raise ValueError(
+        f"{name} datasets are read where they lie, and not written: choose one of {written}"
+    )
 
 
 def with_episodes(name: str | None) -> str:
@@ -189,7 +217,9 @@ def with_episodes(name: str | None) -> str:
         containers_with_episodes = ", ".join(
             container for container, registration in _registered.items() if registration.episodes
         )
-        raise ValueError(f"episodes=True is for {containers_with_episodes}, and {name} has no episodes")
+        raise ValueError(
+            f"episodes=True is for {containers_with_episodes}, and {name} has no episodes"
+        )
     return containers[0]
 
 
@@ -202,7 +232,9 @@ def container_names(*, written: bool = False) -> tuple[str, ...]:
         ('bag', 'tar', 'ffrecord', 'gulp', 'recordio')
     """
     if written:
-        return tuple(name for name, registration in _registered.items() if registration.suffix is not None)
+        return tuple(
+            name for name, registration in _registered.items() if registration.suffix is not None
+        )
     return tuple(dict.fromkeys((*_registered, *plugin_names(_GROUP))))
 
 
@@ -252,7 +284,8 @@ def refuse_read_only(name: str, container: WritableContainer, path: str) -> None
     """
     if (ending := read_only_ending(name, container)) is not None:
         raise UnsupportedError(
-            f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read only. Write to a "
+            f"{path} cannot be written: a {container.name} dataset in a {ending} file can be read"
+            " only. Write to a "
             f"{container.suffix} file or a folder"
         )
 
@@ -270,10 +303,15 @@ def registered_here(name: str) -> Container | None:
 def candidates(names: Iterable[str]) -> list[Container]:
     """Return the containers that may own files or folders of these names.
 
-    Containers of packages that have not been needed so far are not among them: see `installed_candidates`.
+    Containers of packages that have not been needed so far are not among them: see
+    `installed_candidates`.
     """
     shapes = _shapes(names)
-    return [get_container(name) for name, registration in list(_registered.items()) if registration.owns(*shapes)]
+    return [
+        get_container(name)
+        for name, registration in list(_registered.items())
+        if registration.owns(*shapes)
+    ]
 
 
 def installed_candidates(names: Iterable[str]) -> list[Container]:
@@ -310,7 +348,11 @@ def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[HasNestedData
 
 def containers_with_first_bytes() -> list[HasFirstBytes]:
     """Return the containers whose files are recognised by their first bytes, too."""
-    containers = (get_container(name) for name, registration in list(_registered.items()) if registration.first_bytes)
+    containers = (
+        get_container(name)
+        for name, registration in list(_registered.items())
+        if registration.first_bytes
+    )
     return [container for container in containers if isinstance(container, HasFirstBytes)]
 
 
@@ -331,24 +373,38 @@ def last_candidates(file: str = "") -> list[Container]:
 def is_data_file(name: str) -> bool:
     """Return whether a name has a suffix of a container that is read at random."""
     plain = _DIGITS.sub("#", name.lower())
-    return any(plain.endswith(registration.suffixes) for registration in _registered.values() if registration.suffixes)
+    return any(
+        plain.endswith(registration.suffixes)
+        for registration in _registered.values()
+        if registration.suffixes
+    )
 
 
 def is_data_if_named(name: str) -> bool:
     """Return whether a file of this name is data if the caller names it, as lists in `.json` are."""
-    return any(name.lower().endswith(registration.alone) for registration in _registered.values() if registration.alone)
+    return any(
+        name.lower().endswith(registration.alone)
+        for registration in _registered.values()
+        if registration.alone
+    )
 
 
 def is_forward_only(name: str) -> bool:
     """Return whether a file of this name is read from front to back."""
     return any(
-        name.lower().endswith(registration.forward) for registration in _registered.values() if registration.forward
+        name.lower().endswith(registration.forward)
+        for registration in _registered.values()
+        if registration.forward
     )
 
 
 def needs_index(name: str) -> bool:
     """Return whether a file of this name is read at random only with an index, and otherwise in a stream."""
-    return any(name.lower().endswith(registration.slow) for registration in _registered.values() if registration.slow)
+    return any(
+        name.lower().endswith(registration.slow)
+        for registration in _registered.values()
+        if registration.slow
+    )
 
 
 def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
@@ -369,7 +425,10 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
 def _shapes(names: Iterable[str]) -> tuple[frozenset[str], frozenset[str]]:
     """Return the whole names and their endings, with `#` for each run of digits."""
     whole = set(names)
-    endings = {_DIGITS.sub("#", ending.lower()) for ending in {name[max(name.rfind("."), 0) :] for name in whole}}
+    endings = {
+        _DIGITS.sub("#", ending.lower())
+        for ending in {name[max(name.rfind("."), 0) :] for name in whole}
+    }
     return frozenset(whole | endings), frozenset(endings)
 
 
@@ -403,7 +462,9 @@ def _loaded(name: str) -> Container:
 
 def _lacking(container: object) -> str | None:
     """Return the reason why an object is not a container, or None."""
-    missing = [name for name in ("name", "suffixes", "shards", "index") if not hasattr(container, name)]
+    missing = [
+        name for name in ("name", "suffixes", "shards", "index") if not hasattr(container, name)
+    ]
     if missing:
         return f"{type(container).__name__} is not a container: it lacks {', '.join(missing)}"
     return None

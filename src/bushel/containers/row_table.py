@@ -36,8 +36,8 @@ class RowTable:
     """The table of a file. The arrays of numbers go to a temporary file if they are large.
 
     Attributes:
-        fields: The extents so far. File 0 is the file itself, 1 the block file of values in the table, others follow.
-            The extents of numbers are complete after `blocks`.
+        fields: The extents so far. File 0 is the file itself, 1 the block file of values in the
+            table, others follow. The extents of numbers are complete after `blocks`.
         columns: The values of scalars, complete after `blocks`.
         labels: Names of classes.
     """
@@ -58,7 +58,9 @@ class RowTable:
         self._blocks.append(blocks)
         return 1 + len(self._blocks)
 
-    def put_numbers(self, own: Field, values: npt.NDArray[np.generic], null: npt.NDArray[np.bool_]) -> None:
+    def put_numbers(
+        self, own: Field, values: npt.NDArray[np.generic], null: npt.NDArray[np.bool_]
+    ) -> None:
         """Add a field of numbers or truth values, which the table holds, and its column.
 
         Args:
@@ -83,8 +85,13 @@ class RowTable:
         self._hold(np.zeros(-self._size % 8, np.uint8))
         width, start, some = np.dtype(dtype).itemsize, self._size, False
         for step in steps:
-            piece, missing = np.ascontiguousarray(values[step], dtype), np.array(null[step], np.bool_)
-            offset = self._hold(piece.view(np.uint8)) + width * np.arange(len(piece), dtype=np.int64)
+            piece, missing = (
+                np.ascontiguousarray(values[step], dtype),
+                np.array(null[step], np.bool_),
+            )
+            offset = self._hold(piece.view(np.uint8)) + width * np.arange(
+                len(piece), dtype=np.int64
+            )
             self._room.append(f"offset {name}", offset)
             self._room.append(f"length {name}", np.where(missing, -1, width).astype(np.int64))
             self._room.append(f"missing {name}", missing)
@@ -134,8 +141,14 @@ class RowTable:
             offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
             self.fields[name] = replace(self.fields[name], offset=offset, length=length)
             values = (
-                table[numbers.start : numbers.start + 8 * numbers.rows].view(numbers.dtype) if numbers.kept else None
+                table[numbers.start : numbers.start + 8 * numbers.rows].view(numbers.dtype)
+                if numbers.kept
+                else None
             )
-            values = arrays.get(f"values {name}", none.view(numbers.dtype)) if values is None else values
-            self.columns[name] = Column(numbers.kind, values, arrays[f"missing {name}"] if numbers.some else None)
+            values = (
+                arrays.get(f"values {name}", none.view(numbers.dtype)) if values is None else values
+            )
+            self.columns[name] = Column(
+                numbers.kind, values, arrays[f"missing {name}"] if numbers.some else None
+            )
         return Blocks.in_table(table), *self._blocks

@@ -1,7 +1,7 @@
 """Containers in which parts of a file can be indexed on their own, so that a remote file is read only when needed.
 
-A *section* is a run of samples whose bytes lie together in one file. The sections of a file must be known from a small
-part of it, such as a footer or a table of offsets.
+A *section* is a run of samples whose bytes lie together in one file. The sections of a file must be
+known from a small part of it, such as a footer or a table of offsets.
 """
 
 from __future__ import annotations
@@ -26,7 +26,8 @@ class Section:
     start: int  # first byte of the file that belongs to it
     stop: int  # end of its bytes
     details: Any  # data that the container needs to index it; they can be pickled
-    # first byte and end of each part that is needed, ascending; empty if that is all from `start` to `stop`
+    # first byte and end of each part that is needed, ascending; empty if that is all from `start`
+    # to `stop`
     spans: tuple[tuple[int, int], ...] = ()
     fields: tuple[str, ...] = ()  # the fields of its table; empty for all
 
@@ -67,7 +68,9 @@ class HasSections(Protocol):
         """Return a section with only these fields, which needs only their bytes."""
         ...
 
-    def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
+    def index_section(
+        self, shard: Shard, section: Section, file: File, options: ReadOptions, /
+    ) -> ShardIndex:
         """Return the table of the samples of one section. Offsets count from the start of the file.
 
         The bytes of the section are in memory, unless they are very many.

@@ -1,7 +1,7 @@
 """Samples that begin with the sizes of their values, after a table of offsets, as MDS and LitData have them.
 
-All numbers are u32 and little-endian. The table is the number of samples, where each begins, and where the last one
-ends.
+All numbers are u32 and little-endian. The table is the number of samples, where each begins, and
+where the last one ends.
 """
 
 from __future__ import annotations
@@ -26,7 +26,9 @@ def offset_table(file: File, count: int) -> tuple[I64, I64]:
     head = 4 * (count + 2)
     stored_count = int.from_bytes(file.read(0, 4), "little") if file.size >= 4 else -1
     if stored_count != count or file.size < head:
-        message = f"a file of {count} samples begins with their number and {head - 4} bytes of offsets, "
+        message = (
+            f"a file of {count} samples begins with their number and {head - 4} bytes of offsets, "
+        )
         raise _damage(file, message + f"found {stored_count} in {file.size} bytes", 0)
     ends = np.frombuffer(file.read(4, head - 4), "<u4").astype(np.int64)
     check_ends(file, ends, head, 4)
@@ -48,10 +50,16 @@ def check_ends(file: File, ends: I64, first: int, at: int) -> None:
     bad = (ends[1:] < ends[:-1]) | (ends[1:] > file.size)
     if ends[0] < first or bad.any():
         row = int(bad.argmax()) if bad.any() else 0
-        raise _damage(file, f"sample {row} is said to lie at {ends[row]} to {ends[row + 1 : row + 2]}", at + 4 * row)
+        raise _damage(
+            file,
+            (f"sample {row} is said to lie at {ends[row]} to {ends[row + 1 : row + 2]}"),
+            at + 4 * row,
+        )
 
 
-def values_of(file: File, begin: I64, span: I64, sizes: Sequence[int | None]) -> Iterator[tuple[I64, I64]]:
+def values_of(
+    file: File, begin: I64, span: I64, sizes: Sequence[int | None]
+) -> Iterator[tuple[I64, I64]]:
     """Yield offset and length of the values of each field: two int64[samples].
 
     Args:
@@ -80,7 +88,10 @@ def values_of(file: File, begin: I64, span: I64, sizes: Sequence[int | None]) ->
     wrong = lengths.sum(axis=0) != span - head
     if wrong.any():
         row = int(wrong.argmax())
-        message = f"sample {row}: its fields have {lengths[:, row].sum()} bytes, expected {span[row] - head}"
+        message = (
+            f"sample {row}: its fields have {lengths[:, row].sum()} bytes, expected"
+            f" {span[row] - head}"
+        )
         raise _damage(file, message, int(begin[row]))
     at = begin + head
     for number in range(len(sizes)):
@@ -125,5 +136,8 @@ def elements_of(file: File, offset: I64, length: I64, skip: int, name: str) -> t
             first = offset + head + 4 * counts
             return starts, np.repeat(first - bytes_before[:-1], counts) + before[:-1], sizes
     row = int(wrong.argmax())
-    message = f"field {name!r}, sample {row}: its {counts[row]} elements do not fit its {length[row]} bytes"
+    message = (
+        f"field {name!r}, sample {row}: its {counts[row]} elements do not fit its"
+        f" {length[row]} bytes"
+    )
     raise FormatError(message, file=file.path, offset=int(offset[row]), hint=_HINT)

@@ -14,14 +14,17 @@ LARGE = 1 << 14
 """A value of this many bytes or more is written as a piece of its own, which costs less than a copy."""
 
 _HARMLESS = np.zeros(256, np.bool_)
-_HARMLESS[np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)] = True
+_HARMLESS[
+    np.frombuffer(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_", np.uint8)
+] = True
 
 
 class StoredColumn(Struct, frozen=True):
     """Stored bytes of one plain field of many samples, or their keys in UTF-8, one after another."""
 
     data: U8  # uint8[total]
-    offsets: I64  # int64[n + 1], ascending; the value of sample `i` is `data[offsets[i]:offsets[i + 1]]`
+    # int64[n + 1], ascending; the value of sample `i` is `data[offsets[i]:offsets[i + 1]]`
+    offsets: I64
     sums: U32 | None = None  # uint32[n], the CRC-32 of each value, or None if they are not known
 
     def __len__(self) -> int:
@@ -64,7 +67,10 @@ class StoredColumn(Struct, frozen=True):
     def texts(self) -> list[str]:
         """The values as text, as keys are stored."""
         content, ends = self.content.tobytes(), [0, *self.ends.tolist()]
-        return [content[a:b].decode("utf-8", "surrogateescape") for a, b in zip(ends, ends[1:], strict=False)]
+        return [
+            content[a:b].decode("utf-8", "surrogateescape")
+            for a, b in zip(ends, ends[1:], strict=False)
+        ]
 
     def starting_with(self, head: bytes) -> I64:
         """Return the rows of the values that start with these bytes: int64[rows]."""
@@ -84,7 +90,9 @@ class StoredColumn(Struct, frozen=True):
         """Whether all values are keys that any container can hold: ASCII letters, digits, `-` and, not first, `_`."""
         if not len(self) or int(self.lengths.min()) == 0:
             return not len(self)
-        return bool(_HARMLESS[self.content].all()) and not bool((self.data[self.offsets[:-1]] == ord("_")).any())
+        return bool(_HARMLESS[self.content].all()) and not bool(
+            (self.data[self.offsets[:-1]] == ord("_")).any()
+        )
 
     @property
     def content(self) -> U8:

@@ -1,8 +1,8 @@
 """Engines: where the parts of a run are processed. Each is a short file over one protocol of three methods.
 
-`engine="local"` runs parts in worker processes of this machine, `"ray"` as tasks of Ray Core, `"dask"` on a cluster of
-Dask. Slurm runs commands, so `slurm` writes and submits scripts. To write an engine, see `bushel.engines.Engine`, and
-test it with `bushel.testing.check_engine`.
+`engine="local"` runs parts in worker processes of this machine, `"ray"` as tasks of Ray Core,
+`"dask"` on a cluster of Dask. Slurm runs commands, so `slurm` writes and submits scripts. To write
+an engine, see `bushel.engines.Engine`, and test it with `bushel.testing.check_engine`.
 """
 
 from bushel._runtime.tasks.engine import Attempt, Engine, Finished, LostWorkerError, Task

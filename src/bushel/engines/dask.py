@@ -15,7 +15,8 @@ with needed_by("engine='dask'", "bushel[dask]"):
     import distributed
     from distributed.protocol.pickle import dumps
 
-_LARGE = 1 << 20  # a task of at least this many bytes is sent to the workers once, and not with each attempt
+# a task of at least this many bytes is sent to the workers once, and not with each attempt
+_LARGE = 1 << 20
 
 
 def connect(engine: Any = "dask") -> DaskEngine:
@@ -27,7 +28,8 @@ def _local_cluster() -> Any:
     """Start a scheduler in this process, and a worker process for each CPU.
 
     Raises:
-        UnsupportedError: Dask cannot start them, as in a script that is imported by its own worker processes.
+        UnsupportedError: Dask cannot start them, as in a script that is imported by its own worker
+            processes.
     """
     try:
         return distributed.LocalCluster(
@@ -35,12 +37,15 @@ def _local_cluster() -> Any:
             threads_per_worker=1,
             processes=True,
             dashboard_address=None,
-            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},  # its other pages, which would take port 8787
+            # its other pages, which would take port 8787
+            scheduler_kwargs={"dashboard_address": "127.0.0.1:0"},
         )
     except RuntimeError as error:
         raise UnsupportedError(
-            f"engine='dask' cannot start worker processes: {str(error).rstrip('.')}. They import the script "
-            'that starts them, so call Bushel below `if __name__ == "__main__":`, or give engine= the address of a '
+            f"engine='dask' cannot start worker processes: {str(error).rstrip('.')}. They import"
+            " the script "
+            'that starts them, so call Bushel below `if __name__ == "__main__":`, or give engine='
+            " the address of a "
             "scheduler"
         ) from error
 
@@ -49,14 +54,19 @@ class DaskEngine:
     """Tasks of Dask.
 
     Args:
-        client: A `distributed.Client`, or the address of a scheduler. By default a cluster on this machine is started,
-            with a process for each CPU.
-        max_in_flight: Number of tasks that are submitted at a time; by default as many as the workers have threads.
+        client: A `distributed.Client`, or the address of a scheduler. By default a cluster on this
+            machine is started, with a process for each CPU.
+        max_in_flight: Number of tasks that are submitted at a time; by default as many as the
+            workers have threads.
         resources: Resources of a task, as for `Client.submit`, such as `{"MEMORY": 4e9}`.
     """
 
     def __init__(
-        self, client: Any = None, *, max_in_flight: int | None = None, resources: dict[str, float] | None = None
+        self,
+        client: Any = None,
+        *,
+        max_in_flight: int | None = None,
+        resources: dict[str, float] | None = None,
     ) -> None:
         self._given = client
         self._owned = not isinstance(client, distributed.Client)
@@ -99,15 +109,26 @@ class DaskEngine:
 
     def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
         """Return the finished attempts. Dask cannot end a running task; unwanted attempts are forgotten."""
-        finished = [self._forget(future) for future, attempt in list(self._attempts.items()) if attempt in unwanted]
+        finished = [
+            self._forget(future)
+            for future, attempt in list(self._attempts.items())
+            if attempt in unwanted
+        ]
         if not self._attempts:
             time.sleep(0 if finished else seconds)
             return finished
         try:
-            distributed.wait(list(self._attempts), timeout=0 if finished else seconds, return_when="FIRST_COMPLETED")
+            distributed.wait(
+                list(self._attempts),
+                timeout=0 if finished else seconds,
+                return_when="FIRST_COMPLETED",
+            )
         except TimeoutError:
             return finished
-        return [*finished, *(self._finished(future) for future in list(self._attempts) if future.done())]
+        return [
+            *finished,
+            *(self._finished(future) for future in list(self._attempts) if future.done()),
+        ]
 
     def close(self) -> None:
         """Cancel what waits, and close a client and a cluster that this engine has made."""
@@ -124,24 +145,37 @@ class DaskEngine:
 
     def _others(self, attempt: Attempt) -> list[str] | None:
         """Return the workers on which no other attempt of this task has failed or may hang; None if all have."""
-        keys = {future.key for future, other in self._attempts.items() if other.number == attempt.number}
+        keys = {
+            future.key for future, other in self._attempts.items() if other.number == attempt.number
+        }
         failed = self._failed.get(attempt.number, set())
         keys_by_worker = self._client.processing()
         return [
-            worker for worker, running in keys_by_worker.items() if keys.isdisjoint(running) and worker not in failed
+            worker
+            for worker, running in keys_by_worker.items()
+            if keys.isdisjoint(running) and worker not in failed
         ] or None
 
     def _forget(self, future: Any) -> Finished:
         attempt = self._attempts.pop(future)
         self._client.cancel([future], force=True)
-        return Finished(attempt, error=LostWorkerError("the task was cancelled, as its result was not needed"))
+        return Finished(
+            attempt, error=LostWorkerError("the task was cancelled, as its result was not needed")
+        )
 
     def _finished(self, future: Any) -> Finished:
         attempt = self._attempts.pop(future)
         try:
             worker, result, failure = future.result()
-        except (distributed.KilledWorker, distributed.CancelledError, distributed.comm.CommClosedError) as error:
-            return Finished(attempt, error=LostWorkerError(f"Dask lost the worker of task {attempt.number}: {error}"))
+        except (
+            distributed.KilledWorker,
+            distributed.CancelledError,
+            distributed.comm.CommClosedError,
+        ) as error:
+            return Finished(
+                attempt,
+                error=LostWorkerError(f"Dask lost the worker of task {attempt.number}: {error}"),
+            )
         except Exception as error:
             return Finished(attempt, error=error)
         if failure is None:

@@ -8,7 +8,13 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
-from bushel._runtime.processes import WorkerDiedError, WorkerProcess, answer, pickle_for_worker, portable
+from bushel._runtime.processes import (
+    WorkerDiedError,
+    WorkerProcess,
+    answer,
+    pickle_for_worker,
+    portable,
+)
 from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
 
@@ -104,7 +110,10 @@ class LocalEngine:
     def _end(self, attempt: Attempt) -> Finished:
         worker = self._busy.pop(attempt)
         worker.kill()
-        return Finished(attempt, error=LostWorkerError("the worker process was killed, as its result was not needed"))
+        return Finished(
+            attempt,
+            error=LostWorkerError("the worker process was killed, as its result was not needed"),
+        )
 
 
 def serve(descriptor: int) -> None:

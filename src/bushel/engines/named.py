@@ -20,8 +20,8 @@ def connect(engine: Any) -> Engine:
     """Return the engine that a user names.
 
     Args:
-        engine: `local`, `ray` or `dask`; an address such as `tcp://host:8786` (Dask) or `ray://host:10001`; a
-            `distributed.Client`; or an engine.
+        engine: `local`, `ray` or `dask`; an address such as `tcp://host:8786` (Dask) or
+            `ray://host:10001`; a `distributed.Client`; or an engine.
 
     Raises:
         ValueError: The name is unknown.
@@ -36,18 +36,28 @@ def connect(engine: Any) -> Engine:
         >>> engine.close()
     """
     if isinstance(engine, str):
-        name = engine if engine in ENGINES else _SCHEMES.get(engine.partition("://")[0] if "://" in engine else "")
+        name = (
+            engine
+            if engine in ENGINES
+            else _SCHEMES.get(engine.partition("://")[0] if "://" in engine else "")
+        )
         if engine == "slurm":
             raise ValueError(
-                "Slurm runs commands: use `bushel pack ... --engine slurm`, or bushel.engines.slurm.script(...)"
+                "Slurm runs commands: use `bushel pack ... --engine slurm`, or"
+                " bushel.engines.slurm.script(...)"
             )
         if name is None:
-            raise ValueError(f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}, an address, or an engine")
+            raise ValueError(
+                f"unknown engine {engine!r}: use one of {', '.join(ENGINES)}, an"
+                " address, or an engine"
+            )
     else:
         if isinstance(engine, Engine):
             return engine
         name = _MODULES.get(type(engine).__module__.partition(".")[0])
         if name is None:
-            raise TypeError(f"{type(engine).__name__} is not an engine: it needs slots, submit, wait and close")
+            raise TypeError(
+                f"{type(engine).__name__} is not an engine: it needs slots, submit, wait and close"
+            )
     connected: Engine = import_module(f"bushel.engines.{name}").connect(engine)
     return connected

@@ -38,12 +38,13 @@ class RayEngine:
     """Tasks of Ray Core. Ray places each on a node with the resources that it needs.
 
     Args:
-        address: As for `ray.init`: by default the cluster that this process is connected to, the one in `RAY_ADDRESS`,
-            or a new one on this machine.
+        address: As for `ray.init`: by default the cluster that this process is connected to, the
+            one in `RAY_ADDRESS`, or a new one on this machine.
         num_cpus: CPUs of a task; give the same number as `threads=` to use as many threads.
         memory: Bytes of memory of a task. Ray then starts as many on a node as have room.
         resources: Further resources of a task, as for `ray.remote`.
-        max_in_flight: Number of tasks that are submitted at a time; by default as many as the cluster has CPUs for.
+        max_in_flight: Number of tasks that are submitted at a time; by default as many as the
+            cluster has CPUs for.
     """
 
     def __init__(
@@ -56,7 +57,11 @@ class RayEngine:
         max_in_flight: int | None = None,
     ) -> None:
         self._address, self._started = address, False
-        options: dict[str, Any] = {"num_cpus": num_cpus, "max_retries": 0, "resources": dict(resources or {})}
+        options: dict[str, Any] = {
+            "num_cpus": num_cpus,
+            "max_retries": 0,
+            "resources": dict(resources or {}),
+        }
         if memory is not None:
             options["memory"] = memory
         self._run, self._options = ray.remote(_call), options
@@ -75,7 +80,9 @@ class RayEngine:
             return self._most
         if now - self._looked >= _LOOK_SECONDS:
             self._looked = now
-            self._slots = max(1, int(ray.cluster_resources().get("CPU", 1) / max(self._num_cpus, 1e-9)))
+            self._slots = max(
+                1, int(ray.cluster_resources().get("CPU", 1) / max(self._num_cpus, 1e-9))
+            )
         return self._slots
 
     def submit(self, task: Task, attempt: Attempt) -> None:
@@ -85,7 +92,10 @@ class RayEngine:
             self._task = ray.put(task)
         options = self._options
         if attempt.number in self._failed:
-            options = {**options, "scheduling_strategy": self._elsewhere(self._failed[attempt.number])}
+            options = {
+                **options,
+                "scheduling_strategy": self._elsewhere(self._failed[attempt.number]),
+            }
         self._attempts[self._run.options(**options).remote([self._task], attempt.number)] = attempt
 
     def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
@@ -117,14 +127,19 @@ class RayEngine:
     def _connect(self) -> None:
         if not ray.is_initialized():
             self._started = True
-            ray.init(self._address, log_to_driver=False, include_dashboard=False, configure_logging=False)
+            ray.init(
+                self._address, log_to_driver=False, include_dashboard=False, configure_logging=False
+            )
 
     def _finished(self, reference: Any) -> Finished:
         attempt = self._attempts.pop(reference)
         try:
             node, result, failure = ray.get(reference)
         except _LOST as error:
-            return Finished(attempt, error=LostWorkerError(f"Ray lost the worker of task {attempt.number}: {error}"))
+            return Finished(
+                attempt,
+                error=LostWorkerError(f"Ray lost the worker of task {attempt.number}: {error}"),
+            )
         except exceptions.RayError as error:
             return Finished(attempt, error=error)
         if failure is None:
@@ -135,7 +150,11 @@ class RayEngine:
 
     def _elsewhere(self, failed: set[str]) -> Any:
         """Return a strategy that prefers a node on which no attempt of the task has failed, if there is one."""
-        alive = [node for node in ray.nodes() if node["Alive"] and node["Resources"].get("CPU", 0) >= self._num_cpus]
+        alive = [
+            node
+            for node in ray.nodes()
+            if node["Alive"] and node["Resources"].get("CPU", 0) >= self._num_cpus
+        ]
         untried = [node["NodeID"] for node in alive if node["NodeID"] not in failed]
         if untried:
             return NodeAffinitySchedulingStrategy(random.choice(untried), soft=True)

@@ -1,8 +1,9 @@
 """Submit the parts of a run to Slurm: an array of jobs with one part each, and a job that joins the parts.
 
-Slurm runs commands, so this is not an engine that a function is passed to: `bushel pack ... --engine slurm` writes the
-plan, and each task of the array runs the same command with `--part`. The last job runs `bushel finish`; if parts are
-missing then, because a node failed or a job was cancelled, it submits these again.
+Slurm runs commands, so this is not an engine that a function is passed to:
+`bushel pack ... --engine slurm` writes the plan, and each task of the array runs the same command
+with `--part`. The last job runs `bushel finish`; if parts are missing then, because a node failed
+or a job was cancelled, it submits these again.
 """
 
 from __future__ import annotations
@@ -47,11 +48,19 @@ def finish_script(command: Sequence[str], target: str, *, sbatch: str, retries: 
     return "\n".join([*lines, "exit $code", ""])
 
 
-def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatch: str = "", retries: int = 3) -> str:
+def submit(
+    command: Sequence[str],
+    target: str,
+    numbers: Sequence[int],
+    *,
+    sbatch: str = "",
+    retries: int = 3,
+) -> str:
     """Submit the parts with these numbers, and the job that joins them.
 
     Args:
-        command: The command of the whole run, such as `["bushel", "pack", "photos", "out", "--parts", "64"]`.
+        command: The command of the whole run, such as
+            `["bushel", "pack", "photos", "out", "--parts", "64"]`.
         target: Its target.
         numbers: The parts to write, ascending.
         sbatch: Further options of sbatch, as in a shell: `--mem=4G --partition=cpu`.
@@ -79,7 +88,9 @@ def submit(command: Sequence[str], target: str, numbers: Sequence[int], *, sbatc
 def check_sbatch() -> None:
     """Check that jobs can be submitted from this machine. Raise FileNotFoundError if sbatch is not installed."""
     if shutil.which("sbatch") is None:
-        raise FileNotFoundError("sbatch was not found on this machine: run this where jobs are submitted to Slurm")
+        raise FileNotFoundError(
+            "sbatch was not found on this machine: run this where jobs are submitted to Slurm"
+        )
 
 
 def without_engine(arguments: Sequence[str]) -> list[str]:
@@ -91,7 +102,10 @@ def without_engine(arguments: Sequence[str]) -> list[str]:
         if name in _WITH_VALUE:
             if not equals:
                 next(remaining, None)
-        elif argument not in ("--plan-only", "--overwrite"):  # --overwrite has replaced the plan already
+        elif argument not in (
+            "--plan-only",
+            "--overwrite",
+        ):  # --overwrite has replaced the plan already
             left.append(argument)
     return left
 

@@ -20,8 +20,9 @@ MAX_BLOCK = 1 << 30
 
 Expander: TypeAlias = "Callable[[Buffer, memoryview, Buffer | None], int]"
 """Expands stored bytes into a writable memoryview of bytes, whose length is the size of the block, and returns the
-number of bytes that it wrote. The third argument is the side input of the block, None if it has none. It raises any
-exception for bytes that it cannot expand, and never writes beyond the memoryview."""
+number of bytes that it wrote. The third argument is the side input of the block, None if it has
+none. It raises any exception for bytes that it cannot expand, and never writes beyond the
+memoryview."""
 
 WholeExpander: TypeAlias = "Callable[[Buffer, int], npt.NDArray[np.uint8] | None]"
 """Expands stored bytes to a given number of bytes, and returns them in memory of a library. None: `expand` does it."""
@@ -45,8 +46,8 @@ class Filter(Struct, frozen=True):
     Attributes:
         name: The name under which tables refer to it.
         expand: Expands the stored bytes of one block.
-        ratio: Bytes to which one stored byte expands at most; None without such a bound. A table in which a block
-            is larger is refused before memory is taken.
+        ratio: Bytes to which one stored byte expands at most; None without such a bound. A table in
+            which a block is larger is refused before memory is taken.
         whole: Expands blocks in another way, where that is faster; None without another way.
 
     Examples:
@@ -60,7 +61,9 @@ class Filter(Struct, frozen=True):
     ratio: int | None = None
     whole: WholeExpander | None = None
 
-    def expanded(self, stored: Buffer, size: int, side: Buffer | None = None) -> npt.NDArray[np.uint8]:
+    def expanded(
+        self, stored: Buffer, size: int, side: Buffer | None = None
+    ) -> npt.NDArray[np.uint8]:
         """Expand the stored bytes of one block: see `bushel.filters.expand`.
 
         Raises:
@@ -69,7 +72,9 @@ class Filter(Struct, frozen=True):
         length = memoryview(stored).nbytes
         if not 0 <= size <= MAX_BLOCK or (self.ratio is not None and size > self.ratio * length):
             raise FilterError(
-                f"filter {self.name!r} cannot expand {length} bytes to {size}, which exceeds its largest expansion"
+                f"filter {self.name!r} cannot expand {length} bytes to {size}, which exceeds"
+                " its"
+                " largest expansion"
             )
         if self.whole is not None and (expanded := self.whole(stored, size)) is not None:
             return expanded
@@ -79,7 +84,12 @@ class Filter(Struct, frozen=True):
         except MemoryError:
             raise
         except Exception as error:  # of a library, or of the user's function
-            raise FilterError(f"filter {self.name!r} cannot expand {length} bytes to {size}: {error}") from error
+            raise FilterError(
+                f"filter {self.name!r} cannot expand {length} bytes to {size}: {error}"
+            ) from error
         if written != size:
-            raise FilterError(f"filter {self.name!r} cannot expand {length} bytes to {size}: {written} bytes were made")
+            raise FilterError(
+                f"filter {self.name!r} cannot expand {length} bytes to {size}:"
+                f" {written} bytes were made"
+            )
         return out

@@ -16,24 +16,28 @@ try:
 except ImportError:
     from zlib import decompressobj
 
-_RATIO = 1032  # largest expansion of one stored byte: a pair of codes of one bit each stands for 258 bytes
+# largest expansion of one stored byte: a pair of codes of one bit each stands for 258 bytes
+_RATIO = 1032
 _WINDOW = 1 << 15
 
 _EMPTY = {0: (0, 0), 1: (97, 0x5FE17F200000000000A1C004), 2: (10, 0x2)}
 """Empty blocks of deflate, their number of bits modulo 8 to (number of bits, bits): one with codes of its own, and
-one with the fixed codes. They fill the bits before a restart point, so that any library of deflate can begin
-there."""
+one with the fixed codes. They fill the bits before a restart point, so that any library of deflate
+can begin there."""
 
 
 def deflate_side(bit: int, window: Buffer) -> bytes:
     """Return the side input of a block that begins within a stream of deflate.
 
     Args:
-        bit: Number of bits of the first stored byte that belong to the data before the block, 0 to 7.
+        bit: Number of bits of the first stored byte that belong to the data before the block, 0 to
+            7.
         window: The 32 KiB before the block; fewer if the stream has fewer.
     """
     packer = zlib.compressobj(6, zlib.DEFLATED, -15)
-    return bytes([bit]) + (packer.compress(window) + packer.flush() if memoryview(window).nbytes else b"")
+    return bytes([bit]) + (
+        packer.compress(window) + packer.flush() if memoryview(window).nbytes else b""
+    )
 
 
 def _prefix(bit: int) -> tuple[int, int]:
@@ -70,7 +74,8 @@ def _expand_member(kind: int, stored: Buffer, out: memoryview, side: Buffer | No
     view, written = memoryview(stored).cast("B"), 0
     while len(view):
         stream, room = decompressobj(kind), len(out) - written
-        data = stream.decompress(view, room + 1)  # one byte more than fits: an empty member is read, too
+        # one byte more than fits: an empty member is read, too
+        data = stream.decompress(view, room + 1)
         if len(data) > room:
             raise ValueError("it expands to more bytes")
         out[written : written + len(data)] = data

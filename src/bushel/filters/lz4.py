@@ -1,7 +1,8 @@
 """Blocks compressed by LZ4.
 
-`lz4` is its frame format, and `lz4-block` one block without a frame. `lz4-hadoop` is Parquet's compression number 5:
-blocks that follow two lengths each, as Hadoop writes them, or one block, or a frame, as other writers understood it.
+`lz4` is its frame format, and `lz4-block` one block without a frame. `lz4-hadoop` is Parquet's
+compression number 5: blocks that follow two lengths each, as Hadoop writes them, or one block, or a
+frame, as other writers understood it.
 """
 
 from __future__ import annotations

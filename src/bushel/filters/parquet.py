@@ -1,12 +1,13 @@
 """Pages of Parquet whose values do not lie in them as they are.
 
-`parquet` expands all pages of a column chunk of numbers, its dictionary among them, to the plain numbers. A chunk is
-one block, since its pages refer to the dictionary at its beginning. The side input is text: the filter of the pages,
-the largest definition and repetition level, and the bytes of a number, such as `snappy 3 1 4`.
+`parquet` expands all pages of a column chunk of numbers, its dictionary among them, to the plain
+numbers. A chunk is one block, since its pages refer to the dictionary at its beginning. The side
+input is text: the filter of the pages, the largest definition and repetition level, and the bytes
+of a number, such as `snappy 3 1 4`.
 
-`parquet-values` expands one page of byte arrays to these, one after another. The side input is text: the filter of the
-page, the bytes to which it expands, where the values begin in these, their encoding, and the bytes of a value if it is
-fixed, such as `zstd 4096 8 7 0`.
+`parquet-values` expands one page of byte arrays to these, one after another. The side input is
+text: the filter of the page, the bytes to which it expands, where the values begin in these, their
+encoding, and the bytes of a value if it is fixed, such as `zstd 4096 8 7 0`.
 """
 
 from __future__ import annotations
@@ -18,7 +19,15 @@ import numpy as np
 
 from bushel._runtime.arrays import I64, U8
 from bushel.filters.base import MAX_BLOCK, Filter
-from bushel.filters.parquet_pages import DICTIONARY, Leaf, expanded, indices, pages_of, payload_of, present
+from bushel.filters.parquet_pages import (
+    DICTIONARY,
+    Leaf,
+    expanded,
+    indices,
+    pages_of,
+    payload_of,
+    present,
+)
 from bushel.kernels import decode_deltas, join_prefixed
 
 if TYPE_CHECKING:
@@ -82,7 +91,11 @@ def delta_byte_arrays(values: memoryview, count: int) -> tuple[I64, I64]:
     """
     lengths, at = decode_deltas(values, count)
     ends = np.cumsum(lengths)
-    if count and (int(lengths.min()) < 0 or int(lengths.max()) > len(values) or int(ends[-1]) > len(values) - at):
+    if count and (
+        int(lengths.min()) < 0
+        or int(lengths.max()) > len(values)
+        or int(ends[-1]) > len(values) - at
+    ):
         raise ValueError(f"{count} byte arrays are announced in {len(values)} bytes, and take more")
     return ends - lengths + at, lengths
 
@@ -101,7 +114,9 @@ def prefixed_byte_arrays(values: memoryview, count: int = -1) -> Prefixed:
     before[1:] = sizes[:-1]
     if len(wrong := np.flatnonzero((prefix < 0) | (prefix > before))):
         shared, most = int(prefix[wrong[0]]), int(before[wrong[0]])
-        raise ValueError(f"a byte array begins with {shared} bytes of the one before it, which has {most}")
+        raise ValueError(
+            f"a byte array begins with {shared} bytes of the one before it, which has {most}"
+        )
     if int(sizes.sum()) > MAX_BLOCK:
         raise ValueError(f"byte arrays take more than {MAX_BLOCK} bytes")
     return Prefixed(prefix, length, sizes, rest[int(offset[0]) :] if len(offset) else rest)
@@ -127,7 +142,9 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
         payload = payload_of(page, read, leaf)
         values = payload.values()
         if page.dictionary:
-            dictionary = np.frombuffer(values[: len(values) // size * size], np.uint8).reshape(-1, size)
+            dictionary = np.frombuffer(values[: len(values) // size * size], np.uint8).reshape(
+                -1, size
+            )
             continue
         count, _ = present(page, payload, leaf)
         if page.encoding == DICTIONARY:
@@ -135,7 +152,9 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
         elif page.encoding in NUMBERS:
             numbers = number_bytes(values, page.encoding, count, size)
         else:
-            raise ValueError(f"a page has encoding {page.encoding}, which is not of numbers or of a dictionary")
+            raise ValueError(
+                f"a page has encoding {page.encoding}, which is not of numbers or of a dictionary"
+            )
         if len(numbers) != count * size or filled + len(numbers) > len(target):
             raise ValueError("a page has more or fewer numbers than its levels announce")
         target[filled : filled + len(numbers)] = numbers
@@ -160,4 +179,7 @@ def _expand_values(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     return len(data)
 
 
-FILTERS = {"parquet": Filter("parquet", _expand), "parquet-values": Filter("parquet-values", _expand_values)}
+FILTERS = {
+    "parquet": Filter("parquet", _expand),
+    "parquet-values": Filter("parquet-values", _expand_values),
+}

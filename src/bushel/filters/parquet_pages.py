@@ -1,8 +1,9 @@
 """The pages of a Parquet column chunk: headers, levels, and where values lie.
 
-https://parquet.apache.org/docs/file-format/data-pages/. A page is a header of Thrift's compact protocol and a payload:
-repetition levels, definition levels, values. In pages of version 1 they are compressed together; in pages of version 2
-only the values are compressed. Sizes in a header are checked before memory is allocated.
+https://parquet.apache.org/docs/file-format/data-pages/. A page is a header of Thrift's compact
+protocol and a payload: repetition levels, definition levels, values. In pages of version 1 they are
+compressed together; in pages of version 2 only the values are compressed. Sizes in a header are
+checked before memory is allocated.
 """
 
 from __future__ import annotations
@@ -37,7 +38,8 @@ _PLAIN_DICTIONARY, _RLE = 2, 3
 _DATA, _INDEX, _DICTIONARY_PAGE, _DATA_V2 = range(4)
 _HEADER = 256  # bytes that are read for the header of a page; more if it has longer statistics
 _LONGEST_HEADER = 16 << 20
-_MOST_VALUES = 1 << 24  # largest number of values of a page; writers stop at some ten thousand, or a few MiB
+# largest number of values of a page; writers stop at some ten thousand, or a few MiB
+_MOST_VALUES = 1 << 24
 Read: TypeAlias = Callable[[int, int], "bytes | memoryview"]
 """Returns bytes, given an offset and a length."""
 
@@ -61,7 +63,8 @@ class Page:
     dictionary: bool  # whether its values are the dictionary of the following pages
     values: int  # number of levels: of values, nulls and empty lists
     encoding: int  # encoding of the values: `PLAIN`, `DICTIONARY` or another
-    # in version 2, the bytes of repetition and of definition levels, which are not compressed; else None
+    # in version 2, the bytes of repetition and of definition levels, which are not compressed; else
+    # None
     before: tuple[int, int] | None
     compressed: bool  # whether the values are compressed, if the chunk is
 
@@ -77,7 +80,8 @@ class Payload:
 
     repetition: Buffer | None  # encoded repetition levels; None if the leaf does not repeat
     definition: Buffer | None  # encoded definition levels; None if no value can be missing
-    start: int  # offset of the values in the expanded payload; in version 2, in the bytes after the levels
+    # offset of the values in the expanded payload; in version 2, in the bytes after the levels
+    start: int
     values: Callable[[], memoryview]  # returns the encoded values
 
 
@@ -98,7 +102,10 @@ def pages_of(read: Read, offset: int, length: int) -> Iterator[Page]:
         header, after = _header(read, offset, end)
         page = _page(header, after)
         if page.next > end:
-            raise ValueError(f"a page of {page.length} bytes at offset {page.offset} goes beyond its column chunk")
+            raise ValueError(
+                f"a page of {page.length} bytes at offset {page.offset} goes beyond"
+                " its column chunk"
+            )
         if header.get(1) != _INDEX:
             yield page
         offset = page.next
@@ -122,13 +129,19 @@ def _page(header: Struct, offset: int) -> Page:
     kind, size, length = (_number(header, number) for number in (1, 2, 3))
     kind_header = header.get({_DATA: 5, _DICTIONARY_PAGE: 7, _DATA_V2: 8}.get(kind, 6))
     if not isinstance(kind_header, dict) and kind != _INDEX:
-        raise ValueError(f"the page before offset {offset} is of kind {kind} and has no header of that kind")
+        raise ValueError(
+            f"the page before offset {offset} is of kind {kind} and has no header of that kind"
+        )
     if kind == _INDEX or not isinstance(kind_header, dict):
         return Page(offset, length, size, False, 0, PLAIN, None, False)
     values, encoding = _number(kind_header, 1), _number(kind_header, 4 if kind == _DATA_V2 else 2)
     if values > _MOST_VALUES or size > MAX_BLOCK:
-        raise ValueError(f"the page at offset {offset} is said to have {values} values and {size} bytes")
-    encoding = DICTIONARY if encoding == _PLAIN_DICTIONARY and kind != _DICTIONARY_PAGE else encoding
+        raise ValueError(
+            f"the page at offset {offset} is said to have {values} values and {size} bytes"
+        )
+    encoding = (
+        DICTIONARY if encoding == _PLAIN_DICTIONARY and kind != _DICTIONARY_PAGE else encoding
+    )
     before = None
     if kind == _DATA_V2:
         before = (_number(kind_header, 6), _number(kind_header, 5))
@@ -137,7 +150,14 @@ def _page(header: Struct, offset: int) -> Page:
     if kind == _DICTIONARY_PAGE:
         encoding = PLAIN
     return Page(
-        offset, length, size, kind == _DICTIONARY_PAGE, values, encoding, before, kind_header.get(7) is not False
+        offset,
+        length,
+        size,
+        kind == _DICTIONARY_PAGE,
+        values,
+        encoding,
+        before,
+        kind_header.get(7) is not False,
     )
 
 
@@ -238,5 +258,7 @@ def indices(values: memoryview, count: int, entries: int) -> U32:
         raise ValueError("a page of indices of a dictionary has no width, or one beyond 32 bits")
     numbers = read_hybrid(values[1:], values[0], count)
     if int(numbers.max()) >= entries:
-        raise ValueError(f"a page refers to entry {int(numbers.max())} of a dictionary of {entries}")
+        raise ValueError(
+            f"a page refers to entry {int(numbers.max())} of a dictionary of {entries}"
+        )
     return numbers

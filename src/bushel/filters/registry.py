@@ -44,7 +44,9 @@ _GROUP = "bushel.filters"
 _registered: dict[str, Filter] = {}
 
 
-def expand(name: str, stored: Buffer, size: int, side: Buffer | None = None) -> npt.NDArray[np.uint8]:
+def expand(
+    name: str, stored: Buffer, size: int, side: Buffer | None = None
+) -> npt.NDArray[np.uint8]:
     """Expand the stored bytes of one block.
 
     Args:
@@ -57,8 +59,8 @@ def expand(name: str, stored: Buffer, size: int, side: Buffer | None = None) -> 
         uint8[size].
 
     Raises:
-        FilterError: The stored bytes do not expand to `size` bytes, or the size is beyond `MAX_BLOCK`, or beyond what
-            the stored bytes can expand to.
+        FilterError: The stored bytes do not expand to `size` bytes, or the size is beyond
+            `MAX_BLOCK`, or beyond what the stored bytes can expand to.
         SpecError: The filter does not exist.
 
     Examples:
@@ -94,7 +96,10 @@ def get_filter(name: str) -> Filter:
             return plugin
         raise broken_plugin(_GROUP, name, f"it is a {type(plugin).__name__}, not a Filter")
     names = ", ".join(filter_names())
-    raise SpecError(f"unknown filter {name!r}: known filters are {names}. Add your own with bushel.filters.register")
+    raise SpecError(
+        f"unknown filter {name!r}: known filters are {names}. Add your own with"
+        " bushel.filters.register"
+    )
 
 
 def filter_names() -> tuple[str, ...]:
@@ -108,15 +113,19 @@ def filter_names() -> tuple[str, ...]:
     return tuple(sorted({*_MODULES, *_registered, *plugin_names(_GROUP)}))
 
 
-def register(name: str, expand: Expander, *, ratio: int | None = None, replace: bool = False) -> Filter:
+def register(
+    name: str, expand: Expander, *, ratio: int | None = None, replace: bool = False
+) -> Filter:
     """Add a filter, for this process, under a name that tables of blocks can use.
 
-    Any exception of the function reaches the reader as a `FilterError`. Threads call it at the same time.
+    Any exception of the function reaches the reader as a `FilterError`. Threads call it at the same
+    time.
 
     Args:
         name: Lower-case letters, digits, `_` and `-`.
         expand: Expands the stored bytes of one block (`Expander`).
-        ratio: Bytes to which one stored byte expands at most, if there is such a bound (`Filter.ratio`).
+        ratio: Bytes to which one stored byte expands at most, if there is such a bound
+            (`Filter.ratio`).
         replace: Whether to replace an existing filter.
 
     Raises:
@@ -134,9 +143,13 @@ def register(name: str, expand: Expander, *, ratio: int | None = None, replace: 
         b'bushel'
     """
     if not _NAME.fullmatch(name):
-        raise SpecError(f"invalid filter name {name!r}: use lower-case letters, digits, '_' and '-'")
+        raise SpecError(
+            f"invalid filter name {name!r}: use lower-case letters, digits, '_' and '-'"
+        )
     if not replace and (name in _MODULES or name in _registered):
-        raise SpecError(f"filter {name!r} exists: choose another name, or pass replace=True to replace it")
+        raise SpecError(
+            f"filter {name!r} exists: choose another name, or pass replace=True to replace it"
+        )
     _registered[name] = filter = Filter(name, expand, ratio)
     get_filter.cache_clear()
     return filter

@@ -1,7 +1,7 @@
 """The values of a chunk of Riegeli: compressed data after their size, which headers of blocks of 64 KiB may interrupt.
 
-The side input is the name of the compression, one byte, and the number of bytes before the first header, as u32.
-https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md
+The side input is the name of the compression, one byte, and the number of bytes before the first
+header, as u32. https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md
 """
 
 from __future__ import annotations
@@ -56,7 +56,10 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
         raise ValueError("the side input does not name a compression and the next header")
     cut = int.from_bytes(plan[1:], "little")
     if cut < len(view):
-        parts = [view[:cut], *(view[at + HEADER : at + BLOCK] for at in range(cut, len(view), BLOCK))]
+        parts = [
+            view[:cut],
+            *(view[at + HEADER : at + BLOCK] for at in range(cut, len(view), BLOCK)),
+        ]
         view = memoryview(b"".join(parts))
     size, start = read_number(view)
     if size != len(out):

@@ -1,6 +1,7 @@
 """Blocks compressed by Snappy, without its framing format.
 
-`snappy` is a whole stream, `snappy-tags` a part of one (`bushel.kernels.scan_snappy` finds where parts begin).
+`snappy` is a whole stream, `snappy-tags` a part of one (`bushel.kernels.scan_snappy` finds where
+parts begin).
 """
 
 from __future__ import annotations
@@ -35,4 +36,7 @@ def _number(value: int) -> bytes:
     return bytes([*groups, value])
 
 
-FILTERS = {"snappy": Filter("snappy", _expand, _RATIO), "snappy-tags": Filter("snappy-tags", _expand_tags, _RATIO)}
+FILTERS = {
+    "snappy": Filter("snappy", _expand, _RATIO),
+    "snappy-tags": Filter("snappy-tags", _expand_tags, _RATIO),
+}

@@ -1,8 +1,9 @@
 """The compact protocol of Thrift, in which Parquet writes its footer and the headers of pages.
 
-https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. Structs become dicts by the numbers
-of their fields, since Parquet's definition gives the numbers their meaning. Lengths and depths are checked before use,
-so a forged struct costs no more memory than a few times its bytes.
+https://github.com/apache/thrift/blob/master/doc/specs/thrift-compact-protocol.md. Structs become
+dicts by the numbers of their fields, since Parquet's definition gives the numbers their meaning.
+Lengths and depths are checked before use, so a forged struct costs no more memory than a few times
+its bytes.
 """
 
 from __future__ import annotations
@@ -18,7 +19,9 @@ _MOST_NUMBER = 1000  # of a field: Parquet has some 20 in a struct
 _ENOUGH_PARTS, _BYTES_PER_PART = 1 << 20, 3
 """Structs and elements of lists that some bytes may have in any case, and the least bytes for each of more. A footer
 has 5 to 8 for each; an empty struct takes 1 byte there, and 70 in memory."""
-_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(13)
+_STOP, _TRUE, _FALSE, _BYTE, _I16, _I32, _I64, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = range(
+    13
+)
 
 
 class ThriftError(ValueError):
@@ -63,14 +66,18 @@ class _Reader:
         while (head := self._byte()) & 0x0F != _STOP:
             number = number + (head >> 4) if head >> 4 else self._zigzag()
             if number > _MOST_NUMBER:
-                raise ThriftError(f"a field has number {number}, which Parquet does not use", self.at)
+                raise ThriftError(
+                    f"a field has number {number}, which Parquet does not use", self.at
+                )
             members[number] = self._value(head & 0x0F, depth)
         return members
 
     def _count(self, parts: int) -> None:
         self._left -= parts
         if self._left < 0:
-            message = f"more structs and elements of lists than {len(self._data)} bytes of Parquet have"
+            message = (
+                f"more structs and elements of lists than {len(self._data)} bytes of Parquet have"
+            )
             raise ThriftError(message, self.at)
 
     def _value(self, kind: int, depth: int) -> Any:
@@ -96,7 +103,9 @@ class _Reader:
         if size == 15:
             size = self._varint()
         if size > len(self._data) - self.at:  # each element has one byte or more
-            raise ThriftError(f"a list of {size} elements in {len(self._data) - self.at} bytes", self.at)
+            raise ThriftError(
+                f"a list of {size} elements in {len(self._data) - self.at} bytes", self.at
+            )
         self._count(size)
         if kind in (_TRUE, _FALSE):
             return [byte == _TRUE for byte in self._take(size)]
@@ -113,7 +122,9 @@ class _Reader:
 
     def _take(self, size: int) -> bytes | memoryview:
         if size > len(self._data) - self.at:
-            raise ThriftError(f"{size} bytes are announced where {len(self._data) - self.at} are left", self.at)
+            raise ThriftError(
+                (f"{size} bytes are announced where {len(self._data) - self.at} are left"), self.at
+            )
         taken = self._data[self.at : self.at + size]
         self.at += size
         return taken

@@ -39,7 +39,8 @@ _TYPES: Mapping[str, pa.DataType] = {
 }
 """Types of values by codec. Other numbers are int64, and all other values are their stored bytes."""
 
-_ROW_GROUPS = 4  # row groups that a source keeps in memory: `pack` reads them in order, in several threads
+# row groups that a source keeps in memory: `pack` reads them in order, in several threads
+_ROW_GROUPS = 4
 
 
 def arrow_type(field: Field) -> pa.DataType:
@@ -64,8 +65,9 @@ def arrow_type(field: Field) -> pa.DataType:
 class ArrowStream:
     """The samples of a dataset as record batches, for every reader of Arrow streams: DuckDB, polars, pandas, PyArrow.
 
-    Images, clips, arrays and other values without an Arrow type are columns of their stored bytes. It can be read more
-    than once; every reader gets a stream of its own, which reads the dataset batch by batch.
+    Images, clips, arrays and other values without an Arrow type are columns of their stored bytes.
+    It can be read more than once; every reader gets a stream of its own, which reads the dataset
+    batch by batch.
 
     Args:
         dataset: The dataset or view.
@@ -73,7 +75,8 @@ class ArrowStream:
         batch_samples: Number of samples in a record batch.
 
     Attributes:
-        schema: The `pyarrow.Schema`: `__key__` (text; the position of a sample without a key), then the fields.
+        schema: The `pyarrow.Schema`: `__key__` (text; the position of a sample without a key), then
+            the fields.
 
     Raises:
         KeyError: A field does not exist.
@@ -86,7 +89,9 @@ class ArrowStream:
         (12, ['__key__', 'label'])
     """
 
-    def __init__(self, dataset: Dataset, fields: Sequence[str] | None = None, *, batch_samples: int = 256) -> None:
+    def __init__(
+        self, dataset: Dataset, fields: Sequence[str] | None = None, *, batch_samples: int = 256
+    ) -> None:
         if batch_samples < 1:
             raise ValueError(f"batch_samples={batch_samples}: expected 1 or more")
         self._dataset = dataset if fields is None else dataset.select_fields(fields)
@@ -104,7 +109,8 @@ class ArrowStream:
     def reader(self) -> pa.RecordBatchReader:
         """Return a reader of all samples, from the first one on.
 
-        `pyarrow.dataset.Scanner.from_batches` filters it, and `pyarrow.parquet.ParquetWriter` writes it.
+        `pyarrow.dataset.Scanner.from_batches` filters it, and `pyarrow.parquet.ParquetWriter`
+        writes it.
         """
         return pa.RecordBatchReader.from_batches(self.schema, self._batches())
 
@@ -128,7 +134,9 @@ class ArrowStream:
 
     def _is_opaque(self, name: str) -> bool:
         kind = arrow_type(self._fields[name])
-        return bool(pa.types.is_large_binary(kind.value_type if self._fields[name].sequence else kind))
+        return bool(
+            pa.types.is_large_binary(kind.value_type if self._fields[name].sequence else kind)
+        )
 
 
 def _json_text(value: Any, *, sequence: bool) -> Any:
@@ -142,14 +150,16 @@ def _json_text(value: Any, *, sequence: bool) -> Any:
 class ArrowSource:
     """A table or dataset of PyArrow, such as a folder of Parquet files, as a source for `bushel.pack`.
 
-        bushel.pack(ArrowSource(pyarrow.dataset.dataset("parquet/"), key="id"), "out/", container="tar")
+        bushel.pack(ArrowSource(pyarrow.dataset.dataset("parquet/"), key="id"), "out/",
+        container="tar")
 
-    Rows are read by row group, and the last few row groups are kept in memory. Structs of `bytes` and `path`, as images
-    are stored by Hugging Face, become their bytes.
+    Rows are read by row group, and the last few row groups are kept in memory. Structs of `bytes`
+    and `path`, as images are stored by Hugging Face, become their bytes.
 
     Args:
         data: The table or dataset.
-        spec: Field names to types, such as `{"image": "jpg"}`; by default they are inferred from the first row.
+        spec: Field names to types, such as `{"image": "jpg"}`; by default they are inferred from
+            the first row.
         key: The column of the keys. By default `__key__`, if there is one.
 
     Attributes:
@@ -189,7 +199,9 @@ class ArrowSource:
         self.spec: Mapping[str, str] = dict(spec) if spec is not None else infer_spec(self[0])
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_load", "_lock")}
+        return {
+            name: value for name, value in self.__dict__.items() if name not in ("_load", "_lock")
+        }
 
     def __len__(self) -> int:
         return int(self._starts[-1])
@@ -228,7 +240,8 @@ def _pieces(data: pa.Table | pyarrow.dataset.Dataset) -> list[tuple[Any, int]]:
     for fragment in data.get_fragments():
         if hasattr(fragment, "split_by_row_group"):  # of a Parquet file
             pieces += [
-                (part, sum(group.num_rows for group in part.row_groups)) for part in fragment.split_by_row_group()
+                (part, sum(group.num_rows for group in part.row_groups))
+                for part in fragment.split_by_row_group()
             ]
         else:
             pieces.append((fragment, fragment.count_rows()))
@@ -237,6 +250,10 @@ def _pieces(data: pa.Table | pyarrow.dataset.Dataset) -> list[tuple[Any, int]]:
 
 def _plain(value: Any) -> Any:
     """Return the bytes of a Hugging Face image, and every other value as it is."""
-    if isinstance(value, Mapping) and value.keys() == {"bytes", "path"} and value["bytes"] is not None:
+    if (
+        isinstance(value, Mapping)
+        and value.keys() == {"bytes", "path"}
+        and value["bytes"] is not None
+    ):
         return value["bytes"]
     return value

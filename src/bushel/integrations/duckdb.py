@@ -14,16 +14,32 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_SMALL = ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json", "recordio-label-int")
+_SMALL = (
+    "int",
+    "uint",
+    "i64",
+    "u64",
+    "cls",
+    "float",
+    "f32",
+    "float-text",
+    "utf8",
+    "json",
+    "recordio-label-int",
+)
 
 
 def register(
-    connection: duckdb.DuckDBPyConnection, name: str, dataset: Dataset, fields: Sequence[str] | None = None
+    connection: duckdb.DuckDBPyConnection,
+    name: str,
+    dataset: Dataset,
+    fields: Sequence[str] | None = None,
 ) -> None:
     """Make a dataset a view of a DuckDB connection, and its index another one.
 
-    `SELECT label, count(*) FROM train GROUP BY label` reads the values of the chosen fields, for every query again; and
-    `SELECT avg(image.length) FROM train_index` reads no data, since the index has keys, offsets and lengths.
+    `SELECT label, count(*) FROM train GROUP BY label` reads the values of the chosen fields, for
+    every query again; and `SELECT avg(image.length) FROM train_index` reads no data, since the
+    index has keys, offsets and lengths.
 
     Args:
         connection: The connection.
@@ -44,6 +60,10 @@ def register(
     """
     if fields is None:
         spec = parse_spec(dataset.spec)
-        fields = [field_name for field_name, field in spec.items() if field.codec.partition("(")[0] in _SMALL]
+        fields = [
+            field_name
+            for field_name, field in spec.items()
+            if field.codec.partition("(")[0] in _SMALL
+        ]
     connection.register(name, ArrowStream(dataset, fields))
     connection.register(f"{name}_index", dataset.to_arrow())

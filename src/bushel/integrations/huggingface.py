@@ -25,10 +25,17 @@ __all__ = ["HuggingFaceSource", "from_hf", "to_hf"]
 
 _VALUES = {
     **{"utf8": "string", "json": "string", "bytes": "binary"},
-    **{"float": "float64", "f32": "float32", "float-text": "float64", "uint": "uint64", "u64": "uint64"},
+    **{
+        "float": "float64",
+        "f32": "float32",
+        "float-text": "float64",
+        "uint": "uint64",
+        "u64": "uint64",
+    },
 }
 _CHUNK = 64  # samples that are read at once
-_PARTS = 1024  # largest number of parts of a stream, between which `datasets` distributes ranks and workers
+# largest number of parts of a stream, between which `datasets` distributes ranks and workers
+_PARTS = 1024
 
 
 @overload
@@ -41,15 +48,17 @@ def to_hf(dataset: Dataset, *, streaming: Literal[True]) -> datasets.IterableDat
 def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     """Return a dataset of Hugging Face `datasets` with the same samples.
 
-    Images, clips and sounds keep their stored bytes (`Image`, `Video`, `Audio`), numbers with names of classes become a
-    `ClassLabel`, JSON becomes text, arrays become lists, and keys are the column `__key__`. `datasets` needs torchcodec
-    to decode sounds, and to iterate over a stream of them.
+    Images, clips and sounds keep their stored bytes (`Image`, `Video`, `Audio`), numbers with names
+    of classes become a `ClassLabel`, JSON becomes text, arrays become lists, and keys are the
+    column `__key__`. `datasets` needs torchcodec to decode sounds, and to iterate over a stream of
+    them.
 
     Args:
         dataset: The dataset or view.
-        streaming: Return an `IterableDataset`, which reads the samples when they are needed. By default all of them are
-            written once to the Arrow cache of `datasets`; the next call with the same data uses that. Data without
-            checksums are the same only if the times of their files are, too: `bushel index` records checksums.
+        streaming: Return an `IterableDataset`, which reads the samples when they are needed. By
+            default all of them are written once to the Arrow cache of `datasets`; the next call
+            with the same data uses that. Data without checksums are the same only if the times of
+            their files are, too: `bushel index` records checksums.
 
     Raises:
         MissingPackageError: `datasets` is not installed.
@@ -67,15 +76,23 @@ def to_hf(dataset: Dataset, *, streaming: bool = False) -> Any:
     if streaming:
         parts = max(1, min(_PARTS, len(dataset) // _CHUNK))
         views = [dataset.shard(number, parts) for number in range(parts)]
-        converted = datasets.IterableDataset.from_generator(_samples, features=features, gen_kwargs={"parts": views})
+        converted = datasets.IterableDataset.from_generator(
+            _samples, features=features, gen_kwargs={"parts": views}
+        )
     else:
         converted = datasets.Dataset.from_generator(
-            _samples, features=features, gen_kwargs={"parts": [dataset]}, fingerprint=_cache_key(dataset)
+            _samples,
+            features=features,
+            gen_kwargs={"parts": [dataset]},
+            fingerprint=_cache_key(dataset),
         )
     for name, field in parse_spec(dataset.spec).items():
-        if holds_sound(field.codec):  # as `Audio`, the generator's samples could only be written with torchcodec
+        # as `Audio`, the generator's samples could only be written with torchcodec
+        if holds_sound(field.codec):
             sound = datasets.Audio()
-            converted = converted.cast_column(name, datasets.List(sound) if field.sequence else sound)
+            converted = converted.cast_column(
+                name, datasets.List(sound) if field.sequence else sound
+            )
     return converted
 
 
@@ -102,13 +119,16 @@ def from_hf(
 ) -> HuggingFaceSource | Stream:
     """Return a source for `bushel.pack` with the samples of a dataset of Hugging Face `datasets`.
 
-        bushel.pack(bushel.from_hf(datasets.load_dataset("org/name", split="train")), "out/", container="tar")
+        bushel.pack(bushel.from_hf(datasets.load_dataset("org/name", split="train")), "out/",
+        container="tar")
 
-    The stored bytes of images, clips and sounds are packed as they are. Names of a `ClassLabel` become names of classes
-    of the packed dataset, a column `__key__` becomes the keys, and values that are missing are left out.
+    The stored bytes of images, clips and sounds are packed as they are. Names of a `ClassLabel`
+    become names of classes of the packed dataset, a column `__key__` becomes the keys, and values
+    that are missing are left out.
 
     Args:
-        dataset: A dataset, not a dict of splits. An `IterableDataset` is packed in order and in one part.
+        dataset: A dataset, not a dict of splits. An `IterableDataset` is packed in order and in one
+            part.
         spec: Field names to types; by default they come from the features and the first sample.
 
     Raises:
@@ -133,7 +153,10 @@ def from_hf(
     splits = ""
     if isinstance(dataset, dict):
         splits = f"; choose a split: {', '.join(map(str, dataset))}"
-    raise TypeError(f"from_hf takes a datasets.Dataset or IterableDataset, not a {type(dataset).__name__}{splits}")
+    raise TypeError(
+        "from_hf takes a datasets.Dataset or IterableDataset, not a"
+        f" {type(dataset).__name__}{splits}"
+    )
 
 
 class HuggingFaceSource:
@@ -178,13 +201,22 @@ class HuggingFaceSource:
         missing = [name for name in self._dataset.column_names if name != KEY]
         for position in range(len(self._dataset)):
             sample = _stored(self._dataset[position])
-            values |= {name: value for name, value in sample.items() if name in missing and _tells(value)}
+            values |= {
+                name: value for name, value in sample.items() if name in missing and _tells(value)
+            }
             missing = [name for name in missing if name not in values]
             if not missing:
                 break
         if missing:
-            raise SpecError(f"the column {missing[0]!r} has no values from which its type can be inferred: pass spec=")
-        return {name: infer_spec({name: values[name]})[name] for name in self._dataset.column_names if name != KEY}
+            raise SpecError(
+                f"the column {missing[0]!r} has no values from which its type can be"
+                " inferred: pass spec="
+            )
+        return {
+            name: infer_spec({name: values[name]})[name]
+            for name in self._dataset.column_names
+            if name != KEY
+        }
 
 
 def _tells(value: Any) -> bool:
@@ -202,7 +234,11 @@ def _features(dataset: Dataset) -> datasets.Features:
     for name, field in parse_spec(dataset.spec).items():
         if name in labels and holds_numbers({name: field}, name):
             columns[name] = datasets.ClassLabel(names=list(labels[name]))
-        elif name in labels and numbers_classes({name: field}, name) and np.ndim(first.get(name, 0)) == 1:
+        elif (
+            name in labels
+            and numbers_classes({name: field}, name)
+            and np.ndim(first.get(name, 0)) == 1
+        ):
             columns[name] = datasets.List(datasets.ClassLabel(names=list(labels[name])))
         else:
             columns[name] = _feature(field, first.get(name))
@@ -232,7 +268,8 @@ def _feature(field: Field, example: Any) -> Any:
         example = next(iter(example), None)
     if getattr(example, "dtype", None) is None:
         raise SpecError(
-            f"field {field.name!r} has the type {field.type!r}, which Hugging Face datasets cannot hold; leave it out: "
+            f"field {field.name!r} has the type {field.type!r}, which Hugging Face datasets"
+            " cannot hold; leave it out: "
             f"to_hf(ds.select_fields([...]))"
         )
     feature = datasets.Value(str(example.dtype))

@@ -28,8 +28,8 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
     Args:
         dataset: The dataset or view. Its files must be readable on every machine of the cluster.
         fields: The fields to read; default: all.
-        decode: Whether rows have decoded values, such as images as arrays; else the values are as in an
-            `ArrowStream`, in which images are their stored bytes.
+        decode: Whether rows have decoded values, such as images as arrays; else the values are as
+            in an `ArrowStream`, in which images are their stored bytes.
         batch_samples: Number of samples in a block.
 
     Raises:
@@ -74,7 +74,9 @@ class BushelDatasource(Datasource):  # type: ignore[misc] # Ray is an extra, whi
         for number in range(parts):
             part = self._dataset.shard(number, parts)
             facts = {"num_rows": len(part)}
-            metadata = BlockMetadata(**{field.name: facts.get(field.name) for field in dataclass_fields(BlockMetadata)})
+            metadata = BlockMetadata(
+                **{field.name: facts.get(field.name) for field in dataclass_fields(BlockMetadata)}
+            )
             tasks.append(ReadTask(partial(read, part, self._batch_samples), metadata))
         return tasks
 
@@ -88,12 +90,17 @@ def _read_decoded(dataset: Dataset, batch_samples: int) -> Iterator[Any]:
     names = ["__key__", *dataset.spec]
     for first in range(0, len(dataset), batch_samples):
         samples = dataset.read(range(first, min(first + batch_samples, len(dataset))))
-        yield BlockAccessor.batch_to_block({name: _column([sample.get(name) for sample in samples]) for name in names})
+        yield BlockAccessor.batch_to_block(
+            {name: _column([sample.get(name) for sample in samples]) for name in names}
+        )
 
 
 def _column(values: list[Any]) -> npt.NDArray[Any]:
     """Return an array of the values: of their own dtype if they are numbers or arrays of one shape, else of objects."""
-    kinds = {(value.shape, value.dtype.str) if isinstance(value, np.ndarray) else type(value) for value in values}
+    kinds = {
+        (value.shape, value.dtype.str) if isinstance(value, np.ndarray) else type(value)
+        for value in values
+    }
     if len(kinds) == 1 and (isinstance(values[0], np.ndarray | int | float | bool)):
         if isinstance(values[0], np.ndarray):
             return np.stack(values)

@@ -28,9 +28,10 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
 
         DataLoader(BatchDataset(ds, 256, shuffle=True), batch_size=None, num_workers=0)
 
-    Every iteration is the next epoch, also with workers. `bushel.Loader` reads ahead in threads, so a `DataLoader`
-    needs none. With `num_workers=n`, each worker loads every n-th part of this rank's samples, and batches come from
-    the workers by turns. `StatefulDataLoader` of torchdata saves and restores it without workers.
+    Every iteration is the next epoch, also with workers. `bushel.Loader` reads ahead in threads, so
+    a `DataLoader` needs none. With `num_workers=n`, each worker loads every n-th part of this
+    rank's samples, and batches come from the workers by turns. `StatefulDataLoader` of torchdata
+    saves and restores it without workers.
 
     Args:
         dataset: The dataset.
@@ -49,7 +50,11 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
         super().__init__()
         self._place = options.pop("rank", None), options.pop("world_size", None)
         detect_rank(*self._place, may_change=True)
-        self._dataset, self._batch_size, self._options = dataset, batch_size, {"to": "torch", **options}
+        self._dataset, self._batch_size, self._options = (
+            dataset,
+            batch_size,
+            {"to": "torch", **options},
+        )
         self._loader: Loader | None = None
         self._epoch: int | None = None
         self._resumes = False  # whether the next iteration continues from a state
@@ -57,7 +62,11 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
 
     def __getstate__(self) -> dict[str, Any]:
         # a worker that is spawned has no process group
-        return {**self.__dict__, "_loader": None, "_place": detect_rank(*self._place, may_change=True)}
+        return {
+            **self.__dict__,
+            "_loader": None,
+            "_place": detect_rank(*self._place, may_change=True),
+        }
 
     def _own(self) -> Loader:
         """Return the loader of this process, which is made when it is first needed."""
@@ -66,14 +75,20 @@ class BatchDataset(torch.utils.data.IterableDataset[Any]):  # type: ignore[misc]
             if (worker := torch.utils.data.get_worker_info()) is not None:
                 rank, world_size = detect_rank(*place)
                 place = rank * worker.num_workers + worker.id, world_size * worker.num_workers
-            self._loader = Loader(self._dataset, self._batch_size, rank=place[0], world_size=place[1], **self._options)
+            self._loader = Loader(
+                self._dataset, self._batch_size, rank=place[0], world_size=place[1], **self._options
+            )
         return self._loader
 
     def __iter__(self) -> Iterator[Any]:
         loader, worker = self._own(), torch.utils.data.get_worker_info()
         if worker is not None:
-            # each worker counts its iterations; other numbers of workers divide the epochs in other ways
-            counts, place = self._next_epochs.numbers, worker.num_workers * (worker.num_workers - 1) // 2 + worker.id
+            # each worker counts its iterations; other numbers of workers divide the epochs in other
+            # ways
+            counts, place = (
+                self._next_epochs.numbers,
+                worker.num_workers * (worker.num_workers - 1) // 2 + worker.id,
+            )
             self._epoch = None if self._resumes else int(counts[place])
             counts[place] = (loader.epoch if self._epoch is None else self._epoch) + 1
         if self._epoch is not None:

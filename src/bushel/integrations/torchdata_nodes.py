@@ -17,7 +17,8 @@ __all__ = ["LoaderNode"]
 class LoaderNode(BaseNode[Any]):  # type: ignore[misc] # torchdata is an extra, which the checker does not follow
     """The batches of a `bushel.Loader` as a node: `torchdata.nodes.Loader(LoaderNode(loader))` is one epoch per `for`.
 
-    Its state is the loader's, so an epoch is resumed at the next batch without reading the earlier ones.
+    Its state is the loader's, so an epoch is resumed at the next batch without reading the earlier
+    ones.
 
     Args:
         loader: The loader.

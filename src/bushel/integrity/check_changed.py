@@ -40,12 +40,14 @@ def check_changed(
         found: Gets the problems.
 
     Returns:
-        The number of bytes of fields without a checksum in the files themselves that were compared with a checksum on
-        record, and whether all of them were.
+        The number of bytes of fields without a checksum in the files themselves that were compared
+        with a checksum on record, and whether all of them were.
     """
     now = built
     if files is None:
-        known = replace(known, fields={name: replace(each, crc32=None) for name, each in known.fields.items()})
+        known = replace(
+            known, fields={name: replace(each, crc32=None) for name, each in known.fields.items()}
+        )
     else:
         try:
             now = with_checksums(built, files, report=tick)
@@ -67,14 +69,24 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
     """Add the problems that a comparison shows."""
     add = partial(found.add_file, shard.path(0))
     differing = compared.differing
-    if known.samples and compared.now.samples and (known.keys is None) != (compared.now.keys is None):
+    if (
+        known.samples
+        and compared.now.samples
+        and (known.keys is None) != (compared.now.keys is None)
+    ):
         was, now = ("positions", "keys of their own")[:: 1 if known.keys is None else -1]
-        add("replaced", f"samples had {was} as keys when the file was indexed, and have {now} now: {_ACCEPT}")
+        add(
+            "replaced",
+            f"samples had {was} as keys when the file was indexed, and have {now} now: {_ACCEPT}",
+        )
     if compared.gone or compared.missing or compared.empties or (differing and not compared.equal):
         counts = [
             (compared.gone, f"of {known.samples} samples on record are gone"),
             (compared.missing, "values with a checksum on record are gone"),
-            (compared.empties, "sequences are empty on record and missing now, or the other way round"),
+            (
+                compared.empties,
+                ("sequences are empty on record and missing now, or the other way round"),
+            ),
             (differing, "values differ from their checksum on record"),
             (compared.added, "samples are new"),
         ]
@@ -85,9 +97,17 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         add("appended", f"{samples} added after the file was indexed: {_ACCEPT}")
     elif not differing and not found.problems:
         if not known.has_checksums:
-            add("stale", "the file changed after it was indexed, and the index has no checksums to compare with")
+            add(
+                "stale",
+                "the file changed after it was indexed, and the index has no checksums"
+                " to compare with",
+            )
         elif any(entry.crc32 is not None for entry in known.files):
-            add("stale", "the file was written again with the values that the index has: `bushel index` notes it")
+            add(
+                "stale",
+                "the file was written again with the values that the index has: `bushel"
+                " index` notes it",
+            )
     if compared.equal or not differing:
         for each in compared.differences():
             element = "" if each.element is None else f"element {each.element} "
@@ -100,10 +120,14 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
 def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
     """Report fields and classes of changed files whose names differ from those on record."""
     for difference in name_differences(before, built, changed=True):
-        found.add(Problem(str(shard.path(0)), None, None, difference.field, "index", difference.what))
+        found.add(
+            Problem(str(shard.path(0)), None, None, difference.field, "index", difference.what)
+        )
 
 
-def within_files(known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...], found: Findings) -> ShardIndex | None:
+def within_files(
+    known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...], found: Findings
+) -> ShardIndex | None:
     """Return a table on record for files whose own structure is damaged, without the values that no longer lie in them.
 
     Returns:
@@ -115,7 +139,9 @@ def within_files(known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...],
     columns, lost = {}, 0
     for name, column in known.fields.items():
         columns[name] = column
-        outside = (column.length != MISSING) & (column.offset + column.length > _room(known, column.file, stamps))
+        outside = (column.length != MISSING) & (
+            column.offset + column.length > _room(known, column.file, stamps)
+        )
         if outside.any():
             lost += int(outside.sum())
             columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
@@ -130,10 +156,13 @@ def _room(known: ShardIndex, file: int, stamps: tuple[FileStamp, ...]) -> int:
     blocks = known.blocks_of(file)
     if blocks is None:
         return stamps[file].size
-    sizes = np.array([*(entry.size for entry in stamps), np.iinfo(np.int64).max])  # the last stands for the table
+    # the last stands for the table
+    sizes = np.array([*(entry.size for entry in stamps), np.iinfo(np.int64).max])
     left = sizes[blocks.file] - blocks.offset
     cut = np.flatnonzero(left < blocks.length)
     if not len(cut):
         return blocks.size
     first = int(cut[0])
-    return int(blocks.start[first]) + (max(int(left[first]), 0) if bool(blocks.is_stored(cut[:1])[0]) else 0)
+    return int(blocks.start[first]) + (
+        max(int(left[first]), 0) if bool(blocks.is_stored(cut[:1])[0]) else 0
+    )

@@ -21,12 +21,15 @@ from bushel.storage import below
 _MEND = "`bushel index` writes the manifest again"
 
 
-def check_manifest(places: Sequence[Place], tables: Sequence[ShardIndex | None], found: Findings) -> None:
+def check_manifest(
+    places: Sequence[Place], tables: Sequence[ShardIndex | None], found: Findings
+) -> None:
     """Report what the manifest says otherwise than the tables of the shards.
 
     Args:
         places: The shards.
-        tables: The table of each shard that describes its files as they are; None for others, which are left out.
+        tables: The table of each shard that describes its files as they are; None for others, which
+            are left out.
         found: Gets the problems.
     """
     path = manifest_path([place.shard for place in places])
@@ -40,7 +43,10 @@ def check_manifest(places: Sequence[Place], tables: Sequence[ShardIndex | None],
     container = places[0].container.name
     if manifest.container != container:
         if manifest.container not in container_names():
-            message = f"the manifest is of the container {manifest.container!r}, but the files are {container}: {_MEND}"
+            message = (
+                f"the manifest is of the container {manifest.container!r}, but the files"
+                f" are {container}: {_MEND}"
+            )
             found.add_file(path, "index", message)
         return
     names = listed_names([place.shard for place in places])
@@ -66,7 +72,10 @@ def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
     named = container.class_names(root)
     for field, names in labels.items():
         if field in named and named[field] != names:
-            message = f"its names of classes differ from those in the index, which are {', '.join(names[:5])} …"
+            message = (
+                "its names of classes differ from those in the index, which are"
+                f" {', '.join(names[:5])} …"
+            )
             found.add_file(path, "labels", message)
     if not named:
         found.add_file(path, "format", "it has no usable names of classes, but the index has some")
@@ -102,7 +111,10 @@ def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iter
         for name in listed.keys() | actual.keys():
             if listed.get(name) != actual.get(name):
                 was, is_now = (values.get(name, "nothing") for values in (listed, actual))
-                yield f"the {what} of field {name!r} is {was} in the manifest, but {is_now} in the shards"
+                yield (
+                    f"the {what} of field {name!r} is {was} in the manifest, but {is_now} in"
+                    " the shards"
+                )
     try:
         labels = join_labels((("", table.labels) for table in tables), fields)
     except SpecError:  # reported as a problem of labels
@@ -112,7 +124,10 @@ def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iter
         if names_of_classes[0] != names_of_classes[1]:
             pairs = enumerate(
                 zip(
-                    *(names + ("",) * (max(map(len, names_of_classes)) - len(names)) for names in names_of_classes),
+                    *(
+                        names + ("",) * (max(map(len, names_of_classes)) - len(names))
+                        for names in names_of_classes
+                    ),
                     strict=True,
                 )
             )

@@ -49,7 +49,8 @@ class Checks:
     decode: bool  # whether to decode every value
     pickle: bool  # whether codecs that run code may be used, and pickled gulp metadata be unpickled
     room: int  # number of problems to keep per shard
-    tick: Callable[[int], None]  # called with the number of bytes checked since the last call; raises to end the work
+    # called with the number of bytes checked since the last call; raises to end the work
+    tick: Callable[[int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,12 +61,15 @@ class Checked:
     index: ShardIndex | None  # the best available table, or None
     bytes_checked: int = 0  # number of stored bytes that were compared with a checksum
     complete: bool = False  # whether all stored bytes were compared
-    described: bool = False  # whether it is the table of the index, which describes the files as they are
+    # whether it is the table of the index, which describes the files as they are
+    described: bool = False
 
     @property
     def bytes_total(self) -> int:
         """Number of stored bytes of all fields."""
-        return 0 if self.index is None else sum(column.nbytes for column in self.index.fields.values())
+        return (
+            0 if self.index is None else sum(column.nbytes for column in self.index.fields.values())
+        )
 
 
 def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
@@ -91,7 +95,9 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     built = _table_from_files(container, shard, recorded, checks, found)
     damaged: _Damaged = set()
     if kept is not None and kept.digest != table_digest(kept):
-        message = "its digest is not that of its contents: run `bushel index --force` on the dataset"
+        message = (
+            "its digest is not that of its contents: run `bushel index --force` on the dataset"
+        )
         found.add_file(str(shard.sidecar), "index", message)
     if kept is not None and built is not None:
         _compare(container, shard, kept, differences(kept, built), damaged, found)
@@ -128,8 +134,8 @@ def _table_from_files(
 ) -> ShardIndex | None:
     """Return the table that `bushel index` would make of the files, with the names and types on record if these fit.
 
-    Types that the files themselves have are preferred: a type on record that differs from them was declared by a user,
-    or is damaged.
+    Types that the files themselves have are preferred: a type on record that differs from them was
+    declared by a user, or is damaged.
     """
     built, error = None, None
     try:
@@ -140,7 +146,11 @@ def _table_from_files(
         try:
             spec = {name: column.field for name, column in recorded.fields.items()}
             declared = built
-            if declared is None or declared.fields.keys() != spec.keys() or not has_declared(declared, spec):
+            if (
+                declared is None
+                or declared.fields.keys() != spec.keys()
+                or not has_declared(declared, spec)
+            ):
                 declared = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
             declared = CallerFields(spec, checks.pickle).table(declared)
         except FormatError as refused:
@@ -148,10 +158,13 @@ def _table_from_files(
         except SpecError:
             pass
         else:
-            built = declared if built is None else _declared(shard, recorded, declared, built, found)
+            built = (
+                declared if built is None else _declared(shard, recorded, declared, built, found)
+            )
     if built is None and error is not None:
         faults: list[FormatError] = []
-        if isinstance(error, FormatError) and isinstance(container, StoresText):  # every damaged line is named
+        # every damaged line is named
+        if isinstance(error, FormatError) and isinstance(container, StoresText):
             recover_shard(container.name, shard, None, faults.append)
         elif isinstance(error, SpecError):
             error = FormatError(str(error), file=str(shard.path(0)))
@@ -174,7 +187,10 @@ def _declared(
     for name, column in recorded.fields.items():
         other = built.fields.get(name)
         if other is not None and not _can_be(other.field.codec, column.field.codec):
-            message = f"the index declares the type {column.field.type}, but the files say {other.field.type}"
+            message = (
+                f"the index declares the type {column.field.type}, but the files say"
+                f" {other.field.type}"
+            )
             found.add(Problem(str(shard.path(0)), None, None, name, "declared", message))
     return declared if declared.labels else replace(declared, labels=built.labels)
 
@@ -191,7 +207,11 @@ def _stored_table(
         files = bind(kept.files, stamps, shard)
         if files is None:
             staged = staged_table(shard)
-            return (None, checked_table(kept, str(shard.sidecar))) if staged is None else (staged.index, None)
+            return (
+                (None, checked_table(kept, str(shard.sidecar)))
+                if staged is None
+                else (staged.index, None)
+            )
         kept = replace(kept, files=files).check(str(shard.sidecar))
     except FileNotFoundError:
         return None, None
@@ -228,7 +248,8 @@ def _compare(
 ) -> None:
     """Report differences of a stored table and the files, which did not change after it was made.
 
-    Values in `damaged` are left out, as their damage was reported, and values with differences are added to it.
+    Values in `damaged` are left out, as their damage was reported, and values with differences are
+    added to it.
     """
     before = frozenset(damaged)
     for difference in differing:
@@ -240,11 +261,17 @@ def _compare(
         if difference.file is not None:
             file, at = shard.locate(kept.place(difference.file, offset or 0))
             offset = None if offset is None else at
-        refs = container.file_of_references(shard) if isinstance(container, KeepsReferences) else None
+        refs = (
+            container.file_of_references(shard) if isinstance(container, KeepsReferences) else None
+        )
         if difference.referred and refs is not None:
             file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
-        key = None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
-        message = f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
+        key = (
+            None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
+        )
+        message = (
+            f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
+        )
         problem = Problem(file, offset, key, difference.field, "index", message)
         found.add(problem, difference.sample if key is None else None)
 
@@ -261,12 +288,21 @@ def _check_contents(
 
     Values that are known to be damaged are left out: what was made of them differs, too.
     """
-    bare = {name: replace(own, segments=None, frames=None, seek=None) for name, own in kept.fields.items()}
-    columns = {} if built is None else {name: own for name, own in built.columns.items() if name in kept.columns}
+    bare = {
+        name: replace(own, segments=None, frames=None, seek=None)
+        for name, own in kept.fields.items()
+    }
+    columns = (
+        {}
+        if built is None
+        else {name: own for name, own in built.columns.items() if name in kept.columns}
+    )
     try:
         now = again(replace(kept, fields=bare, columns=columns), kept, shard)
     except MissingPackageError as error:
-        found.add_file(shard.sidecar, "unchecked", f"columns or packets of the index are not compared: {error}")
+        found.add_file(
+            shard.sidecar, "unchecked", f"columns or packets of the index are not compared: {error}"
+        )
         return
     except FormatError as error:
         found.add_error(error, "checksum")
@@ -287,7 +323,8 @@ def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> N
     for stamp, file in zip(kept.files, files, strict=True):
         if stamp.crc32 is not None and stamp_of(file) != stamp.crc32:
             message = (
-                "bytes that belong to no value differ from the index, although the modification time is unchanged; "
+                "bytes that belong to no value differ from the index, although the modification"
+                " time is unchanged; "
                 "all values with checksums are intact: `bushel repair` writes the samples again"
             )
             found.add_file(file.path, "index", message)
@@ -342,12 +379,19 @@ def _recompute(
     files: list[File],
     tick: Callable[[int], None],
 ) -> dict[str, FieldExtents]:
-    bare = replace(index, fields={name: replace(column, crc32=None) for name, column in columns.items()})
+    bare = replace(
+        index, fields={name: replace(column, crc32=None) for name, column in columns.items()}
+    )
     return dict(with_checksums(bare, files, report=tick).fields)
 
 
 def _compare_crcs(
-    shard: Shard, index: ShardIndex, known: FieldExtents, now: FieldExtents, damaged: _Damaged, found: Findings
+    shard: Shard,
+    index: ShardIndex,
+    known: FieldExtents,
+    now: FieldExtents,
+    damaged: _Damaged,
+    found: Findings,
 ) -> None:
     if known.crc32 is None or now.crc32 is None:
         return
@@ -357,7 +401,10 @@ def _compare_crcs(
         if known.starts is not None:
             sample = int(np.searchsorted(known.starts, row, side="right")) - 1
             element = f"element {row - int(known.starts[sample])} "
-        message = f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found {int(now.crc32[row]):08x}"
+        message = (
+            f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found"
+            f" {int(now.crc32[row]):08x}"
+        )
         damaged.add((known.field.name, sample))
         place = shard.locate(index.place(known.file, int(known.offset[row])))
         found.add_value(index.keys, sample, place, known.field.name, "checksum", message)
@@ -374,7 +421,9 @@ def _check_values(
     found: Findings,
 ) -> None:
     """Decode every field of every sample on its own."""
-    opened = OpenShard.of(container.name, shard, index, stored=False, asked=CallerFields(pickle=checks.pickle))
+    opened = OpenShard.of(
+        container.name, shard, index, stored=False, asked=CallerFields(pickle=checks.pickle)
+    )
     dataset, index = Dataset([opened], verify=False), opened.index
     for first in range(0, len(dataset), _CHUNK):
         positions: Sequence[int] = range(first, min(first + _CHUNK, len(dataset)))
@@ -390,7 +439,9 @@ def _check_values(
                     _check_value(dataset, index, position, name, stored, found)
 
 
-def _check_value(dataset: Dataset, index: ShardIndex, position: int, name: str, stored: Any, found: Findings) -> None:
+def _check_value(
+    dataset: Dataset, index: ShardIndex, position: int, name: str, stored: Any, found: Findings
+) -> None:
     codec = get_codec(index.fields[name].codec)
     elements: Iterable[Any] = stored if isinstance(stored, list) else [stored]
     for number, element in enumerate(elements):
@@ -398,4 +449,6 @@ def _check_value(dataset: Dataset, index: ShardIndex, position: int, name: str, 
             codec.decode(element)
         except CodecError as error:
             message = f"element {number}: {error}" if isinstance(stored, list) else str(error)
-            found.add_value(index.keys, position, dataset.location(position, name), name, "decode", message)
+            found.add_value(
+                index.keys, position, dataset.location(position, name), name, "decode", message
+            )

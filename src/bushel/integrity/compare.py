@@ -27,19 +27,22 @@ class Difference:
     field: str | None = None
     file: int | None = None  # number of the file that holds the field, or None
     offset: int | None = None  # offset of the bytes in the stored table, or None
-    # whether the files have another intact record instead: then the references to records changed, not the table of the
-    # records
+    # whether the files have another intact record instead: then the references to records changed,
+    # not the table of the records
     referred: bool = False
 
 
 def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     """Yield the differences between the structure of the stored table and that of the files.
 
-    Extents of a field that the two tables have in different files are not compared: JSON that strict parsers refuse has
-    none when it is indexed, and extents of its writer are covered by checksums.
+    Extents of a field that the two tables have in different files are not compared: JSON that
+    strict parsers refuse has none when it is indexed, and extents of its writer are covered by
+    checksums.
     """
     if kept.samples != built.samples:
-        yield Difference(f"the files have {built.samples} samples, but the index has {kept.samples}")
+        yield Difference(
+            f"the files have {built.samples} samples, but the index has {kept.samples}"
+        )
         return
     yield from _key_differences(kept, built)
     yield from name_differences(kept, built)
@@ -49,15 +52,23 @@ def differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
     for number, blocks in enumerate(kept.blocks[: len(built.blocks)]):
         yield from _block_differences(kept, len(kept.files) + number, blocks, built.blocks[number])
     if len(kept.blocks) > len(built.blocks):
-        yield Difference(f"the files have {len(built.blocks)} block files, but the index has {len(kept.blocks)}")
+        yield Difference(
+            f"the files have {len(built.blocks)} block files, but the index has {len(kept.blocks)}"
+        )
 
 
 def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Difference]:
     """Yield the differences of columns, segments, packets and seek tables, of two tables with the same extents."""
     for name, column in kept.columns.items():
-        field = max((each for each in kept.fields if f"{name}.".startswith(f"{each}.")), key=len, default=None)
+        field = max(
+            (each for each in kept.fields if f"{name}.".startswith(f"{each}.")),
+            key=len,
+            default=None,
+        )
         if (other := now.columns.get(name)) is None:
-            yield Difference(f"the index has a column {name!r}, which no field can have", field=field)
+            yield Difference(
+                f"the index has a column {name!r}, which no field can have", field=field
+            )
             continue
         try:
             rows = column_rows(column, other)
@@ -65,8 +76,12 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
             yield Difference(f"column {name!r} is damaged: {error}", field=field)
             continue
         for row in rows.tolist():
-            was, is_now = (_shown(each.piece(np.array([row], np.int64)).plain()[0]) for each in (column, other))
-            yield Difference(f"column {name!r} has {was}, but the value in the files has {is_now}", row, field)
+            was, is_now = (
+                _shown(each.piece(np.array([row], np.int64)).plain()[0]) for each in (column, other)
+            )
+            yield Difference(
+                f"column {name!r} has {was}, but the value in the files has {is_now}", row, field
+            )
     for name, extents in kept.fields.items():
         for attribute, what in _SCANS.items():
             known, found = getattr(extents, attribute), getattr(now.fields[name], attribute)
@@ -74,7 +89,9 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
                 continue
             for row in array_differences(known, found).tolist():
                 sample = int(samples_of(extents)[row]) if row < extents.rows else None
-                yield Difference(f"the {what} in the index differs from the value in the files", sample, name)
+                yield Difference(
+                    f"the {what} in the index differs from the value in the files", sample, name
+                )
 
 
 def _shown(value: object) -> str:
@@ -83,7 +100,11 @@ def _shown(value: object) -> str:
 
 
 def _alike(kept: FieldExtents, built: FieldExtents | None) -> bool:
-    return built is not None and kept.file == built.file and kept.field.sequence == built.field.sequence
+    return (
+        built is not None
+        and kept.file == built.file
+        and kept.field.sequence == built.field.sequence
+    )
 
 
 def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference]:
@@ -93,9 +114,13 @@ def _key_differences(kept: ShardIndex, built: ShardIndex) -> Iterator[Difference
         return
     for first in range(0, kept.samples, _CHUNK):
         rows = np.arange(first, min(first + _CHUNK, kept.samples), dtype=np.int64)
-        for sample, one, other in zip(rows.tolist(), _take(kept.keys, rows), _take(built.keys, rows), strict=True):
+        for sample, one, other in zip(
+            rows.tolist(), _take(kept.keys, rows), _take(built.keys, rows), strict=True
+        ):
             if one != other:
-                yield Difference(f"the files have the key {other!r}, but the index has {one!r}", sample=sample)
+                yield Difference(
+                    f"the files have the key {other!r}, but the index has {one!r}", sample=sample
+                )
 
 
 def _same_keys(one: Keys, other: Keys) -> bool:
@@ -107,17 +132,27 @@ def _take(keys: Keys | None, rows: I64) -> list[str]:
     return [str(row) for row in rows.tolist()] if keys is None else keys.take(rows)
 
 
-def name_differences(kept: ShardIndex, built: ShardIndex, *, changed: bool = False) -> Iterator[Difference]:
+def name_differences(
+    kept: ShardIndex, built: ShardIndex, *, changed: bool = False
+) -> Iterator[Difference]:
     """Yield fields that only one table has, types that differ, and classes with other names.
 
-    The index may have more classes, as samples that were appended bring new ones along. Files that have `changed` since
-    may have other types, more classes, and more fields or fewer.
+    The index may have more classes, as samples that were appended bring new ones along. Files that
+    have `changed` since may have other types, more classes, and more fields or fewer.
     """
-    new, gone = ([name for name in a.fields if name not in b.fields] for a, b in ((built, kept), (kept, built)))
+    new, gone = (
+        [name for name in a.fields if name not in b.fields]
+        for a, b in ((built, kept), (kept, built))
+    )
     differ = new and gone if changed else new or gone
     if differ and kept.samples:  # files without samples may not tell their fields
-        have = f"{', '.join(map(repr, new)) or 'nothing'} where the index has {', '.join(map(repr, gone)) or 'nothing'}"
-        yield Difference(f"the names of fields differ: the files have {have}", field=(gone or new)[0])
+        have = (
+            f"{', '.join(map(repr, new)) or 'nothing'} where the index has"
+            f" {', '.join(map(repr, gone)) or 'nothing'}"
+        )
+        yield Difference(
+            f"the names of fields differ: the files have {have}", field=(gone or new)[0]
+        )
     for name in () if changed else kept.fields.keys() & built.fields.keys():
         known, found = kept.fields[name], built.fields[name]
         if (known.field, known.codec) != (found.field, found.codec):
@@ -128,7 +163,9 @@ def name_differences(kept: ShardIndex, built: ShardIndex, *, changed: bool = Fal
         yield from _class_differences(field, classes, names[: len(classes)] if changed else names)
 
 
-def _class_differences(field: str, known: tuple[str, ...], names: tuple[str, ...]) -> Iterator[Difference]:
+def _class_differences(
+    field: str, known: tuple[str, ...], names: tuple[str, ...]
+) -> Iterator[Difference]:
     """Yield the first class that has another name in the index, or that the index lacks."""
     padded = (*known, *[""] * len(names))
     for number, (was, name) in enumerate(zip(padded, names, strict=False)):
@@ -144,22 +181,42 @@ def _column_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Dif
     if kept.starts is not None and built.starts is not None:
         changed = np.flatnonzero(np.diff(kept.starts) != np.diff(built.starts))
         for sample in changed.tolist():
-            had, has = (int(starts[sample + 1] - starts[sample]) for starts in (kept.starts, built.starts))
-            yield Difference(f"the files have {has} elements, but the index has {had}", sample, name, file)
+            had, has = (
+                int(starts[sample + 1] - starts[sample]) for starts in (kept.starts, built.starts)
+            )
+            yield Difference(
+                f"the files have {has} elements, but the index has {had}", sample, name, file
+            )
         if len(changed):
             return
         yield from _empty_differences(kept, built)
     there = kept.length != MISSING
-    changed = np.flatnonzero((kept.length != built.length) | ((kept.offset != built.offset) & there))
+    changed = np.flatnonzero(
+        (kept.length != built.length) | ((kept.offset != built.offset) & there)
+    )
     samples = samples_of(kept) if len(changed) else np.zeros(0, np.int64)
     known = np.isin(_pairs(built)[changed], np.sort(_pairs(kept))) if len(changed) else changed
     for row, referred in zip(changed.tolist(), known.tolist(), strict=True):
-        one, other = ((int(column.offset[row]), int(column.length[row])) for column in (kept, built))
+        one, other = (
+            (int(column.offset[row]), int(column.length[row])) for column in (kept, built)
+        )
         what = f"the files have it {_extent(*other)}, but the index has it {_extent(*one)}"
-        yield Difference(what, int(samples[row]), name, file, one[0], referred=bool(referred) and other[1] != MISSING)
+        yield Difference(
+            what,
+            int(samples[row]),
+            name,
+            file,
+            one[0],
+            referred=bool(referred) and other[1] != MISSING,
+        )
     if kept.crc32 is not None and built.crc32 is not None:
-        for row in np.flatnonzero((kept.crc32 != built.crc32) & there & (kept.length == built.length)).tolist():
-            what = f"the files record the CRC-32 {int(built.crc32[row]):08x}, the index {int(kept.crc32[row]):08x}"
+        for row in np.flatnonzero(
+            (kept.crc32 != built.crc32) & there & (kept.length == built.length)
+        ).tolist():
+            what = (
+                f"the files record the CRC-32 {int(built.crc32[row]):08x}, the index"
+                f" {int(kept.crc32[row]):08x}"
+            )
             yield Difference(what, int(samples_of(kept)[row]), name, file, int(kept.offset[row]))
 
 
@@ -185,7 +242,9 @@ def _pairs(column: FieldExtents) -> npt.NDArray[np.complex128]:
     return column.offset + 1j * column.length
 
 
-def _block_differences(kept: ShardIndex, file: int, known: Blocks, found: Blocks) -> Iterator[Difference]:
+def _block_differences(
+    kept: ShardIndex, file: int, known: Blocks, found: Blocks
+) -> Iterator[Difference]:
     """Yield the first block of a block file that differs, with a sample that it holds bytes of."""
     block = _differing_block(known, found)
     if block is None:
@@ -194,7 +253,9 @@ def _block_differences(kept: ShardIndex, file: int, known: Blocks, found: Blocks
     what = f"block {block} of its bytes in the index differs from that of the files"
     for name, column in kept.fields.items():
         if column.file == file:
-            rows = np.flatnonzero((column.length != MISSING) & (column.offset + column.length > position))
+            rows = np.flatnonzero(
+                (column.length != MISSING) & (column.offset + column.length > position)
+            )
             if len(rows):
                 yield Difference(what, int(samples_of(column)[rows[0]]), name, file, position)
                 return
@@ -207,11 +268,18 @@ def _differing_block(known: Blocks, found: Blocks) -> int | None:
     names = [np.array(blocks.filters, object)[blocks.filter] for blocks in (known, found)]
     wrong = np.append(np.zeros(count, np.bool_), len(known) != len(found))
     wrong |= known.start[: count + 1] != found.start[: count + 1]
-    for one, other in ((known.file, found.file), (known.offset, found.offset), (known.length, found.length), names):
+    for one, other in (
+        (known.file, found.file),
+        (known.offset, found.offset),
+        (known.length, found.length),
+        names,
+    ):
         wrong[:count] |= one[:count] != other[:count]
     if not wrong.any() and known.side is not None and found.side is not None:
         wrong[array_differences(known.side, found.side)] = True
-    wrong[0] |= (known.side is None) != (found.side is None) or (known.held is None) != (found.held is None)
+    wrong[0] |= (known.side is None) != (found.side is None) or (known.held is None) != (
+        found.held is None
+    )
     if known.held is not None and found.held is not None:
         wrong[0] |= not np.array_equal(known.held, found.held)
     return int(np.argmax(wrong)) if wrong.any() else None

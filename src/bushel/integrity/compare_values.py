@@ -40,7 +40,9 @@ def _same_arrays(known: Column, found: Column) -> bool:
     """Return whether all arrays of two columns are equal."""
     return all(
         (recorded is None) == (now is None) and (recorded is None or np.array_equal(recorded, now))
-        for recorded, now in ((getattr(known, name), getattr(found, name)) for name in _COLUMN_ARRAYS)
+        for recorded, now in (
+            (getattr(known, name), getattr(found, name)) for name in _COLUMN_ARRAYS
+        )
     )
 
 
@@ -52,20 +54,30 @@ def _differing(known: Column, found: Column, rows: slice) -> Bools:
     count = len(now.values)
     if known.kind != found.kind:  # a number among texts has the type of a number
         pairs = zip(recorded.plain(), now.plain(), strict=True)
-        return np.array([type(a) is not type(b) or not (a == b or a != a) for a, b in pairs], np.bool_)
-    missing = [np.zeros(count, np.bool_) if piece.missing is None else piece.missing for piece in (recorded, now)]
-    types = [_TYPES[known.kind] if piece.types is None else piece.types for piece in (recorded, now)]
+        return np.array(
+            [type(a) is not type(b) or not (a == b or a != a) for a, b in pairs], np.bool_
+        )
+    missing = [
+        np.zeros(count, np.bool_) if piece.missing is None else piece.missing
+        for piece in (recorded, now)
+    ]
+    types = [
+        _TYPES[known.kind] if piece.types is None else piece.types for piece in (recorded, now)
+    ]
     unequal = recorded.values != now.values
     if known.kind == "float":
         unequal &= ~(np.isnan(recorded.values) & np.isnan(now.values))
-    differing: Bools = (missing[0] != missing[1]) | (~missing[0] & (unequal | (types[0] != types[1])))
+    differing: Bools = (missing[0] != missing[1]) | (
+        ~missing[0] & (unequal | (types[0] != types[1]))
+    )
     return differing
 
 
 def array_differences(known: Any, found: Any) -> I64:
     """Return int64[n], the rows whose part of the arrays of two objects differs; the arrays are their attributes.
 
-    An attribute with an entry more than there are rows, `starts` or `offsets`, says where the parts begin.
+    An attribute with an entry more than there are rows, `starts` or `offsets`, says where the parts
+    begin.
     """
     bounds = "offsets" if hasattr(known, "data") else "starts"
     begins, other_begins = getattr(known, bounds), getattr(found, bounds)
@@ -73,7 +85,11 @@ def array_differences(known: Any, found: Any) -> I64:
         return np.zeros(1, np.int64)
     wrong = np.diff(begins) != np.diff(other_begins)
     total = int(begins[-1]) if len(begins) else 0
-    names = [name for name in getattr(known, "__struct_fields__", None) or known.__slots__ if name != bounds]
+    names = [
+        name
+        for name in getattr(known, "__struct_fields__", None) or known.__slots__
+        if name != bounds
+    ]
     for name in names:
         recorded, now = getattr(known, name), getattr(found, name)
         if np.array_equal(recorded, now):

@@ -15,7 +15,13 @@ from bushel._dataset.views.inside import reader_of, refuse_windows, whole_positi
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of, ranges
-from bushel._runtime.progress import Progress, ProgressReporter, ShowProgress, callback_of, shows_progress
+from bushel._runtime.progress import (
+    Progress,
+    ProgressReporter,
+    ShowProgress,
+    callback_of,
+    shows_progress,
+)
 from bushel._runtime.public import public
 
 _AT_ONCE = 1 << 16
@@ -29,9 +35,10 @@ class FieldDiff:
 
     Attributes:
         changed: The values differ: by presence, length or checksum, or when they were decoded.
-        same_value: The bytes differ, but not the values that they decode to. Empty unless values were decoded.
-        unknown: Not decided by the index: the values have one length and no checksum on record, or the two containers
-            store them in different forms.
+        same_value: The bytes differ, but not the values that they decode to. Empty unless values
+            were decoded.
+        unknown: Not decided by the index: the values have one length and no checksum on record, or
+            the two containers store them in different forms.
 
     Examples:
         >>> bushel.diff(ds, ds).fields["label"].changed
@@ -57,10 +64,10 @@ class Diff:
         fields: The change of each field that both have.
         removed_fields: Fields that only the left has, with their types.
         added_fields: Fields that only the right has, with their types.
-        types: Fields that both have with different types, with the two types. Their values are never the same by their
-            bytes: -1 as int is not 255 as uint.
-        labels: Fields whose classes have other names, with the two lists of names. Samples of these classes count as
-            changed.
+        types: Fields that both have with different types, with the two types. Their values are
+            never the same by their bytes: -1 as int is not 255 as uint.
+        labels: Fields whose classes have other names, with the two lists of names. Samples of these
+            classes count as changed.
 
     Examples:
         >>> found = bushel.diff(ds, ds.select_fields(["label"]))
@@ -82,7 +89,10 @@ class Diff:
     @property
     def same(self) -> bool:
         """Whether both have the same samples, fields, values and classes, and all of them could be compared."""
-        unequal = any(len(field_diff.changed) or len(field_diff.unknown) for field_diff in self.fields.values())
+        unequal = any(
+            len(field_diff.changed) or len(field_diff.unknown)
+            for field_diff in self.fields.values()
+        )
         of_spec = self.removed_fields or self.added_fields or self.labels
         return not (unequal or len(self.removed) or len(self.added) or of_spec)
 
@@ -113,22 +123,26 @@ class Diff:
 
 @public()
 @shows_progress("comparing")
-def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowProgress = None) -> Diff:
+def diff(
+    left: Dataset, right: Dataset, *, values: bool = False, progress: ShowProgress = None
+) -> Diff:
     """Compare two datasets or views by the lengths and checksums in their indexes.
 
     No data are read, except numbers of classes if names of these differ.
 
     Remote Parquet files without an index are an exception: their lengths stand between the values.
 
-    Values of one type with equal bytes are the same. Values of other types are compared with `values` alone.
+    Values of one type with equal bytes are the same. Values of other types are compared with
+    `values` alone.
 
-    Samples are matched by key, the n-th with the n-th where a key comes several times; without keys by position.
+    Samples are matched by key, the n-th with the n-th where a key comes several times; without keys
+    by position.
 
     Args:
         left: The one before.
         right: The one after. Its container may be another.
-        values: Whether to read and decode the values whose bytes differ or cannot be compared. That finds values that
-            are equal in another form, such as labels in a tar and in a bag.
+        values: Whether to read and decode the values whose bytes differ or cannot be compared. That
+            finds values that are equal in another form, such as labels in a tar and in a bag.
         progress: A callback for the progress of reading values, or True for a bar.
 
     Raises:
@@ -144,7 +158,10 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
     """
     for dataset in (left, right):
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"diff compares datasets, not a {type(dataset).__name__}: open paths with bushel.open")
+            raise TypeError(
+                f"diff compares datasets, not a {type(dataset).__name__}: open paths"
+                " with bushel.open"
+            )
         refuse_windows(dataset, "compare the datasets that they are of")
     by, pairs = _pairs(left, right)
     shared = [name for name in left.spec if name in right.spec]
@@ -163,7 +180,11 @@ def diff(left: Dataset, right: Dataset, *, values: bool = False, progress: ShowP
         fields,
         {name: kind for name, kind in left.spec.items() if name not in right.spec},
         {name: kind for name, kind in right.spec.items() if name not in left.spec},
-        {name: (left.spec[name], right.spec[name]) for name in shared if left.spec[name] != right.spec[name]},
+        {
+            name: (left.spec[name], right.spec[name])
+            for name in shared
+            if left.spec[name] != right.spec[name]
+        },
         labels,
     )
 
@@ -172,7 +193,10 @@ def _other_names(
     left: Dataset, right: Dataset, shared: Sequence[str]
 ) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
     """Return the names of classes of the fields where these differ."""
-    names_of_both = {name: (tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))) for name in shared}
+    names_of_both = {
+        name: (tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ())))
+        for name in shared
+    }
     return {name: names for name, names in names_of_both.items() if names[0] != names[1]}
 
 
@@ -193,7 +217,8 @@ def _with_other_classes(
             for dataset, positions_of_dataset in zip((left, right), pairs, strict=True)
         )
         changed[part] = [
-            _class_of(left_sample.get(name), names[0]) != _class_of(right_sample.get(name), names[1])
+            _class_of(left_sample.get(name), names[0])
+            != _class_of(right_sample.get(name), names[1])
             for left_sample, right_sample in zip(*samples_of_both, strict=True)
         ]
     positions = np.union1d(known.changed, pairs[0][changed])
@@ -227,7 +252,9 @@ def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:
     same = np.ones(len(first), np.bool_)
     for start in range(0, len(first), _AT_ONCE):  # two keys may have one hash
         part = slice(start, start + _AT_ONCE)
-        left_keys, right_keys = (_keys(dataset, places[part]) for dataset, places in ((left, first), (right, second)))
+        left_keys, right_keys = (
+            _keys(dataset, places[part]) for dataset, places in ((left, first), (right, second))
+        )
         if left_keys != right_keys:
             same[part] = [a == b for a, b in zip(left_keys, right_keys, strict=True)]
     return "key", (first[same], second[same])
@@ -244,7 +271,8 @@ def _hashes(dataset: Dataset) -> U64:
     for number, shard in enumerate(reader.counted):
         start, stop = int(reader.starts[number]), int(reader.starts[number + 1])
         keys = shard.index.keys or Keys.of(map(str, range(start, stop)))
-        hashes[start:stop] = kernels.hash_keys(keys.text, keys.offsets)  # those in a table are not checked
+        # those in a table are not checked
+        hashes[start:stop] = kernels.hash_keys(keys.text, keys.offsets)
     return hashes[whole_positions(dataset, np.arange(len(dataset), dtype=np.int64))]
 
 
@@ -265,7 +293,10 @@ class _Values:
         """int64[samples + 1]: a number of the type of each value and the codec of its bytes; 0 for no value."""
         forms = [
             np.full(
-                samples, 0 if extents is None else kernels.crc32(repr((extents.field.codec, extents.codec)).encode())
+                samples,
+                0
+                if extents is None
+                else kernels.crc32(repr((extents.field.codec, extents.codec)).encode()),
             )
             for samples, extents in self.parts
         ]
@@ -275,7 +306,8 @@ class _Values:
     def checked(self) -> Bools:
         """bool[samples + 1]: whether the checksums are on record. The last one stands for no sample."""
         is_checked = [
-            np.full(samples, extents is not None and extents.crc32 is not None) for samples, extents in self.parts
+            np.full(samples, extents is not None and extents.crc32 is not None)
+            for samples, extents in self.parts
         ]
         return np.concatenate([*is_checked, np.zeros(1, np.bool_)])
 
@@ -290,7 +322,9 @@ class _Values:
                 counts_of_parts.append(np.where(extents.length == MISSING, -1, 1))
             else:
                 counts = np.diff(extents.starts)
-                counts_of_parts.append(counts if extents.absent is None else np.where(extents.absent, -1, counts))
+                counts_of_parts.append(
+                    counts if extents.absent is None else np.where(extents.absent, -1, counts)
+                )
         return np.concatenate([*counts_of_parts, np.full(1, -1, np.int64)])
 
     @cached_property
@@ -306,27 +340,37 @@ class _Values:
             if extents is not None:
                 present = extents.length != MISSING
                 lengths.append(extents.length[present])
-                crc32 = np.zeros(extents.rows, np.uint32) if extents.crc32 is None else extents.crc32
+                crc32 = (
+                    np.zeros(extents.rows, np.uint32) if extents.crc32 is None else extents.crc32
+                )
                 sums.append(crc32[present])
         return np.concatenate(lengths), np.concatenate(sums)
 
 
-def _compared_fields(left: Dataset, right: Dataset, pairs: tuple[I64, I64], names: list[str]) -> dict[str, FieldDiff]:
+def _compared_fields(
+    left: Dataset, right: Dataset, pairs: tuple[I64, I64], names: list[str]
+) -> dict[str, FieldDiff]:
     """Compare fields of samples of two datasets by their indexes."""
     positions = whole_positions(left, pairs[0]), whole_positions(right, pairs[1])
     diffs = {}
     for name in names:
         left_values, right_values = _Values(left, name), _Values(right, name)
-        whole = reader_of(left).rows_of(name, positions[0]), reader_of(right).rows_of(name, positions[1])
+        whole = (
+            reader_of(left).rows_of(name, positions[0]),
+            reader_of(right).rows_of(name, positions[1]),
+        )
         sizes, bytes_ = _equal(left_values, right_values, *whole)
         both_checked = left_values.checked[whole[0]] & right_values.checked[whole[1]]
         empty = (left_values.counts[whole[0]] <= 0) & (right_values.counts[whole[1]] <= 0) & sizes
-        # in another form, equal bytes may be other values, and other bytes the same; a missing value never equals one
+        # in another form, equal bytes may be other values, and other bytes the same; a missing
+        # value never equals one
         alike = left_values.forms[whole[0]] == right_values.forms[whole[1]]
         present = (left_values.counts[whole[0]] >= 0) & (right_values.counts[whole[1]] >= 0)
         same = empty | (sizes & bytes_ & both_checked & alike)
         unknown = ~same & present & (~alike | (sizes & ~both_checked))
-        diffs[name] = FieldDiff(pairs[0][~same & ~unknown], np.zeros(0, np.int64), pairs[0][unknown])
+        diffs[name] = FieldDiff(
+            pairs[0][~same & ~unknown], np.zeros(0, np.int64), pairs[0][unknown]
+        )
     return diffs
 
 
@@ -340,7 +384,10 @@ def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, 
         if not len(alike):
             continue
         counts = one.counts[left[alike]]
-        places = [ranges(values.starts[samples[alike]], counts) for values, samples in ((one, left), (other, right))]
+        places = [
+            ranges(values.starts[samples[alike]], counts)
+            for values, samples in ((one, left), (other, right))
+        ]
         first = np.cumsum(counts) - counts
         for equal, number in ((sizes, 0), (sums, 1)):
             a, b = one.elements[number][places[0]], other.elements[number][places[1]]
@@ -349,11 +396,18 @@ def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, 
 
 
 def _decoded(
-    left: Dataset, right: Dataset, pairs: tuple[I64, I64], known: Mapping[str, FieldDiff], report: ProgressReporter
+    left: Dataset,
+    right: Dataset,
+    pairs: tuple[I64, I64],
+    known: Mapping[str, FieldDiff],
+    report: ProgressReporter,
 ) -> dict[str, FieldDiff]:
     """Decode the values that are not known to be the same."""
     partner = dict(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
-    total, compared = sum(len(field_diff.changed) + len(field_diff.unknown) for field_diff in known.values()), 0
+    total, compared = (
+        sum(len(field_diff.changed) + len(field_diff.unknown) for field_diff in known.values()),
+        0,
+    )
     diffs = {}
     for name, field_diff in known.items():
         names = tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))
@@ -361,7 +415,10 @@ def _decoded(
         same = np.zeros(len(positions), np.bool_)
         for start in range(0, len(positions), _DECODED_AT_ONCE):
             chosen = positions[start : start + _DECODED_AT_ONCE].tolist()
-            samples_of_both = left.read(chosen, [name]), right.read([partner[position] for position in chosen], [name])
+            samples_of_both = (
+                left.read(chosen, [name]),
+                right.read([partner[position] for position in chosen], [name]),
+            )
             same[start : start + len(chosen)] = [
                 _same_field(*pair, name, names) for pair in zip(*samples_of_both, strict=True)
             ]
@@ -373,14 +430,18 @@ def _decoded(
 
 
 def _same_field(
-    one: dict[str, Any], other: dict[str, Any], name: str, names: tuple[tuple[str, ...], tuple[str, ...]]
+    one: dict[str, Any],
+    other: dict[str, Any],
+    name: str,
+    names: tuple[tuple[str, ...], tuple[str, ...]],
 ) -> bool:
     if (name in one) != (name in other):
         return False
     if name not in one:
         return True
     classes = [
-        _class_of(sample[name], names_of_side) for sample, names_of_side in zip((one, other), names, strict=True)
+        _class_of(sample[name], names_of_side)
+        for sample, names_of_side in zip((one, other), names, strict=True)
     ]
     return classes[0] == classes[1] if names[0] != names[1] else same_value(one[name], other[name])
 
@@ -390,11 +451,15 @@ def same_value(one: Any, other: Any) -> bool:
     if isinstance(one, np.ndarray) or isinstance(other, np.ndarray):
         arrays = np.asarray(one), np.asarray(other)
         floats = arrays[0].dtype.kind in "fc"
-        return arrays[0].dtype == arrays[1].dtype and bool(np.array_equal(*arrays, equal_nan=floats))
+        return arrays[0].dtype == arrays[1].dtype and bool(
+            np.array_equal(*arrays, equal_nan=floats)
+        )
     if isinstance(one, list | tuple) and isinstance(other, list | tuple):
         return len(one) == len(other) and all(map(same_value, one, other))
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same_value(one[name], other[name]) for name in one)
+        return one.keys() == other.keys() and all(
+            same_value(one[name], other[name]) for name in one
+        )
     if isinstance(one, np.generic):
         one = one.item()
     if isinstance(other, np.generic):

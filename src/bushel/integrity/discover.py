@@ -31,7 +31,9 @@ class Place:
     shard: Shard
 
 
-def discover(source: Any, container: str | None, found: Findings, index: Any = "auto") -> list[Place]:
+def discover(
+    source: Any, container: str | None, found: Findings, index: Any = "auto"
+) -> list[Place]:
     """Return the shards of a dataset. Problems that hide other shards are added to `found`.
 
     `index` is the folder of the index, if that is not the folder of the data.
@@ -67,7 +69,9 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
     incomplete = find_incomplete(paths, whole.shards)
     if incomplete is not None and not incomplete.missing_parts:
         expected = "" if incomplete.expected is None else f" {incomplete.expected:,} samples;"
-        message = f"its writer should have written{expected or ' more samples;'} {incomplete.advice}"
+        message = (
+            f"its writer should have written{expected or ' more samples;'} {incomplete.advice}"
+        )
         found.add_file(incomplete.path, "incomplete", message)
     for path in paths:
         if path.is_dir():
@@ -92,9 +96,13 @@ def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard
         name = shard.name.replace("/", "%2F") or "dataset"
         staged = [folder for folder in unfinished_shards(shard.root) if folder.name == name]
         root = shard.root
-        is_half_placed = isinstance(root, Path) and any(is_half_made(root, folder) for folder in staged)
+        is_half_placed = isinstance(root, Path) and any(
+            is_half_made(root, folder) for folder in staged
+        )
         if is_half_placed or _is_half_replaced(shard):
-            message = "it is not checked, as its writer ended before all of its new files had their names"
+            message = (
+                "it is not checked, as its writer ended before all of its new files had their names"
+            )
             found.add_file(shard.path(0), "incomplete", message)
         else:
             left.append(shard)
@@ -108,7 +116,9 @@ def _is_half_replaced(shard: Shard) -> bool:
     return is_half_replaced(file.parent, file.name)
 
 
-def _readable_shards(paths: Sequence[AnyPath], container: str | None, found: Findings) -> list[Place]:
+def _readable_shards(
+    paths: Sequence[AnyPath], container: str | None, found: Findings
+) -> list[Place]:
     """Return the shards that can be read on their own, folder by folder and file by file."""
     named = None if container is None else get_container(container)
     places: list[Place] = []
@@ -136,16 +146,24 @@ def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[P
             continue
         for entry in () if manifest is None else manifest.shards:
             shard = shard_of_entry(path, entry.name, entry)
-            if manifest is not None and shard.files and shard.path(0) not in there and shard.sidecar.exists():
+            if (
+                manifest is not None
+                and shard.files
+                and shard.path(0) not in there
+                and shard.sidecar.exists()
+            ):
                 shards.append(Place(get_container(manifest.container), shard))
     return shards
 
 
-def _children(container: Container, path: AnyPath, reported: set[str], found: Findings) -> list[Shard]:
+def _children(
+    container: Container, path: AnyPath, reported: set[str], found: Findings
+) -> list[Shard]:
     shards: list[Shard] = []
     if path.is_dir():
         children = sorted(path.iterdir(), key=lambda child: str(child.name))
-        folders = isinstance(container, HasFileNames)  # a dataset is a folder, and its files are not shards
+        # a dataset is a folder, and its files are not shards
+        folders = isinstance(container, HasFileNames)
         for child in children:
             if child.name == FOLDER or (folders and not child.is_dir()):
                 continue
@@ -170,7 +188,9 @@ def _report(error: FormatError, reported: set[str], found: Findings) -> None:
         found.add_error(error)
 
 
-def _check_manifest(path: AnyPath, shards: Sequence[Shard], container: str, found: Findings, *, growing: bool) -> None:
+def _check_manifest(
+    path: AnyPath, shards: Sequence[Shard], container: str, found: Findings, *, growing: bool
+) -> None:
     """Compare the existing shards with those that the manifest lists, and look for an unfinished write."""
     place, names = manifest_and_names(path, shards)
     if place is None:
@@ -180,17 +200,22 @@ def _check_manifest(path: AnyPath, shards: Sequence[Shard], container: str, foun
     except FormatError as error:
         found.add_error(error, "index")
         manifest = None
-    if manifest is not None and manifest.container == container:  # another container may have files of the same names
+    # another container may have files of the same names
+    if manifest is not None and manifest.container == container:
         listed, there = {entry.name for entry in manifest.shards}, set(names)
         for name in sorted(listed - there):
             message = f"{place.name} lists this shard, but it does not exist"
             found.add_file(f"{path}/{name}", "missing", message)
         for name in () if growing else sorted(there - listed):
             message = (
-                f"{place.name} does not list this shard: add it with `bushel index` if it belongs to the dataset, else "
+                f"{place.name} does not list this shard: add it with `bushel index` if it belongs"
+                " to the dataset, else "
                 "move it away"
             )
             found.add_file(f"{path}/{name}", "stray", message)
     for folder in unfinished_shards(path):
-        message = "an interrupted write left this: the next writer removes it, such as one with mode='resume'"
+        message = (
+            "an interrupted write left this: the next writer removes it, such as one with"
+            " mode='resume'"
+        )
         found.add_file(folder, "unfinished", message)

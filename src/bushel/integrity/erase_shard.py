@@ -36,7 +36,8 @@ from bushel.storage.names import inside
 from bushel.storage.publish import Publication, recover
 
 _BATCH = 16 << 20  # stored bytes of samples that are read together
-_NOT_COPIED = ("writers", "staging", "overwrite", "keys.safetensors")  # in the `.bushel` of a folder that is replaced
+# in the `.bushel` of a folder that is replaced
+_NOT_COPIED = ("writers", "staging", "overwrite", "keys.safetensors")
 
 
 class ShardRewrite:
@@ -48,7 +49,9 @@ class ShardRewrite:
         manifests: The manifests that may list it, each with its name there.
     """
 
-    def __init__(self, opened: OpenShard, stay: I64, manifests: Sequence[tuple[AnyPath, str]]) -> None:
+    def __init__(
+        self, opened: OpenShard, stay: I64, manifests: Sequence[tuple[AnyPath, str]]
+    ) -> None:
         self._opened, self._stay, self._manifests = opened, stay, manifests
         self._target = target_of(opened.shard)
 
@@ -95,9 +98,14 @@ class ShardRewrite:
                 publication.commit([target.name, *self._stage_manifests(publication, written)])
             else:
                 sidecar = f"{shard.sidecars}/{shard.sidecar.name}"
-                files = [target.name, *(name for name in written.shard.files if name != target.name)]
+                files = [
+                    target.name,
+                    *(name for name in written.shard.files if name != target.name),
+                ]
                 # the old `.idx` or `.gmeta` must not be read with the new data
-                publication.commit([*files, sidecar, *self._stage_manifests(publication, written)], clear=files[1:])
+                publication.commit(
+                    [*files, sidecar, *self._stage_manifests(publication, written)], clear=files[1:]
+                )
         if self._opened.shard.index is not None:  # whose folder has the table
             save_index(written.index, self._opened.shard.sidecar)
             remove(replace(self._opened.shard, index=None).sidecar)
@@ -136,12 +144,16 @@ class ShardRewrite:
     def _write(self, shard: Shard) -> OpenShard:
         opened, container = self._opened, get_writable(self._opened.container)
         fields = {field.name: field for field in opened.fields}
-        generation = container.generation(opened.shard) if isinstance(container, HasGenerations) else None
+        generation = (
+            container.generation(opened.shard) if isinstance(container, HasGenerations) else None
+        )
         folders = None
         if isinstance(container, KeepsFolders) and opened.keyed and len(fields) == 1:
             folders = tuple(container.empty_folders(opened.shard))
         single = not shard.name or shard.name == self._target.name
-        options = WriteOptions(opened.keyed or container.needs_keys, generation, single, len(self._stay), folders)
+        options = WriteOptions(
+            opened.keyed or container.needs_keys, generation, single, len(self._stay), folders
+        )
         layout = container.layout(fields, options)
         check_same_fields(self._target, [opened], format_spec(fields), layout)
         plan = ShardPlan(shard, container, layout, opened.labels, Contents.of(opened.index))
@@ -163,13 +175,21 @@ class ShardRewrite:
                 keys = reader.keys(rows) if self._opened.keyed else [None] * len(rows)
                 values = reader.read(rows, dict.fromkeys(self._opened.index.fields), decode=False)
                 for key, sample in zip(keys, values, strict=True):
-                    yield key, {name: value for name, value in sample.items() if name != KEY and value is not None}
+                    yield (
+                        key,
+                        {
+                            name: value
+                            for name, value in sample.items()
+                            if name != KEY and value is not None
+                        },
+                    )
 
     def _compare(self, written: OpenShard) -> None:
         """Raise FormatError unless the new shard has the samples that stay, byte for byte."""
         every = np.arange(written.samples, dtype=np.int64)
         same = (
-            len(every) == len(self._stay) and (digests_of(written, every) == digests_of(self._opened, self._stay)).all()
+            len(every) == len(self._stay)
+            and (digests_of(written, every) == digests_of(self._opened, self._stay)).all()
         )
         if same and written.index.keys is not None and self._opened.index.keys is not None:
             same = written.index.keys.take(every) == self._opened.index.keys.take(self._stay)
@@ -197,7 +217,9 @@ def target_of(shard: Shard) -> Path:
         return root
     for path in shard.paths:
         if os.path.islink(str(path)):
-            raise UnsupportedError(f"{path} is a symbolic link: erase the samples where the file is")
+            raise UnsupportedError(
+                f"{path} is a symbolic link: erase the samples where the file is"
+            )
     return inside(root, shard.files[0], any_text=True)
 
 

@@ -61,21 +61,24 @@ class Erasure:
 def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasure:
     """Write the shards that hold removed samples again without them. This cannot be taken back.
 
-    Each new shard takes the place of the old one in one step; readers that have that open continue with it. All other
-    samples keep their bytes, keys and order (docs/removal.md). If the process is killed, call it again.
+    Each new shard takes the place of the old one in one step; readers that have that open continue
+    with it. All other samples keep their bytes, keys and order (docs/removal.md). If the process is
+    killed, call it again.
 
     Args:
         source: Anything that `bushel.open` takes, in local folders.
-        call: The id of the call that removed the samples, as `removals` gives it; None for all of them.
+        call: The id of the call that removed the samples, as `removals` gives it; None for all of
+            them.
         index: As for `remove`.
 
     Raises:
         KeyError: The call does not exist.
-        UnsupportedError: The samples lie in an object store, or in a container that is only read. The error names the
-            command that writes the dataset without them.
+        UnsupportedError: The samples lie in an object store, or in a container that is only read.
+            The error names the command that writes the dataset without them.
         FormatError: A sample that stays is damaged.
         InUseError: A writer is open for the dataset.
-        OSError: A file cannot be written, or the disk has too little space for the largest of the shards.
+        OSError: A file cannot be written, or the disk has too little space for the largest of the
+            shards.
 
     Examples:
         >>> done = bushel.remove("train/", keys=["cat/0"], reason="opt-out")
@@ -127,19 +130,29 @@ def _chosen(lists: Sequence[PlacedList], call: str | None) -> Sequence[PlacedLis
         if one.id == call
     ]
     if not found:
-        raise KeyError(f"no call {call!r} is in force: `bushel remove --list` prints those that are")
+        raise KeyError(
+            f"no call {call!r} is in force: `bushel remove --list` prints those that are"
+        )
     return found
 
 
 def _check(opened: OpenShard, source: str) -> None:
     """Raise UnsupportedError if a shard cannot be written again."""
     container = get_container(opened.container)
-    instead = f"`bushel convert {source} NEW` writes the dataset without the removed samples; delete the old one then"
+    instead = (
+        f"`bushel convert {source} NEW` writes the dataset without the removed samples;"
+        " delete the old one then"
+    )
     if not isinstance(opened.shard.root, Path):
         raise UnsupportedError(f"samples in an object store cannot be erased: {instead}")
-    if not isinstance(container, WritableContainer) or read_only_ending(opened.shard.name, container) is not None:
+    if (
+        not isinstance(container, WritableContainer)
+        or read_only_ending(opened.shard.name, container) is not None
+    ):
         kind = opened.shard.name or opened.container
-        raise UnsupportedError(f"Bushel only reads {kind}, so it cannot erase samples there: {instead}")
+        raise UnsupportedError(
+            f"Bushel only reads {kind}, so it cannot erase samples there: {instead}"
+        )
 
 
 def _check_space(rewrites: Sequence[ShardRewrite], root: Any) -> None:
@@ -149,7 +162,12 @@ def _check_space(rewrites: Sequence[ShardRewrite], root: Any) -> None:
         stat = os.statvfs(root)
         if stat.f_bavail * stat.f_frsize < needed:
             raise OSError(
-                28, f"erasing writes a new shard of up to {needed:,} bytes, which does not fit on the disk", root
+                28,
+                (
+                    f"erasing writes a new shard of up to {needed:,} bytes, which does not fit on"
+                    " the disk"
+                ),
+                root,
             )
 
 
@@ -166,13 +184,19 @@ def _manifests_of(opened: Sequence[OpenShard], number: int) -> Iterator[tuple[An
 def _update_manifests(paths: Sequence[Any], index: Any) -> None:
     """Write what the files are now into the manifests that list them."""
     opened = _opened(paths, index)
-    roots = {str(one.shard.root): [each for each in opened if each.shard.root == one.shard.root] for one in opened}
+    roots = {
+        str(one.shard.root): [each for each in opened if each.shard.root == one.shard.root]
+        for one in opened
+    }
     for group in (opened, *roots.values()):
         path = manifest_path([one.shard for one in group])
         manifest = None if path is None else find_manifest(path)
         if manifest is None or path is None:
             continue
-        tables = {name: one.index for name, one in zip(listed_names([one.shard for one in group]), group, strict=True)}
+        tables = {
+            name: one.index
+            for name, one in zip(listed_names([one.shard for one in group]), group, strict=True)
+        }
         entries = [
             ManifestShard.of(entry.name, tables[entry.name]) if entry.name in tables else entry
             for entry in manifest.shards

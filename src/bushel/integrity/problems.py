@@ -37,11 +37,13 @@ Kind = Literal[
 - `replaced`: a shard was replaced after it was indexed, and lacks samples or values that it had;
 - `index`: Bushel's index is damaged, or the files contradict it;
 - `key`: two samples have the same key;
-- `labels`: a number stands for different classes in two shards, so the dataset cannot be opened as one;
+- `labels`: a number stands for different classes in two shards, so the dataset cannot be opened as
+  one;
 - `decode`: stored bytes cannot be decoded;
 - `stale` (a warning): the files changed after they were indexed, and the index shows no difference;
 - `unfinished` (a warning): files of an interrupted write;
-- `declared` (a warning): the index has another type than the files, as `bushel index --spec` can say;
+- `declared` (a warning): the index has another type than the files, as `bushel index --spec` can
+  say;
 - `unchecked` (a warning): a part of the index cannot be made again, as a package is not installed.
 """
 
@@ -141,19 +143,30 @@ class VerifyResult:
         if not self.bytes_unchecked and (self.checksums_checked or not self.samples):
             return "ok"
         if not self.bytes_unchecked:  # all values are empty
-            return f"sound, but no value {'has' if self.compared else 'was compared with'} a checksum"
-        what = "have no checksum to compare with" if self.compared else "were not compared with a checksum"
+            return (
+                f"sound, but no value {'has' if self.compared else 'was compared with'} a checksum"
+            )
+        what = (
+            "have no checksum to compare with"
+            if self.compared
+            else ("were not compared with a checksum")
+        )
         return f"sound, but {self.bytes_unchecked:,} of {self.bytes_total:,} bytes {what}"
 
     def __repr__(self) -> str:
         compared = f"{self.bytes_checked:,} bytes compared with checksums"
-        return f"<VerifyResult: {self.verdict}; {self.samples:,} samples in {self.shards:,} shards, {compared}>"
+        return (
+            f"<VerifyResult: {self.verdict}; {self.samples:,} samples in {self.shards:,}"
+            f" shards, {compared}>"
+        )
 
     def _repr_html_(self) -> str:
         from bushel._pictures.notebook import facts_html
 
         facts = [("samples", f"{self.samples:,}"), ("shards", f"{self.shards:,}")]
-        facts.append(("bytes compared with checksums", f"{self.bytes_checked:,} of {self.bytes_total:,}"))
+        facts.append(
+            ("bytes compared with checksums", f"{self.bytes_checked:,} of {self.bytes_total:,}")
+        )
         listed = self.problems[:_SHOWN]
         rows = [("problem", "file", "offset", "sample", "field", "message")] if listed else []
         for problem in listed:
@@ -163,10 +176,15 @@ class VerifyResult:
                 problem.key or "",
                 problem.field or "",
             )
-            rows.append((f"{'warning: ' if problem.warning else ''}{problem.kind}", *place, problem.message))
+            rows.append(
+                (f"{'warning: ' if problem.warning else ''}{problem.kind}", *place, problem.message)
+            )
         more = len(self.problems) - len(listed) + self.more
         return facts_html(
-            f"Verified: {self.verdict}", facts, rows, f"<div>{more:,} more are not shown</div>" if more else ""
+            f"Verified: {self.verdict}",
+            facts,
+            rows,
+            f"<div>{more:,} more are not shown</div>" if more else "",
         )
 
 
@@ -178,8 +196,8 @@ class Findings:
     """A collection of problems: the first `room` are kept, the others are counted."""
 
     room: int  # number of problems to keep
-    # problems, each with the number of its sample in the shard if the sample has no key: such a sample is named by its
-    # position in the dataset, which depends on the other shards
+    # problems, each with the number of its sample in the shard if the sample has no key: such a
+    # sample is named by its position in the dataset, which depends on the other shards
     problems: list[tuple[Problem, int | None]] = field(default_factory=list)
     more: int = 0  # number of problems that were not kept
 
@@ -196,7 +214,13 @@ class Findings:
         self.add(Problem(None if file is None else str(file), None, key, None, kind, message))
 
     def add_value(
-        self, keys: Keys | None, sample: int, place: tuple[str, int | None], field: str | None, kind: Kind, message: str
+        self,
+        keys: Keys | None,
+        sample: int,
+        place: tuple[str, int | None],
+        field: str | None,
+        kind: Kind,
+        message: str,
     ) -> None:
         """Add a problem of a value of a shard, given the shard's keys, the sample, and the file and offset."""
         key = None if keys is None else keys[sample]

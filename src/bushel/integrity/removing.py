@@ -22,7 +22,13 @@ from bushel._dataset.open.removal_lists import PlacedList, list_to_write
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.remaining import lists_of, matches_in, names_of, recorded_digests, remaining_in
+from bushel._dataset.read.remaining import (
+    lists_of,
+    matches_in,
+    names_of,
+    recorded_digests,
+    remaining_in,
+)
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions
@@ -60,7 +66,8 @@ class Removal:
         reason: Why.
         time: When, in seconds since 1970.
         samples: Number of stored samples that it removes.
-        missing: Number of samples that it named and that are not stored any more: they were erased, or deleted.
+        missing: Number of samples that it named and that are not stored any more: they were erased,
+            or deleted.
 
     Examples:
         >>> done = bushel.remove("train/", keys=["dog/2"], reason="opt-out")
@@ -88,9 +95,9 @@ def remove(
 ) -> Removal:
     """Remove samples from a dataset: from now on, everything that reads it through Bushel passes over them.
 
-    No data file is changed, so the tools that wrote the files still see the samples (docs/removal.md). `restore` takes
-    it back. The fingerprint of the dataset changes. A sample is named by its key and the checksums of its values;
-    values without a recorded checksum are read.
+    No data file is changed, so the tools that wrote the files still see the samples
+    (docs/removal.md). `restore` takes it back. The fingerprint of the dataset changes. A sample is
+    named by its key and the checksums of its values; values without a recorded checksum are read.
 
     Args:
         source: Anything that `bushel.open` takes, in one folder that can be written to.
@@ -98,15 +105,18 @@ def remove(
         where: A condition on columns, as `Dataset.where` takes it.
         positions: Positions in the dataset as it is now. Negative ones count from the end.
         reason: Why they are removed, for `removals` and for errors.
-        ignore_missing: Whether keys that no sample has are left out, instead of raising a `KeyError`.
-        index: As for `bushel.open`: the folder of the index, if that is not the folder of the data. The list of removed
-            samples then lies there.
+        ignore_missing: Whether keys that no sample has are left out, instead of raising a
+            `KeyError`.
+        index: As for `bushel.open`: the folder of the index, if that is not the folder of the data.
+            The list of removed samples then lies there.
 
     Returns:
-        The removal. A call with the reason and the samples of an earlier one changes nothing, and that one is returned.
+        The removal. A call with the reason and the samples of an earlier one changes nothing, and
+        that one is returned.
 
     Raises:
-        ValueError: Not exactly one of `keys`, `where` and `positions` is given, or the reason is missing.
+        ValueError: Not exactly one of `keys`, `where` and `positions` is given, or the reason is
+            missing.
         KeyError: No sample has one of the keys, or the condition names an unknown column.
         UnsupportedError: The dataset is not in one folder, or cannot be written to.
         InUseError: A writer is open for the dataset.
@@ -119,7 +129,9 @@ def remove(
         (10, False)
     """
     if sum(given is not None for given in (keys, where, positions)) != 1:
-        raise ValueError("say which samples to remove by exactly one of keys=, where= and positions=")
+        raise ValueError(
+            "say which samples to remove by exactly one of keys=, where= and positions="
+        )
     if isinstance(keys, str):
         raise TypeError(f"give keys as a list, such as [{keys!r}]")
     if not isinstance(reason, str) or not reason.strip():
@@ -130,7 +142,10 @@ def remove(
             chosen, missing = positions_of_keys(reader, list(keys))
             if missing and not ignore_missing:
                 more = f" and {len(missing) - 1:,} others" if len(missing) > 1 else ""
-                raise KeyError(f"no sample has the key {missing[0]!r}{more}; to leave them out, ignore_missing=True")
+                raise KeyError(
+                    f"no sample has the key {missing[0]!r}{more}; to leave them out,"
+                    " ignore_missing=True"
+                )
         else:
             view = dataset.where(where) if where is not None else dataset[_numbers(positions)]
             chosen = whole_positions(view, np.arange(len(view), dtype=np.int64))
@@ -138,20 +153,29 @@ def remove(
         if not len(chosen):
             return Removal(call.id, reason, call.time / 1e9, 0)
         named = _named(dataset, np.unique(chosen), source)
-        known = [_same_call(load_removal_list(place) or EMPTY, names, reason) for place, names in named]
-        if (again := next((one for one in known if one is not None), None)) is not None and None not in known:
+        known = [
+            _same_call(load_removal_list(place) or EMPTY, names, reason) for place, names in named
+        ]
+        if (
+            again := next((one for one in known if one is not None), None)
+        ) is not None and None not in known:
             call = again
         lists = [PlacedList(place, EMPTY.with_call(call, names), None) for place, names in named]
         after = remaining_in(reader.shards, lists)
         matched = np.zeros(0, np.int64) if after is None else after.removed
         clean = _clean_digests(reader, matched)
         for place, names in named:
-            searched = clean if place.parent.name != LISTS_OF_FILES.rpartition("/")[2] else NO_DIGESTS
+            searched = (
+                clean if place.parent.name != LISTS_OF_FILES.rpartition("/")[2] else NO_DIGESTS
+            )
             _update(place, partial(RemovalList.with_call, call=call, names=names, clean=searched))
         alike = np.setdiff1d(matched, chosen)
         if len(alike):
             log_warning(
-                "%s: %s other samples are removed with them: they have the same values, and the same key or none",
+                (
+                    "%s: %s other samples are removed with them: they have the same values, and the"
+                    " same key or none"
+                ),
                 source,
                 f"{len(alike):,}",
             )
@@ -179,7 +203,10 @@ def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
                 _, samples, others = found.get(call.id, (call, 0, 0))
                 found[call.id] = call, samples + rows, others + missing
     calls = sorted(found.values(), key=lambda one: one[0].time)
-    return [Removal(call.id, call.reason, call.time / 1e9, samples, missing) for call, samples, missing in calls]
+    return [
+        Removal(call.id, call.reason, call.time / 1e9, samples, missing)
+        for call, samples, missing in calls
+    ]
 
 
 @public()
@@ -206,12 +233,18 @@ def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
     """
     with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
         reader = reader_of(dataset)
-        lists = [placed for placed in _lists(reader) if any(one.id == call for one in placed.removed.calls)]
+        lists = [
+            placed
+            for placed in _lists(reader)
+            if any(one.id == call for one in placed.removed.calls)
+        ]
         if not lists:
             log_warning("%s: no call %r is in force; `removals` lists those that are", source, call)
             return Removal(call, "", 0.0, 0)
         [known, *_] = [one for one in lists[0].removed.calls if one.id == call]
-        missing = sum(matches_in(reader.shards, placed, placed.removed.names_of(call))[1] for placed in lists)
+        missing = sum(
+            matches_in(reader.shards, placed, placed.removed.names_of(call))[1] for placed in lists
+        )
         before = len(dataset)
         for placed in lists:
             _update(placed.path, lambda removed: removed.without_call(call))
@@ -224,7 +257,8 @@ def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
 def removed_positions(path: AnyPath, *, container: str) -> I64:
     """Return the positions of removed samples among all that are stored, ascending: int64[n].
 
-    It is for programs that read the files of a dataset without `bushel.open`, in the order in which that has them.
+    It is for programs that read the files of a dataset without `bushel.open`, in the order in which
+    that has them.
 
     Args:
         path: A file or folder. Its table is read only if a list of removed samples is beside it.
@@ -255,14 +289,20 @@ def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
 
 def _lists(reader: Reader) -> list[PlacedList]:
     """Return the lists that may name samples of a dataset."""
-    return [placed for placed in lists_of(reader.shards) if any(placed.names(one.shard) for one in reader.shards)]
+    return [
+        placed
+        for placed in lists_of(reader.shards)
+        if any(placed.names(one.shard) for one in reader.shards)
+    ]
 
 
 def _named(dataset: Dataset, positions: I64, source: Any) -> list[tuple[AnyPath, Names]]:
     """Return the names of samples at positions in the whole dataset, with the list that gets them."""
     reader = reader_of(dataset)
     if any(shard.section is not None for shard in kinds(reader.shards)):
-        raise UnsupportedError("a remote dataset needs an index before samples are removed: run `bushel index` on it")
+        raise UnsupportedError(
+            "a remote dataset needs an index before samples are removed: run `bushel index` on it"
+        )
     shards = [one.shard for one in kinds(reader.shards)]
     names = dict[str, tuple[AnyPath, list[Names]]]()
     for group in reader.groups(positions):
@@ -276,7 +316,9 @@ def _same_call(removed: RemovalList, names: Names, reason: str) -> RemovalCall |
     """Return the call in force that has this reason and names these samples and no others."""
     for call in removed.calls:
         own = removed.names_of(call.id)
-        if call.reason == reason and len(own) == len(names) == len(Names.join([own, names]).distinct()):
+        if call.reason == reason and len(own) == len(names) == len(
+            Names.join([own, names]).distinct()
+        ):
             return call
     return None
 

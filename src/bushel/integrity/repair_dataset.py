@@ -47,10 +47,10 @@ class RepairResult:
     Attributes:
         container: Container of the new dataset.
         samples: Number of samples in the new dataset.
-        lost: Number of samples that are known to have existed and are damaged. If `checked` is False, there may be
-            more: the number of samples in a damaged part of a tar is unknown.
-        checked: Whether every byte that was written has been compared with a checksum. Otherwise a sample counts as
-            whole if its extents are valid.
+        lost: Number of samples that are known to have existed and are damaged. If `checked` is
+            False, there may be more: the number of samples in a damaged part of a tar is unknown.
+        checked: Whether every byte that was written has been compared with a checksum. Otherwise a
+            sample counts as whole if its extents are valid.
         problems: Everything that was damaged, left out or renamed.
         more: Number of problems that are not listed.
 
@@ -74,7 +74,10 @@ class RepairResult:
 
     def __repr__(self) -> str:
         problems = len(self.problems) + self.more
-        return f"<RepairResult: {self.samples:,} samples written, {self.lost:,} lost, {problems} problems>"
+        return (
+            f"<RepairResult: {self.samples:,} samples written, {self.lost:,} lost, {problems}"
+            " problems>"
+        )
 
 
 @public()
@@ -101,38 +104,44 @@ def repair(
 ) -> RepairResult:
     """Write the intact samples of a damaged dataset to a new one. The source is not changed.
 
-    For every shard the best available table is used: Bushel's index with its checksums if the files match it; else the
-    container's own; else what can be recovered from the framing of the format (docs/integrity.md). A sample is left out
-    if one of its fields cannot be read or does not match its checksum. `~2` is appended to the second use of a key.
+    For every shard the best available table is used: Bushel's index with its checksums if the files
+    match it; else the container's own; else what can be recovered from the framing of the format
+    (docs/integrity.md). A sample is left out if one of its fields cannot be read or does not match
+    its checksum. `~2` is appended to the second use of a key.
 
     Args:
         source: As for `bushel.open`.
         target: As for `bushel.Writer`.
         container: Name of the container, if a folder holds files of several.
-        to: Name of the container of the new dataset. By default the container of the source; if Bushel only reads that,
-            `to` or the suffix of `target` has to name one that it writes.
+        to: Name of the container of the new dataset. By default the container of the source; if
+            Bushel only reads that, `to` or the suffix of `target` has to name one that it writes.
         decode: Whether to leave out samples with a value that cannot be decoded, too.
-        shard_samples: As for `bushel.Writer`. For a folder of several shards, the default is the number of samples in
-            the largest one.
+        shard_samples: As for `bushel.Writer`. For a folder of several shards, the default is the
+            number of samples in the largest one.
         shard_bytes: As for `bushel.Writer`.
-        mode: As for `bushel.Writer`: `resume` continues an interrupted repair with the same arguments.
+        mode: As for `bushel.Writer`: `resume` continues an interrupted repair with the same
+            arguments.
         max_problems: Number of problems to list; further ones are counted.
         index: The folder of the index, if that is not the folder of the data.
-        threads: Number of threads; by default the number of CPUs. With `engine`, threads of each part; by default 1.
-        parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By default one dataset,
-            or, with `engine`, as many parts as there are shards. The same call joins the run.
-        engine: Where shards are read and parts are written: see `bushel.pack`. By default in threads of this process.
+        threads: Number of threads; by default the number of CPUs. With `engine`, threads of each
+            part; by default 1.
+        parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By
+            default one dataset, or, with `engine`, as many parts as there are shards. The same call
+            joins the run.
+        engine: Where shards are read and parts are written: see `bushel.pack`. By default in
+            threads of this process.
         retries: See `bushel.pack`.
         speculate: See `bushel.pack`.
-        progress: True for a bar in a terminal or notebook; or a function that is called with the number of samples
-            written so far.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the
+            number of samples written so far.
 
     Raises:
         FileNotFoundError: The path does not exist.
         FileExistsError: `target` already holds a dataset, complete or unfinished, of another run.
-        ValueError: `target` has the suffix of another container, or the source's container is only read and none is
-            named to write.
-        FormatError: The source is not a dataset, has no intact sample, or has shards of several containers.
+        ValueError: `target` has the suffix of another container, or the source's container is only
+            read and none is named to write.
+        FormatError: The source is not a dataset, has no intact sample, or has shards of several
+            containers.
 
     Examples:
         >>> done = bushel.repair("train/", "repaired/")
@@ -144,7 +153,9 @@ def repair(
     kind = _container_to_write(places, source, target, to)
     if mode == "create" and parts is None and engine is None:
         _refuse_a_dataset(target, kind)
-    intact = _intact_samples(_inspect(places, InspectPlace(decode, max_problems), threads, engine), findings)
+    intact = _intact_samples(
+        _inspect(places, InspectPlace(decode, max_problems), threads, engine), findings
+    )
     shards, positions = intact.shards, intact.positions
     if kind is None or not len(positions):
         problems = "; ".join(str(problem) for problem, _ in findings.problems[:3])
@@ -186,12 +197,15 @@ def _refuse_a_dataset(target: str | os.PathLike[str], kind: WritableContainer | 
     path = as_path(target)
     if kind is not None and path.exists() and holds_dataset(kind, path):
         raise FileExistsError(
-            f"{target} already holds a dataset, but a repair writes a new one: use another path (mode='resume' "
+            f"{target} already holds a dataset, but a repair writes a new one: use another path"
+            " (mode='resume' "
             "continues an interrupted repair)"
         )
 
 
-def _inspect(places: Sequence[Place], inspect: InspectPlace, threads: int | None, engine: Any) -> Iterable[Inspected]:
+def _inspect(
+    places: Sequence[Place], inspect: InspectPlace, threads: int | None, engine: Any
+) -> Iterable[Inspected]:
     """Inspect shards in threads of this process, or on an engine."""
     if engine is not None:
         return map_on_engine(inspect, places, connect(engine))
@@ -213,11 +227,15 @@ def _container_to_write(
 
     Raises:
         FormatError: The shards have several containers.
-        ValueError: `target` has the suffix of another container, or the container of the shards is only read.
+        ValueError: `target` has the suffix of another container, or the container of the shards is
+            only read.
     """
     kinds = {place.container.name for place in places}
     if len(kinds) > 1:
-        message = f"found shards of {' and '.join(sorted(kinds))}: repair one container at a time, with container="
+        message = (
+            f"found shards of {' and '.join(sorted(kinds))}: repair one container at a"
+            " time, with container="
+        )
         raise FormatError(message, file=str(source))
     named = container_by_suffix(as_path(target).name)
     if to is not None:
@@ -228,10 +246,22 @@ def _container_to_write(
         container_to_write = named
         if container_to_write is None:
             written = ", ".join(container_names(written=True))
-            message = f"{source} is a {places[0].container.name} dataset, which Bushel reads and does not write"
-            raise ValueError(f"{message}: name the container of the repaired one with to=: {written}")
-    if container_to_write is not None and named is not None and named.name != container_to_write.name:
-        message = f"{target} is the name of a {named.name} file, but the new dataset is {container_to_write.name}"
+            message = (
+                f"{source} is a {places[0].container.name} dataset, which Bushel reads and"
+                " does not write"
+            )
+            raise ValueError(
+                f"{message}: name the container of the repaired one with to=: {written}"
+            )
+    if (
+        container_to_write is not None
+        and named is not None
+        and named.name != container_to_write.name
+    ):
+        message = (
+            f"{target} is the name of a {named.name} file, but the new dataset is"
+            f" {container_to_write.name}"
+        )
         raise ValueError(f"{message}: use another name, or pass to={named.name!r}")
     if container_to_write is None:
         return None
@@ -266,7 +296,9 @@ def _intact_samples(inspected: Iterable[Inspected], found: Findings) -> _Intact:
     return _Intact(shards, np.concatenate(positions), samples_known, checked)
 
 
-def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, found: Findings) -> list[OpenShard]:
+def _with_unique_keys(
+    shards: Sequence[OpenShard], whole: I64, container: str, found: Findings
+) -> list[OpenShard]:
     """Return the shards with tables in which the samples to write have valid keys, and no key twice.
 
     Args:
@@ -279,7 +311,9 @@ def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, f
     changed: list[OpenShard] = []
     first = 0
     for opened in shards:
-        samples_to_write = whole[np.searchsorted(whole, first) : np.searchsorted(whole, first + opened.samples)]
+        samples_to_write = whole[
+            np.searchsorted(whole, first) : np.searchsorted(whole, first + opened.samples)
+        ]
         old = opened.index.keys
         rows = np.arange(opened.samples, dtype=np.int64)
         before = [str(row + first) for row in rows.tolist()] if old is None else old.take(rows)
@@ -288,7 +322,9 @@ def _with_unique_keys(shards: Sequence[OpenShard], whole: I64, container: str, f
             after[row] = name(before[row])
         if old is None or after != before:
             index = replace(opened.index, keys=Keys.of(after))
-            renamed = OpenShard.of(opened.container, opened.shard, index, stored=False, damage=opened.damage)
+            renamed = OpenShard.of(
+                opened.container, opened.shard, index, stored=False, damage=opened.damage
+            )
             renamed.labels = opened.labels
             changed.append(renamed)
         else:
@@ -304,17 +340,23 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
 
     def name(key: str) -> str:
         valid = (
-            target_container.mended_key(key) if isinstance(target_container, MendsKeys) else key.replace("\0", "\ufffd")
+            target_container.mended_key(key)
+            if isinstance(target_container, MendsKeys)
+            else key.replace("\0", "\ufffd")
         )
         if valid != key:
-            found.add_file(None, "key", f"the key {key!r} is invalid; it is now {valid!r}", key=valid)
+            found.add_file(
+                None, "key", f"the key {key!r} is invalid; it is now {valid!r}", key=valid
+            )
             key = valid
         seen[key] += 1
         while seen[key] > 1:
             other = f"{key}~{seen[key]}"
             if other not in seen:
                 seen[other] += 1
-                found.add_file(None, "key", f"another sample has this key; this one is now {other!r}", key=key)
+                found.add_file(
+                    None, "key", f"another sample has this key; this one is now {other!r}", key=key
+                )
                 return other
             seen[key] += 1
         return key

@@ -51,24 +51,26 @@ def verify(
 ) -> VerifyResult:
     """Check a whole dataset and list its problems. Nothing is written.
 
-    For every shard it checks that all files exist and have a valid structure, that the table which `bushel.index` would
-    make is that of the index, with its columns (unless the files changed after it was made), that the bytes of every
-    field have the CRC-32 that the index or the container stores, that no key appears twice, that all shards number
-    their classes in the same way, that the manifest says the same, and that the key file is not damaged.
+    For every shard it checks that all files exist and have a valid structure, that the table which
+    `bushel.index` would make is that of the index, with its columns (unless the files changed after
+    it was made), that the bytes of every field have the CRC-32 that the index or the container
+    stores, that no key appears twice, that all shards number their classes in the same way, that
+    the manifest says the same, and that the key file is not damaged.
 
     Args:
         source: As for `bushel.open`.
         checksums: Whether to compare bytes with their checksums, which reads all data.
-        decode: Whether to decode every value, too, which finds images that were broken before they were packed.
+        decode: Whether to decode every value, too, which finds images that were broken before they
+            were packed.
         container: Name of the container, if a folder holds files of several.
         threads: Number of shards to check at once; by default the number of CPUs.
-        pickle: Whether to use codecs that run code, such as `pickle`, where the files name them, and to read pickled
-            gulp metadata: only if you trust the author of the files.
+        pickle: Whether to use codecs that run code, such as `pickle`, where the files name them,
+            and to read pickled gulp metadata: only if you trust the author of the files.
         max_problems: Number of problems to list; further ones are counted.
         index: The folder of the index, if that is not the folder of the data.
         engine: Where shards are checked: see `bushel.pack`. By default in threads of this process.
-        progress: True for a bar in a terminal or notebook; or a function that is called with the bytes checked so far
-            and the bytes of all files.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the
+            bytes checked so far and the bytes of all files.
 
     Raises:
         FileNotFoundError: `source` does not exist.
@@ -82,7 +84,9 @@ def verify(
     """
     threads = threads if threads is not None else cpu_count()
     if threads < 1 or max_problems < 1:
-        raise ValueError(f"threads and max_problems must be at least 1, not {threads} and {max_problems}")
+        raise ValueError(
+            f"threads and max_problems must be at least 1, not {threads} and {max_problems}"
+        )
     findings = Findings(max_problems)
     places = discover(source, container, findings, index)
     stop, checked = threading.Event(), _Checked(places, findings, callback_of(progress))
@@ -98,10 +102,16 @@ def verify(
     if engine is None:
         check_here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
         alone = min(threads, len(places)) <= 1
-        check = map(check_here, places) if alone else parallel_map(check_here, places, threads=threads, stop=stop)
+        check = (
+            map(check_here, places)
+            if alone
+            else parallel_map(check_here, places, threads=threads, stop=stop)
+        )
     else:
         check_there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
-        check = map_on_engine(check_there, places, connect(engine), finished=lambda place, _: checked.finish(place))
+        check = map_on_engine(
+            check_there, places, connect(engine), finished=lambda place, _: checked.finish(place)
+        )
     for result in check:
         findings.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples
@@ -110,7 +120,9 @@ def verify(
             checked.finish(places[len(results) - 1])
     tables = [result.index for result in results if result.index is not None]
     if decode and not pickle:
-        warn_withheld((extents.field for table in tables for extents in table.fields.values()), str(source))
+        warn_withheld(
+            (extents.field for table in tables for extents in table.fields.values()), str(source)
+        )
     _check_keys(places, results, findings)
     _check_labels(places, results, findings)
     _check_key_file(places, findings)
@@ -157,7 +169,9 @@ def _ignore(size: int) -> None:
 class _Checked:
     """Counts checked bytes. A finished shard counts with all its bytes, even those without checksums."""
 
-    def __init__(self, places: Sequence[Place], found: Findings, progress: OnProgress | None) -> None:
+    def __init__(
+        self, places: Sequence[Place], found: Findings, progress: OnProgress | None
+    ) -> None:
         self._progress, self._found, self._lock = progress, found, threading.Lock()
         self._sizes = {id(place): _size(place) for place in places} if progress is not None else {}
         self._total, self._done, self._ticked = sum(self._sizes.values()), 0, 0
@@ -178,7 +192,9 @@ class _Checked:
         if self._progress is not None:
             bytes_done = min(max(self._done, self._ticked), self._total)
             errors = len(self._found.problems) + self._found.more
-            self._progress(Progress(bytes_done, self._total, "bytes", bytes=bytes_done, errors=errors))
+            self._progress(
+                Progress(bytes_done, self._total, "bytes", bytes=bytes_done, errors=errors)
+            )
 
 
 def _size(place: Place) -> int:
@@ -195,7 +211,9 @@ def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Find
     if len(keyed) < 2:
         return
     hashes = np.concatenate([keys.hashes for _, keys in keyed])
-    owner = np.concatenate([np.full(len(keys), number, np.int64) for number, (_, keys) in enumerate(keyed)])
+    owner = np.concatenate(
+        [np.full(len(keys), number, np.int64) for number, (_, keys) in enumerate(keyed)]
+    )
     order = np.argsort(hashes, kind="stable")
     hashes, owner = hashes[order], owner[order]
     local = np.concatenate([keys.order for _, keys in keyed])[order]

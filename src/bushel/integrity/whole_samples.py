@@ -40,7 +40,8 @@ _CHUNK = 64  # number of samples that are checked in one read
 class Inspected:
     """The samples of a shard that may be intact."""
 
-    # the shard with its best available table; a second table has samples that lie elsewhere in its files
+    # the shard with its best available table; a second table has samples that lie elsewhere in its
+    # files
     shards: tuple[OpenShard, ...]
     whole: I64  # int64[n], ascending positions of the intact samples, counted over these tables
     known: int  # number of samples that are known to have existed
@@ -68,21 +69,26 @@ class InspectPlace:
         for opened, _ in parts:
             opened.labels = labels_of_fields(labels, [each.name for each in opened.fields])
         shards = tuple(opened for opened, _ in parts)
-        located = np.flatnonzero(np.concatenate([np.zeros(0, np.bool_), *(mask for _, mask in parts)]))
+        located = np.flatnonzero(
+            np.concatenate([np.zeros(0, np.bool_), *(mask for _, mask in parts)])
+        )
         known = missing + (parts[0][0].samples if parts else 0)
         if may_lack_samples([place.shard]) and (remaining := remaining_in(shards)) is not None:
             located = np.setdiff1d(located, remaining.removed, assume_unique=True)
             known -= len(remaining.removed)
         with Dataset(list(shards), verify=True) as dataset:
-            whole = np.fromiter(_whole_samples(dataset, located.tolist(), self.decode, found), np.int64)
+            whole = np.fromiter(
+                _whole_samples(dataset, located.tolist(), self.decode, found), np.int64
+            )
         return Inspected(shards, whole, known, checked, found)
 
 
 def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]], int, bool]:
     """Return a shard with its best available table, how many samples are known to be missing, and `Inspected.checked`.
 
-    The table comes with bool[samples]: whether the extents of a sample are known. If the index does not locate all
-    samples, there is a second table, for those that are found elsewhere in the damaged files.
+    The table comes with bool[samples]: whether the extents of a sample are known. If the index does
+    not locate all samples, there is a second table, for those that are found elsewhere in the
+    damaged files.
     """
     name, shard = place.container.name, place.shard
     kept, fresh = _stored_table(place)
@@ -101,12 +107,20 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     repeated = built is not None and built.keys is not None and bool(built.keys.duplicates())
     if built is not None and not faults and not repeated:
         built, checked = _with_known_checksums(place, kept, built, found)
-        return [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))], 0, checked
+        return (
+            [(OpenShard.of(name, shard, built, stored=False), np.ones(built.samples, np.bool_))],
+            0,
+            checked,
+        )
     recovered = recover_shard(name, shard, None if kept is None else _spec(kept), found.add_error)
     if recovered is None:
         return [], 0, True
     index, checked = _with_known_checksums(place, kept, recovered.index, found)
-    return [(OpenShard.of(name, shard, index, stored=False), recovered.whole)], recovered.lost, checked
+    return (
+        [(OpenShard.of(name, shard, index, stored=False), recovered.whole)],
+        recovered.lost,
+        checked,
+    )
 
 
 def _with_known_checksums(
@@ -114,8 +128,8 @@ def _with_known_checksums(
 ) -> tuple[ShardIndex, bool]:
     """Return the table of a changed shard with the checksums on record of its values, and whether each has one.
 
-    If no value has its own any more, the checksums on record are of another file, and not used. Samples on record that
-    the shard does not have are noted: they may be there under a damaged key.
+    If no value has its own any more, the checksums on record are of another file, and not used.
+    Samples on record that the shard does not have are noted: they may be there under a damaged key.
     """
     own = all(column.crc32 is not None for column in index.fields.values())
     if known is None:
@@ -130,12 +144,17 @@ def _with_known_checksums(
     if not compared.equal:
         return index, own
     if compared.empties:
-        message = f"{compared.empties} sequences are empty on record and missing now, or the other way round"
+        message = (
+            f"{compared.empties} sequences are empty on record and missing now, or the"
+            " other way round"
+        )
         found.add_file(shard.path(0), "replaced", message)
     if compared.gone:
         message = f"{compared.gone} of {known.samples} samples on record are gone"
         if compared.added:
-            message += f"; {compared.added} are new, and are kept without a checksum to compare with"
+            message += (
+                f"; {compared.added} are new, and are kept without a checksum to compare with"
+            )
         found.add_file(shard.path(0), "replaced", message)
     on_record = all(
         bool(compared.compared[name][column.length != MISSING].all())
@@ -145,11 +164,17 @@ def _with_known_checksums(
     return compared.expected(), on_record
 
 
-def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys: Keys) -> list[tuple[OpenShard, Bools]]:
+def _with_moved_samples(
+    place: Place, opened: OpenShard, kept: ShardIndex, keys: Keys
+) -> list[tuple[OpenShard, Bools]]:
     """Return the table of the index, and one for samples that moved in the file and still match their checksums."""
     name, shard = place.container.name, place.shard
     everything = np.ones(kept.samples, np.bool_)
-    own = list(_whole_samples(Dataset([opened], verify=True), list(range(kept.samples)), False, Findings(0)))
+    own = list(
+        _whole_samples(
+            Dataset([opened], verify=True), list(range(kept.samples)), False, Findings(0)
+        )
+    )
     if len(own) == kept.samples:
         return [(opened, everything)]
     recovered = recover_shard(name, shard, _spec(kept), lambda _: None)
@@ -161,7 +186,8 @@ def _with_moved_samples(place: Place, opened: OpenShard, kept: ShardIndex, keys:
     wanted = {keys[sample]: _checksums(kept, sample) for sample in missing.tolist()}
     names = recovered.index.keys.take(np.arange(index.samples, dtype=np.int64))
     moved = np.array(
-        [key in wanted and _checksums(index, row) == wanted[key] for row, key in enumerate(names)], np.bool_
+        [key in wanted and _checksums(index, row) == wanted[key] for row, key in enumerate(names)],
+        np.bool_,
     )
     moved &= recovered.whole
     if not moved.any():
@@ -194,7 +220,9 @@ def _spec(index: ShardIndex) -> Spec:
     return {name: column.field for name, column in index.fields.items()}
 
 
-def _table_from_files(place: Place, kept: ShardIndex | None) -> tuple[ShardIndex | None, list[FormatError]]:
+def _table_from_files(
+    place: Place, kept: ShardIndex | None
+) -> tuple[ShardIndex | None, list[FormatError]]:
     """Return the table made from the files, with the types on record if possible, and the errors in the files."""
     spec = None if kept is None else _spec(kept)
     try:
@@ -205,7 +233,9 @@ def _table_from_files(place: Place, kept: ShardIndex | None) -> tuple[ShardIndex
             built = place.container.index(place.shard, ReadOptions())
     except FormatError as error:
         return None, [error]
-    return built, place.container.faults(place.shard) if isinstance(place.container, ReportsFaults) else []
+    return built, place.container.faults(place.shard) if isinstance(
+        place.container, ReportsFaults
+    ) else []
 
 
 def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
@@ -223,14 +253,18 @@ def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
     return replace(index, files=stamps or index.files), fresh
 
 
-def _whole_samples(dataset: Dataset, located: list[int], decode: bool, found: Findings) -> Iterator[int]:
+def _whole_samples(
+    dataset: Dataset, located: list[int], decode: bool, found: Findings
+) -> Iterator[int]:
     """Yield the located samples whose fields can all be read, match their checksums and, on request, be decoded."""
     for first in range(0, len(located), _CHUNK):
         positions = located[first : first + _CHUNK]
         try:
             _read(dataset, positions, decode)
         except (BushelError, OSError):
-            yield from (position for position in positions if _is_whole(dataset, position, decode, found))
+            yield from (
+                position for position in positions if _is_whole(dataset, position, decode, found)
+            )
         else:
             yield from positions
 
@@ -249,7 +283,8 @@ def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
 
 
 def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) -> bool:
-    # a sample without a key gets its position in the whole dataset as key, not its position in this shard
+    # a sample without a key gets its position in the whole dataset as key, not its position in this
+    # shard
     number = None if dataset.info.keyed else position
     try:
         _read(dataset, [position], decode)
@@ -257,7 +292,9 @@ def _is_whole(dataset: Dataset, position: int, decode: bool, found: Findings) ->
         message = error.message
         if error.found is not None and error.expected is not None:
             message = f"should have the CRC-32 {error.expected:08x}, found {error.found:08x}"
-        found.add(Problem(error.file, error.offset, error.key, error.field, "checksum", message), number)
+        found.add(
+            Problem(error.file, error.offset, error.key, error.field, "checksum", message), number
+        )
     except FormatError as error:
         found.add_error(error)
     except (BushelError, OSError) as error:

@@ -11,7 +11,10 @@ from bushel.kernels._files import MappedFile
 _Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python 3.12 and newer
 
 def crc32_many(
-    files: Sequence[MappedFile], file: NDArray[np.int32] | int, offset: NDArray[np.int64], length: NDArray[np.int64]
+    files: Sequence[MappedFile],
+    file: NDArray[np.int32] | int,
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
 ) -> NDArray[np.uint32]:
     """Return the CRC-32 of each extent (uint32[rows]); 0 for a missing one.
 

@@ -119,7 +119,13 @@ def read_many(
 def read_samples(
     files: Sequence[MappedFile],
     fields: Sequence[
-        tuple[str, NDArray[np.int32] | int, NDArray[np.int64], NDArray[np.int64], NDArray[np.uint32] | None]
+        tuple[
+            str,
+            NDArray[np.int32] | int,
+            NDArray[np.int64],
+            NDArray[np.int64],
+            NDArray[np.uint32] | None,
+        ]
     ],
     rows: NDArray[np.int64] | None,
     key_name: str,
@@ -339,7 +345,10 @@ def map_array(path: str | PathLike[str]) -> NDArray[np.uint8]:
     """
 
 def prefetch(
-    files: Sequence[MappedFile], file: NDArray[np.int32] | int, offset: NDArray[np.int64], length: NDArray[np.int64]
+    files: Sequence[MappedFile],
+    file: NDArray[np.int32] | int,
+    offset: NDArray[np.int64],
+    length: NDArray[np.int64],
 ) -> None:
     """Start to read the extents of a future batch in the background, and return at once.
 

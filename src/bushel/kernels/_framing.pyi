@@ -186,7 +186,8 @@ class SampleBuffer:
     def rows(
         self, first: int
     ) -> tuple[
-        tuple[NDArray[np.uint8], NDArray[np.int64]] | None, dict[str, tuple[NDArray[np.uint8], NDArray[np.int64]]]
+        tuple[NDArray[np.uint8], NDArray[np.int64]] | None,
+        dict[str, tuple[NDArray[np.uint8], NDArray[np.int64]]],
     ]:
         """Return the samples from number `first` on, as arrays that later calls do not change.
 

@@ -76,7 +76,11 @@ def decode_jpeg(
     """
 
 def decode_jpeg_box(
-    data: _Bytes, seek_table: _Bytes | NDArray[np.uint64], box: tuple[int, int, int, int], *, max_pixels: int = 89478485
+    data: _Bytes,
+    seek_table: _Bytes | NDArray[np.uint64],
+    box: tuple[int, int, int, int],
+    *,
+    max_pixels: int = 89478485,
 ) -> NDArray[np.uint8] | None:
     """Decode a box of a JPEG with its seek table. Only the header and the bytes of `jpeg_seek_ranges` are read.
 
@@ -180,7 +184,11 @@ def draw_crops(
     """
 
 def encode_jpeg(
-    image: NDArray[np.uint8], quality: int = 95, sampling: tuple[int, int] = (2, 2), *, fast: bool = False
+    image: NDArray[np.uint8],
+    quality: int = 95,
+    sampling: tuple[int, int] = (2, 2),
+    *,
+    fast: bool = False,
 ) -> bytes:
     """Encode an image as a baseline JPEG.
 
@@ -287,7 +295,9 @@ def jpeg_segment_offsets(data: _Bytes) -> NDArray[np.int64]:
         JpegError: As in `jpeg_header`.
     """
 
-def jpeg_segment_window(head: _Bytes, box: tuple[int, int, int, int]) -> tuple[int, int, int, int, int] | None:
+def jpeg_segment_window(
+    head: _Bytes, box: tuple[int, int, int, int]
+) -> tuple[int, int, int, int, int] | None:
     """Return which segments of a tiled JPEG a box touches, or upsampling needs. The header suffices.
 
     Args:

@@ -23,7 +23,10 @@ def hash_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64]) -> NDArray[np
     """
 
 def sort_keys(
-    data: NDArray[np.uint8], offsets: NDArray[np.int64], hashes: NDArray[np.uint64], order: NDArray[np.int64]
+    data: NDArray[np.uint8],
+    offsets: NDArray[np.int64],
+    hashes: NDArray[np.uint64],
+    order: NDArray[np.int64],
 ) -> None:
     """Write the hashes of keys, ascending, and the key of each.
 
@@ -39,7 +42,9 @@ def sort_keys(
         ValueError: Offsets descend or are outside ``data``, or an array does not have an element for each key.
     """
 
-def decode_keys(data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]) -> list[str]:
+def decode_keys(
+    data: NDArray[np.uint8], offsets: NDArray[np.int64], rows: NDArray[np.int64]
+) -> list[str]:
     """Return the keys at ``rows`` as text. Bytes that are not UTF-8 become surrogates (``surrogateescape``).
 
     Args:

@@ -26,7 +26,11 @@ class LineScanner:
     """
 
     def __init__(
-        self, names: Sequence[_Bytes], delimiter: int = 0, closed: bool = False, most_names: int = 10000
+        self,
+        names: Sequence[_Bytes],
+        delimiter: int = 0,
+        closed: bool = False,
+        most_names: int = 10000,
     ) -> None: ...
     def feed(self, data: _Bytes, start: int, last: bool) -> int:
         """Scan the whole lines in some bytes, up to the one that makes the scanner full.
@@ -94,7 +98,9 @@ class LineBlocks:
         ValueError: The arrays do not fit each other.
     """
 
-    def __init__(self, data: NDArray[np.uint8], at: NDArray[np.int64], first: NDArray[np.int64]) -> None: ...
+    def __init__(
+        self, data: NDArray[np.uint8], at: NDArray[np.int64], first: NDArray[np.int64]
+    ) -> None: ...
     @property
     def samples(self) -> int:
         """Number of samples."""

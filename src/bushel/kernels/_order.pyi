@@ -4,7 +4,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 def permute(
-    values: NDArray[np.int64], size: int, key: int, tweak: NDArray[np.uint32] | None = None, inverse: bool = False
+    values: NDArray[np.int64],
+    size: int,
+    key: int,
+    tweak: NDArray[np.uint32] | None = None,
+    inverse: bool = False,
 ) -> NDArray[np.int64]:
     """Return the images of values under the keyed permutation of 0 to size - 1 that docs/order.md specifies.
 
@@ -41,7 +45,9 @@ def look_up(table: NDArray[np.uint32], first: int, count: int, key: int) -> NDAr
         TypeError: ``table`` has another dtype or shape.
     """
 
-def window_sums(table: NDArray[np.uint32], items: NDArray[np.int32], window: int) -> NDArray[np.int64]:
+def window_sums(
+    table: NDArray[np.uint32], items: NDArray[np.int32], window: int
+) -> NDArray[np.int64]:
     """Return the sum of the entries of a table for each window of items.
 
     Args:
@@ -58,7 +64,9 @@ def window_sums(table: NDArray[np.uint32], items: NDArray[np.int32], window: int
         TypeError: An array has another dtype or shape.
     """
 
-def shuffle_mt19937(items: NDArray[np.int32], key: NDArray[np.uint32], position: int) -> tuple[NDArray[np.uint32], int]:
+def shuffle_mt19937(
+    items: NDArray[np.int32], key: NDArray[np.uint32], position: int
+) -> tuple[NDArray[np.uint32], int]:
     """Shuffle items in place exactly as NumPy's ``RandomState.shuffle`` does, which never changes (NEP 19).
 
     Args:
@@ -110,7 +118,11 @@ def mixed_draws(
     """
 
 def draw_samples(
-    sets: NDArray[np.int64], numbers: NDArray[np.int64], sizes: NDArray[np.int64], state: int, seed: int
+    sets: NDArray[np.int64],
+    numbers: NDArray[np.int64],
+    sizes: NDArray[np.int64],
+    state: int,
+    seed: int,
 ) -> NDArray[np.int64]:
     """Return the samples of draws from sets, which are numbered one after another; each pass has its own permutation.
 
@@ -214,7 +226,9 @@ def find_draws(key: int, first: int, count: int, low: int, last: int) -> NDArray
         ValueError: ``last`` is below ``low``.
     """
 
-def pack_rows(sizes: NDArray[np.uint32], capacity: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+def pack_rows(
+    sizes: NDArray[np.uint32], capacity: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Divide items among rows of one capacity by first fit decreasing, as docs/order.md specifies.
 
     Args:

@@ -44,7 +44,9 @@ def read_hybrid(data: _Bytes, width: int, count: int) -> NDArray[np.uint32]:
         ValueError: The bytes hold fewer numbers.
     """
 
-def present_values(definition: _Bytes, largest: int, values: int) -> tuple[int, NDArray[np.bool_] | None]:
+def present_values(
+    definition: _Bytes, largest: int, values: int
+) -> tuple[int, NDArray[np.bool_] | None]:
     """Find the values of a page that are there.
 
     Args:
@@ -102,7 +104,9 @@ def decode_deltas(data: _Bytes, count: int = -1) -> tuple[NDArray[np.int64], int
         ValueError: They are fewer or more, or damaged.
     """
 
-def join_prefixed(data: _Bytes, prefix: NDArray[np.int64], length: NDArray[np.int64], out: NDArray[np.uint8]) -> int:
+def join_prefixed(
+    data: _Bytes, prefix: NDArray[np.int64], length: NDArray[np.int64], out: NDArray[np.uint8]
+) -> int:
     """Write the byte arrays of DELTA_BYTE_ARRAY one after another, and return how many bytes were written.
 
     Args:

@@ -20,7 +20,9 @@ def unfilter_png(filtered: Buffer, rows: int, row: int, pixel: int) -> NDArray[n
         ValueError: A filter is unknown, or ``filtered`` has another size.
     """
 
-def colour_png(indices: NDArray[np.uint8], palette: NDArray[np.uint8], channels: int) -> NDArray[np.uint8]:
+def colour_png(
+    indices: NDArray[np.uint8], palette: NDArray[np.uint8], channels: int
+) -> NDArray[np.uint8]:
     """Replace indices of a palette by its colours.
 
     Args:

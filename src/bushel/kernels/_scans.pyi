@@ -11,7 +11,9 @@ _Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python
 def image_header(data: _Bytes) -> bytes:
     """Return the header of an image as the bytes of a row of `image_headers`."""
 
-def image_headers(file: MappedFile, offset: NDArray[np.int64], length: NDArray[np.int64]) -> NDArray[np.int32]:
+def image_headers(
+    file: MappedFile, offset: NDArray[np.int64], length: NDArray[np.int64]
+) -> NDArray[np.int32]:
     """Read the headers of many images of a file. Only the pages with the headers are touched.
 
     Args:
@@ -227,7 +229,14 @@ class SampleNames:
     def __init__(self) -> None: ...
     def group(
         self, names: NDArray[np.uint8], offsets: NDArray[np.int64], last: bool
-    ) -> tuple[int, NDArray[np.int64], NDArray[np.int64], NDArray[np.int64], NDArray[np.uint8], NDArray[np.int64]]:
+    ) -> tuple[
+        int,
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.int64],
+        NDArray[np.uint8],
+        NDArray[np.int64],
+    ]:
         """Group some members.
 
         Args:

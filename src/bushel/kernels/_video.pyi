@@ -5,7 +5,13 @@ from numpy.typing import NDArray
 from typing_extensions import Buffer
 
 def yuv420_to_rgb(
-    luma: Buffer, cb: Buffer, cr: Buffer, luma_stride: int, chroma_stride: int, matrix: int, out: NDArray[np.uint8]
+    luma: Buffer,
+    cb: Buffer,
+    cr: Buffer,
+    luma_stride: int,
+    chroma_stride: int,
+    matrix: int,
+    out: NDArray[np.uint8],
 ) -> None:
     """Convert a frame of limited range to RGB, as swscale does it on x86: without interpolation of chroma.
 

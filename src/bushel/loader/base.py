@@ -30,7 +30,8 @@ from bushel.loader.values.outputs import Output
 class ShownBatch(dict[str, Any]):
     """A batch that `peek` returns: a dict, which a notebook shows with its shapes, types, pictures and texts.
 
-    The batches of an iteration are plain dicts, since some frameworks take other classes for single values.
+    The batches of an iteration are plain dicts, since some frameworks take other classes for single
+    values.
     """
 
     __slots__ = ()
@@ -70,23 +71,33 @@ def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
     ]
     try:
         batch = loader.peek()
-        shown = batch_html(batch, getattr(loader.dataset, "labels", None)) if isinstance(batch, dict) else ""
+        shown = (
+            batch_html(batch, getattr(loader.dataset, "labels", None))
+            if isinstance(batch, dict)
+            else ""
+        )
     except Exception as error:  # of a transform, a collate function or the data: the loop over the loader raises it
-        shown = f"<div>The next batch cannot be made: {html.escape(f'{type(error).__name__}: {error}')}</div>"
+        shown = (
+            "<div>The next batch cannot be made:"
+            f" {html.escape(f'{type(error).__name__}: {error}')}</div>"
+        )
     return facts_html(f"bushel.Loader of {len(loader.dataset):,} samples", facts, (), shown)
 
 
-def detect_rank(rank: int | None = None, world_size: int | None = None, *, may_change: bool = False) -> tuple[int, int]:
+def detect_rank(
+    rank: int | None = None, world_size: int | None = None, *, may_change: bool = False
+) -> tuple[int, int]:
     """Return the rank of this process and the number of training processes.
 
-    They come from the arguments; else from torch.distributed or a JAX cluster, if the program has initialised one; else
-    from the environment variables `RANK` and `WORLD_SIZE`; else they are 0 and 1.
+    They come from the arguments; else from torch.distributed or a JAX cluster, if the program has
+    initialised one; else from the environment variables `RANK` and `WORLD_SIZE`; else they are 0
+    and 1.
 
     Args:
         rank: The rank, if it is given.
         world_size: The number of processes, if it is given.
-        may_change: Whether they will be looked up again. Then `WORLD_SIZE` alone, which Lightning sets in the processes
-            that it starts, is not an error yet.
+        may_change: Whether they will be looked up again. Then `WORLD_SIZE` alone, which Lightning
+            sets in the processes that it starts, is not an error yet.
 
     Raises:
         TypeError: One is not a whole number.
@@ -95,7 +106,9 @@ def detect_rank(rank: int | None = None, world_size: int | None = None, *, may_c
     if (rank is None) != (world_size is None):
         raise ValueError(f"rank={rank}, world_size={world_size}: give both or neither")
     if rank is None or world_size is None:
-        rank, world_size = _from_torch() or _from_jax() or _from_environment(may_change=may_change) or (0, 1)
+        rank, world_size = (
+            _from_torch() or _from_jax() or _from_environment(may_change=may_change) or (0, 1)
+        )
     size = check_count("world_size", world_size, least=1)
     return check_count("rank", rank, most=size - 1, instead=f" in world_size={size}"), size
 
@@ -123,7 +136,8 @@ def _from_environment(*, may_change: bool) -> tuple[int, int] | None:
         return int(rank or ""), int(world_size or "")
     except ValueError:
         raise ValueError(
-            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: set both to numbers, unset both, or "
+            f"the environment has RANK={rank!r} and WORLD_SIZE={world_size!r}: set both to"
+            " numbers, unset both, or "
             f"give Loader(rank=, world_size=)"
         ) from None
 
@@ -149,14 +163,24 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             samples: Number of samples; None if it is unknown.
             least_threads: Minimum number of worker threads.
         """
-        self._given = {field.name: python_numbers(getattr(self, field.name)) for field in fields(self)}
+        self._given = {
+            field.name: python_numbers(getattr(self, field.name)) for field in fields(self)
+        }
         self._set(self._given.items())
         check_shared(self)
         self._processes = self.processes
-        self._threads = max(1, cpu_count() // max(1, self.processes)) if self.threads is None else self.threads
+        self._threads = (
+            max(1, cpu_count() // max(1, self.processes)) if self.threads is None else self.threads
+        )
         if self._threads < least_threads:
             raise ValueError(f"threads={self._threads}: expected {least_threads} or more")
-        self._set(zip(("rank", "world_size"), detect_rank(self.rank, self.world_size, may_change=True), strict=True))
+        self._set(
+            zip(
+                ("rank", "world_size"),
+                detect_rank(self.rank, self.world_size, may_change=True),
+                strict=True,
+            )
+        )
         self._gave_batches = self._warned = False
         self._window = PrefetchWindow.of(self.prefetch, self.prefetch_bytes)
         self._pool = BufferPool(self._window.most_bytes)
@@ -199,8 +223,8 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
     def __iter__(self) -> Generator[Item]:
         """Iterate over the next epoch, or over the rest of the one that `load_state_dict` or `skip` led to.
 
-        The epoch starts with the first batch that is asked for. However early the loop is left, the next one is that
-        of the next epoch; `peek` gives a batch that is not counted.
+        The epoch starts with the first batch that is asked for. However early the loop is left, the
+        next one is that of the next epoch; `peek` gives a batch that is not counted.
         """
         self._follow_rank()
         self._progress, self._started = self._next(), True
@@ -221,8 +245,10 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             return
         if self._gave_batches:
             raise UnsupportedError(
-                f"this process was rank {self.rank} of {self.world_size} when it was given batches, and is rank "
-                f"{place[0]} of {place[1]} now: make another loader, and give it this one's state_dict()"
+                f"this process was rank {self.rank} of {self.world_size} when it was given"
+                " batches, and is rank "
+                f"{place[0]} of {place[1]} now: make another loader, and give it this one's"
+                " state_dict()"
             )
         self._set(zip(("rank", "world_size"), place, strict=True))
         self._use_rank()
@@ -279,10 +305,14 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             self._go_to(Progress.at(progress.epoch + 1))
         if not (progress.given or progress.start) and (bad := self.errors):
             raise TooManyErrors(
-                f"no sample of epoch {progress.epoch} could be used, with on_error={self.on_error!r}; the first is "
+                f"no sample of epoch {progress.epoch} could be used, with"
+                f" on_error={self.on_error!r}; the first is "
                 f"{bad[0]}. The loader's `errors` has all {len(bad)}"
             )
-        if not (progress.given or progress.start) and (reason := self._without_batches()) is not None:
+        if (
+            not (progress.given or progress.start)
+            and (reason := self._without_batches()) is not None
+        ):
             warnings.warn(
                 f"epoch {progress.epoch} has no batch: {reason}",
                 stacklevel=3,  # of the trainer's loop
@@ -319,7 +349,9 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                         return found
         finally:
             finished.close()
-        raise ValueError(f"epoch {progress.epoch} has no batch to peek at after {progress.samples} samples")
+        raise ValueError(
+            f"epoch {progress.epoch} has no batch to peek at after {progress.samples} samples"
+        )
 
     def _parts(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         """Yield the items of a read for the trainer: positions consumed then, the batch or sample, and samples in it.
@@ -336,14 +368,17 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         raise NotImplementedError
 
     @abstractmethod
-    def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
+    def _run(
+        self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
+    ) -> Generator[Finished]:
         """Yield the batches of an epoch from `progress` on.
 
         Args:
             progress: Where to start.
             report: Records bad samples.
             clock: Adds up times.
-            ahead: Whether to make batches ahead, in threads or processes; if not, each is made when it is asked for.
+            ahead: Whether to make batches ahead, in threads or processes; if not, each is made when
+                it is asked for.
         """
 
     @abstractmethod
@@ -364,10 +399,14 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             12
         """
         threads = self._threads * max(1, self._processes)
-        return LoaderStats.of(self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count())
+        return LoaderStats.of(
+            self._clock.read(), errors=len(self.errors), threads=threads, cpus=cpu_count()
+        )
 
 
-def _restored(loader: type[LoaderBase[Any]], options: Mapping[str, Any], state: Mapping[str, object]) -> Any:
+def _restored(
+    loader: type[LoaderBase[Any]], options: Mapping[str, Any], state: Mapping[str, object]
+) -> Any:
     """Return the loader that was pickled or copied."""
     made = loader(**options)
     made.load_state_dict(state)

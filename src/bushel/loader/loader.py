@@ -10,7 +10,13 @@ from typing import Any
 
 from bushel._runtime.public import public
 from bushel.loader.base import Item, LoaderBase, shown
-from bushel.loader.options import LoaderOptions, check_count, check_dataset, check_rules, check_whole_batches
+from bushel.loader.options import (
+    LoaderOptions,
+    check_count,
+    check_dataset,
+    check_rules,
+    check_whole_batches,
+)
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of
@@ -32,103 +38,127 @@ from bushel.loader.values.bad_samples import ErrorReport, write_errors
 class Loader(LoaderOptions, LoaderBase[Item]):
     """Iterates over a dataset in batches. One `for` is one epoch; the next `for` is the next epoch.
 
-    The samples of a batch, their order and the random numbers of transforms depend only on the seed, the epoch and the
-    number of samples consumed: not on the number of threads or processes, nor on timing.
+    The samples of a batch, their order and the random numbers of transforms depend only on the
+    seed, the epoch and the number of samples consumed: not on the number of threads or processes,
+    nor on timing.
 
-    However early a loop is left, the next `for` is the next epoch. `peek` returns a batch that is not counted.
+    However early a loop is left, the next `for` is the next epoch. `peek` returns a batch that is
+    not counted.
 
-    The options are attributes of the loader, which cannot be changed. `copy.copy` and pickle keep options and state, so
-    a copy continues independently from the same place.
+    The options are attributes of the loader, which cannot be changed. `copy.copy` and pickle keep
+    options and state, so a copy continues independently from the same place.
 
     Args:
         dataset: The source of samples: a dataset, a view of one, or a `Mixture`.
-        batch_size: Number of samples in a batch of this rank. None yields single samples, as dicts. With `bucket_by` it
-            is the largest number; None for no limit but `batch_tokens`; or a mapping of the largest length in each
-            bucket to its batch size, such as `{128: 64, 512: 16}`.
-        shuffle: True or `"exact"` for a permutation of the whole dataset, another in every epoch; False or None (the
-            default) for the stored order; `"blocks"` for blocks of neighbouring samples, which suits disks, object
-            stores and compressed files, whose own blocks then give size and window; or an order such as
+        batch_size: Number of samples in a batch of this rank. None yields single samples, as dicts.
+            With `bucket_by` it is the largest number; None for no limit but `batch_tokens`; or a
+            mapping of the largest length in each bucket to its batch size, such as
+            `{128: 64, 512: 16}`.
+        shuffle: True or `"exact"` for a permutation of the whole dataset, another in every epoch;
+            False or None (the default) for the stored order; `"blocks"` for blocks of neighbouring
+            samples, which suits disks, object stores and compressed files, whose own blocks then
+            give size and window; or an order such as
             `Blocks(len(dataset), seed, size=1024, window=8)`. A mixture has its own order.
-        weights: Draw samples at random, with replacement, each with a probability in proportion to its weight: an array
-            with a number for each sample, or the name of a column of the index. An epoch has as many draws as there
-            are samples.
-        balance: Draw the classes in this column of the index, such as `label`, equally often. A class starts again,
-            in another order, after all of its samples were drawn; samples without a class are not drawn. An epoch has
-            as many draws as there are samples.
-        bucket_by: Make batches of samples of similar length, in random order: a column of the index with the lengths,
-            such as `tokens.length`, or an array with a number for each sample. All ranks have equally many batches.
-        batch_tokens: With `bucket_by`: the number of samples in a batch, multiplied by the longest of them, is at most
-            this number.
-        pack_by: Let documents share rows of a fixed length: the column of the index with their lengths, such as
-            `tokens.length`, or a mapping of columns to the tokens that each of their units takes, such as
-            `{"tokens.length": 1, "images": 576}`. `batch_size` is the number of rows. The first column names the field
-            that is packed. See docs/loading.md for what a batch has.
+        weights: Draw samples at random, with replacement, each with a probability in proportion to
+            its weight: an array with a number for each sample, or the name of a column of the
+            index. An epoch has as many draws as there are samples.
+        balance: Draw the classes in this column of the index, such as `label`, equally often. A
+            class starts again, in another order, after all of its samples were drawn; samples
+            without a class are not drawn. An epoch has as many draws as there are samples.
+        bucket_by: Make batches of samples of similar length, in random order: a column of the index
+            with the lengths, such as `tokens.length`, or an array with a number for each sample.
+            All ranks have equally many batches.
+        batch_tokens: With `bucket_by`: the number of samples in a batch, multiplied by the longest
+            of them, is at most this number.
+        pack_by: Let documents share rows of a fixed length: the column of the index with their
+            lengths, such as `tokens.length`, or a mapping of columns to the tokens that each of
+            their units takes, such as `{"tokens.length": 1, "images": 576}`. `batch_size` is the
+            number of rows. The first column names the field that is packed. See docs/loading.md for
+            what a batch has.
         pack_tokens: With `pack_by`: the number of tokens in a row.
-        pack_longer: With `pack_by`: what to do with documents that are longer than a row: `"error"`; `"cut"` to use
-            their first tokens; or `"split"` to use their parts, each like a document.
-        chunk_by: Join documents, one after another, and cut them into rows: the column of the index with their lengths,
-            such as `tokens.length`. `batch_size` is the number of rows. `shuffle` is the order of the documents;
-            `bushel.loader.Megatron()` is the order of Megatron-LM.
+        pack_longer: With `pack_by`: what to do with documents that are longer than a row:
+            `"error"`; `"cut"` to use their first tokens; or `"split"` to use their parts, each like
+            a document.
+        chunk_by: Join documents, one after another, and cut them into rows: the column of the index
+            with their lengths, such as `tokens.length`. `batch_size` is the number of rows.
+            `shuffle` is the order of the documents; `bushel.loader.Megatron()` is the order of
+            Megatron-LM.
         chunk_tokens: With `chunk_by`: the number of tokens in a row.
-        overlap: With `chunk_by`: the number of tokens that a row has in common with the one before it.
-        fields: The fields to read, as for `Dataset.read`; None for all. `{"frames": RandomWindow(16, step=4)}` reads
-            one window of each sample, another one in every epoch.
-        drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch on every rank. With
-            `bucket_by`: those at the end of each bucket.
-        pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all batches are full
-            and all ranks have equally many. None leaves them short; then ranks may differ by one batch. With packs,
-            rows take the place of samples. With `bucket_by`, all ranks get whole batches at the last step; without
-            `pad`, the remaining batches are divided among them.
-        decode: Whether to decode fields. False gives stored bytes. `"device"` lets `decoder` decode images, with the
-            crops, sizes and flips that the CPU would give them: baseline JPEGs with transforms that all happen while
-            decoding. Other images, and those that it refuses, are decoded on the CPU.
-        decoder: With `decode="device"`: a `bushel.loader.DeviceDecoder`; None for `NvidiaDecoder` on `device="cuda"`.
-        share: With `decode="device"`: the share of these images that the device decodes; `"tuned"` to keep device
-            and CPU equally busy. A number sends the same samples to the device in every run.
-        keys: Whether batches and samples have their keys under `__key__`. Small records load faster without keys.
-        exif_rotate: Whether to rotate and mirror images by their Exif orientation, before any transform. A codec such
-            as `jpg(exif_rotate)` does the same for its field.
-        allow_truncated: Whether to decode damaged JPEGs as far as possible instead of counting them as bad samples. A
-            codec such as `jpg(allow_truncated)` does the same for its field.
-        exclude: Samples to leave out because they are known to be bad: keys, entries of `errors`, or the path of a
-            list that `write_errors` wrote. `on_error="replace"` replaces them; otherwise they are skipped.
-        seed: Seed of the order and of random transforms, 0 to 2**64 - 1. A mixture and an order object have their own.
-        transforms: One transform or a list of them for the only image field, or a mapping of field names to either.
-            They are applied one after another to the field's decoded value (a list for a sequence field). A function
-            with a parameter named `rng` gets a `numpy.random.Generator` that depends only on (seed, epoch, sample).
-            Transforms run in several threads at once. A tuple as a key names fields that move together, an image
-            first, such as `("image", Mask("mask"), Boxes("boxes"))`: crops, resizing and flips are drawn once per
-            sample, and the transforms after these are for the images only.
-        sample_transform: Function of a whole sample, called after the transforms of fields, with `rng` if it has such
-            a parameter. It returns the sample, as it is or another dict.
-        rank: Rank of this process among the training processes; None to detect it (torch.distributed, JAX, `RANK`).
+        overlap: With `chunk_by`: the number of tokens that a row has in common with the one before
+            it.
+        fields: The fields to read, as for `Dataset.read`; None for all.
+            `{"frames": RandomWindow(16, step=4)}` reads one window of each sample, another one in
+            every epoch.
+        drop_last: Whether to leave out the samples at the end of an epoch that do not fill a batch
+            on every rank. With `bucket_by`: those at the end of each bucket.
+        pad: `"wrap"` fills the last batches with samples from the start of the epoch, so that all
+            batches are full and all ranks have equally many. None leaves them short; then ranks may
+            differ by one batch. With packs, rows take the place of samples. With `bucket_by`, all
+            ranks get whole batches at the last step; without `pad`, the remaining batches are
+            divided among them.
+        decode: Whether to decode fields. False gives stored bytes. `"device"` lets `decoder` decode
+            images, with the crops, sizes and flips that the CPU would give them: baseline JPEGs
+            with transforms that all happen while decoding. Other images, and those that it refuses,
+            are decoded on the CPU.
+        decoder: With `decode="device"`: a `bushel.loader.DeviceDecoder`; None for `NvidiaDecoder`
+            on `device="cuda"`.
+        share: With `decode="device"`: the share of these images that the device decodes; `"tuned"`
+            to keep device and CPU equally busy. A number sends the same samples to the device in
+            every run.
+        keys: Whether batches and samples have their keys under `__key__`. Small records load faster
+            without keys.
+        exif_rotate: Whether to rotate and mirror images by their Exif orientation, before any
+            transform. A codec such as `jpg(exif_rotate)` does the same for its field.
+        allow_truncated: Whether to decode damaged JPEGs as far as possible instead of counting them
+            as bad samples. A codec such as `jpg(allow_truncated)` does the same for its field.
+        exclude: Samples to leave out because they are known to be bad: keys, entries of `errors`,
+            or the path of a list that `write_errors` wrote. `on_error="replace"` replaces them;
+            otherwise they are skipped.
+        seed: Seed of the order and of random transforms, 0 to 2**64 - 1. A mixture and an order
+            object have their own.
+        transforms: One transform or a list of them for the only image field, or a mapping of field
+            names to either. They are applied one after another to the field's decoded value (a list
+            for a sequence field). A function with a parameter named `rng` gets a
+            `numpy.random.Generator` that depends only on (seed, epoch, sample). Transforms run in
+            several threads at once. A tuple as a key names fields that move together, an image
+            first, such as `("image", Mask("mask"), Boxes("boxes"))`: crops, resizing and flips are
+            drawn once per sample, and the transforms after these are for the images only.
+        sample_transform: Function of a whole sample, called after the transforms of fields, with
+            `rng` if it has such a parameter. It returns the sample, as it is or another dict.
+        rank: Rank of this process among the training processes; None to detect it
+            (torch.distributed, JAX, `RANK`).
         world_size: Number of training processes; give it together with `rank`.
-        threads: Number of threads that decode and transform. None for one per CPU that this process may use, divided
-            by `processes`; 0 to do all work in the consumer's thread.
-        processes: Number of worker processes, each with `threads` threads; 0 for none. Use them for transforms in pure
-            Python, or if the trainer needs its interpreter for itself. The dataset, transforms and collate functions
-            are pickled; cloudpickle does that for functions of the main script and lambdas. Batches lie in shared
-            memory.
-        on_error: What to do with a sample that cannot be read, decoded or transformed: `"raise"` the error, `"skip"`
-            the sample, so that the batch is smaller, or `"replace"` it with the next good sample of the epoch.
-        max_errors: Number of bad samples that `"skip"` and `"replace"` tolerate in this process, in all epochs
-            together (int), or a share of the dataset between 0 and 1 (float); None for no limit.
-        collate: How samples become a batch: a function of the list of samples, or a mapping of fields to rules (see
-            `collate`).
-        batch_transform: Function that is applied to each finished batch, in a worker thread, and returns it. Its `rng`,
-            if it has such a parameter, depends only on (seed, epoch, first position of the batch).
-        reducing_gap: Let a JPEG's inverse DCT shrink an image that is resized, while it stays this many times larger
-            than the result, as Pillow does. None turns this off; pixels then equal the result of the single transforms
-            within one level.
-        prefetch: Number of batches that are worked on before the trainer asks for them, in each process. None for 2 to
-            16: more after the trainer had to wait, fewer after it has not waited for long.
-        prefetch_bytes: Limit of the total size of these batches in bytes. It takes precedence over `prefetch`. From an
-            object store, stored bytes of later batches are read ahead, too, of at most half of this size.
-        to: Type of the arrays of numbers in a batch: `"numpy"`; `"torch"` for tensors that share the arrays' memory;
-            `"jax"`.
+        threads: Number of threads that decode and transform. None for one per CPU that this process
+            may use, divided by `processes`; 0 to do all work in the consumer's thread.
+        processes: Number of worker processes, each with `threads` threads; 0 for none. Use them for
+            transforms in pure Python, or if the trainer needs its interpreter for itself. The
+            dataset, transforms and collate functions are pickled; cloudpickle does that for
+            functions of the main script and lambdas. Batches lie in shared memory.
+        on_error: What to do with a sample that cannot be read, decoded or transformed: `"raise"`
+            the error, `"skip"` the sample, so that the batch is smaller, or `"replace"` it with the
+            next good sample of the epoch.
+        max_errors: Number of bad samples that `"skip"` and `"replace"` tolerate in this process, in
+            all epochs together (int), or a share of the dataset between 0 and 1 (float); None for
+            no limit.
+        collate: How samples become a batch: a function of the list of samples, or a mapping of
+            fields to rules (see `collate`).
+        batch_transform: Function that is applied to each finished batch, in a worker thread, and
+            returns it. Its `rng`, if it has such a parameter, depends only on (seed, epoch, first
+            position of the batch).
+        reducing_gap: Let a JPEG's inverse DCT shrink an image that is resized, while it stays this
+            many times larger than the result, as Pillow does. None turns this off; pixels then
+            equal the result of the single transforms within one level.
+        prefetch: Number of batches that are worked on before the trainer asks for them, in each
+            process. None for 2 to 16: more after the trainer had to wait, fewer after it has not
+                waited for long.
+        prefetch_bytes: Limit of the total size of these batches in bytes. It takes precedence over
+            `prefetch`. From an object store, stored bytes of later batches are read ahead, too, of
+            at most half of this size.
+        to: Type of the arrays of numbers in a batch: `"numpy"`; `"torch"` for tensors that share
+            the arrays' memory; `"jax"`.
         pin_memory: With `"torch"`: whether to use page-locked memory, for fast copies to a GPU.
-        device: With `"torch"`: the device to copy tensors to, one batch ahead. With `"jax"`: a device, or a sharding;
-            this process fills its part of it.
+        device: With `"torch"`: the device to copy tensors to, one batch ahead. With `"jax"`: a
+            device, or a sharding; this process fills its part of it.
 
     Attributes:
         dataset: The dataset; of a mixture, all of its datasets together.
@@ -138,8 +168,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     Raises:
         SpecError: A transform or a collate rule is for a field that the dataset does not have.
         TypeError: An argument has a wrong type.
-        ValueError: An argument is out of its range, or a sample is longer than `bucket_by` or `pack_by` allows.
-        KeyError: A column in `weights`, `balance`, `bucket_by`, `pack_by` or `chunk_by` does not exist.
+        ValueError: An argument is out of its range, or a sample is longer than `bucket_by` or
+            `pack_by` allows.
+        KeyError: A column in `weights`, `balance`, `bucket_by`, `pack_by` or `chunk_by` does not
+            exist.
 
     Examples:
         >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True, seed=0)
@@ -155,7 +187,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     world_size: int
 
     def __post_init__(self) -> None:
-        source: Loadable = self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset
+        source: Loadable = (
+            self.dataset.dataset if isinstance(self.dataset, Mixture) else self.dataset
+        )
         check_dataset(source)
         if not isinstance(self.decode, bool) or self.decoder is not None or self.share != 1:
             from bushel.loader.device.device_options import check_decode
@@ -166,7 +200,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         self._is_single = self.batch_size is None and self.bucket_by is None
         self._plan = plan_of(self, source)
         if self._is_single and any((self.collate, self.batch_transform, self.drop_last, self.pad)):
-            raise ValueError("collate, batch_transform, drop_last and pad need batches, but batch_size=None")
+            raise ValueError(
+                "collate, batch_transform, drop_last and pad need batches, but batch_size=None"
+            )
         check_rules(self.collate, source.spec)
         self._pipeline = pipeline_of(self, source, self._plan.order)
         warn_if_costly(self._plan.order, source, self.fields)
@@ -195,7 +231,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
     def _use_rank(self) -> None:
         leaves_out = "exclude=" if self._pipeline.excluded else None
-        check_whole_batches(self, leaves_out="on_error='skip'" if self.on_error == "skip" else leaves_out)
+        check_whole_batches(
+            self, leaves_out="on_error='skip'" if self.on_error == "skip" else leaves_out
+        )
         for loader in (self, self._before):
             if loader is not None:
                 loader._plan = replace(loader._plan, rank=self.rank, world_size=self.world_size)
@@ -213,9 +251,11 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         batches = "single samples" if self._is_single else plan.sizes
         processes = f" in each of {self._processes} processes" if self._processes else ""
         return (
-            f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed {self.seed}, "
+            f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed"
+            f" {self.seed}, "
             f"rank {self.rank} of {self.world_size}, {self._threads} threads{processes}; "
-            f"epoch {self.epoch}, {self._progress.samples} of {plan.at(self.epoch).order.samples} {plan.unit} consumed>"
+            f"epoch {self.epoch}, {self._progress.samples} of {plan.at(self.epoch).order.samples}"
+            f" {plan.unit} consumed>"
         )
 
     def _repr_html_(self) -> str:
@@ -234,12 +274,22 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         for number, sample in enumerate(step.batch, 1):
             yield steps.consumed(before, number), sample, sample is not None
 
-    def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
+    def _run(
+        self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
+    ) -> Generator[Finished]:
         own = self._of(progress.epoch)
-        iteration, at = Iteration(own._pipeline, report, clock, self._output), (progress.epoch, progress.samples)
+        iteration, at = (
+            Iteration(own._pipeline, report, clock, self._output),
+            (progress.epoch, progress.samples),
+        )
         if self._processes and ahead:
             return run_processes(
-                iteration, own._plan, *at, processes=self._processes, threads=self._threads, window=self._window
+                iteration,
+                own._plan,
+                *at,
+                processes=self._processes,
+                threads=self._threads,
+                window=self._window,
             )
         return run_batches(
             iteration,
@@ -263,7 +313,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def state_dict(self) -> dict[str, str | int]:
         """Return the state of training: the batches that the trainer was given, not those that are prefetched.
 
-        It is the same on all ranks. After a `break` it counts the batches that were given; `peek` does not change it.
+        It is the same on all ranks. After a `break` it counts the batches that were given; `peek`
+        does not change it.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4)
@@ -276,28 +327,35 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         place = self._place()
         own = self._of(place.epoch)
         order = own._plan.order
-        return LoaderState(order.version, own._fingerprint, order.seed, place.epoch, place.samples).to_dict()
+        return LoaderState(
+            order.version, own._fingerprint, order.seed, place.epoch, place.samples
+        ).to_dict()
 
     def load_state_dict(
-        self, state: Mapping[str, object], *, allow_appended: bool = False, allow_removed: bool = False
+        self,
+        state: Mapping[str, object],
+        *,
+        allow_appended: bool = False,
+        allow_removed: bool = False,
     ) -> None:
         """Continue from a state: the next `for` yields the rest of its epoch.
 
-        The number of ranks, processes and threads and the batch size may differ from the loader that saved the state.
-        The seed is taken from the state, and with `shuffle="blocks"` size and window. A state that is refused changes
-        nothing.
+        The number of ranks, processes and threads and the batch size may differ from the loader
+        that saved the state. The seed is taken from the state, and with `shuffle="blocks"` size and
+        window. A state that is refused changes nothing.
 
         Args:
             state: The state.
-            allow_appended: Whether to go on if shards were appended to the dataset since (docs/growth.md). The epoch
-                of the state ends with the samples that it began with; the next one has all of them.
-            allow_removed: Whether to go on in the order of the state if samples were removed from the dataset since
-                (docs/removal.md). They are left out like the samples of `exclude=`; with `on_error="replace"` others
-                take their places.
+            allow_appended: Whether to go on if shards were appended to the dataset since
+                (docs/growth.md). The epoch of the state ends with the samples that it began with;
+                the next one has all of them.
+            allow_removed: Whether to go on in the order of the state if samples were removed from
+                the dataset since (docs/removal.md). They are left out like the samples of
+                `exclude=`; with `on_error="replace"` others take their places.
 
         Raises:
-            StateError: The state belongs to another dataset or another order, or is not a state; or samples were
-                appended or removed since.
+            StateError: The state belongs to another dataset or another order, or is not a state; or
+                samples were appended or removed since.
 
         Examples:
             >>> loader = bushel.Loader(ds, batch_size=4, shuffle=True)
@@ -315,13 +373,16 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         before = self._before
         return before if before is not None and before.epoch == epoch else self
 
-    def who(self, step: int, rank: int | None = None, epoch: int | None = None) -> list[str] | list[list[str]]:
+    def who(
+        self, step: int, rank: int | None = None, epoch: int | None = None
+    ) -> list[str] | list[list[str]]:
         """Return the keys of the samples of a step, without reading data.
 
         A sample that was replaced because it was bad is named, not the one that took its place.
 
         Args:
-            step: Number of the step, counted from the start of the epoch, with this batch size and number of ranks.
+            step: Number of the step, counted from the start of the epoch, with this batch size and
+                number of ranks.
             rank: The rank; None for the rank of this loader.
             epoch: The epoch; None for the epoch of the next `for`, or of the running one.
 
@@ -339,10 +400,13 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         batch = self._batch_of(step, rank, epoch)
         return keys_of(batch, self._of(batch.epoch).dataset.keys)
 
-    def shares(self, step: int, rank: int | None = None, epoch: int | None = None) -> dict[str, int]:
+    def shares(
+        self, step: int, rank: int | None = None, epoch: int | None = None
+    ) -> dict[str, int]:
         """Return how many samples of a step come from each dataset of a mixture, without reading data.
 
-        The arguments are as in `who`. In packs and chunks, documents are counted, and a part of one counts as one.
+        The arguments are as in `who`. In packs and chunks, documents are counted, and a part of one
+        counts as one.
 
         Returns:
             A number for each name; empty for a dataset that is not a mixture with names.
@@ -365,7 +429,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             epoch: The epoch; None for the epoch of the next `for`, or of the running one.
 
         Returns:
-            In ascending order; empty if the epoch leaves the sample out. Steps are counted as for `who`.
+            In ascending order; empty if the epoch leaves the sample out. Steps are counted as for
+            `who`.
 
         Raises:
             KeyError: The sample does not exist.
@@ -385,11 +450,14 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             position = own.dataset.position(key)
         return [(epoch, *place) for place in steps_with(own._plan, epoch, position)]
 
-    def peek(self, step: int | None = None, rank: int | None = None, epoch: int | None = None) -> Item:
+    def peek(
+        self, step: int | None = None, rank: int | None = None, epoch: int | None = None
+    ) -> Item:
         """Return a batch without counting it: the batch of a step, or the first one of the next `for`.
 
-        It is made in this thread, with the same random numbers. Epoch, state, `stats()` and `errors` stay as they are.
-        A notebook shows it as a table. The arguments are as in `who`; without a step, it is the first one of the epoch.
+        It is made in this thread, with the same random numbers. Epoch, state, `stats()` and
+        `errors` stay as they are. A notebook shows it as a table. The arguments are as in `who`;
+        without a step, it is the first one of the epoch.
 
         Raises:
             ValueError: Without arguments: the next `for` has no batch.
@@ -405,7 +473,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             return super().peek()
         planned = self._batch_of(step or 0, rank, epoch)
         own = self._of(planned.epoch)
-        iteration = Iteration(own._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output)
+        iteration = Iteration(
+            own._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output
+        )
         finished = run_one(iteration, planned, self._window, self._pool)
         parts = self._parts(Progress.at(planned.epoch), finished)
         found: list[Item] = [shown(batch) for _, batch, _ in parts if batch is not None]
@@ -441,5 +511,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """Return the progress; the end of an epoch counts as the start of the next one."""
         progress = self._progress
         plan = self._of(progress.epoch)._plan
-        is_over = self._started and progress.samples and plan.at(progress.epoch).is_over(progress.samples)
+        is_over = (
+            self._started and progress.samples and plan.at(progress.epoch).is_over(progress.samples)
+        )
         return Progress.at(progress.epoch + 1) if is_over else progress

@@ -25,24 +25,27 @@ _MOST_EPOCHS = (1 << 63) - 2
 class MapView(MapOptions):
     """Decoded and transformed samples by position.
 
-    A torch `DataLoader` reads each batch at once (`__getitems__`); with `collate_fn=bushel.loader.collate` its batches
-    are like the batches of a `Loader`. The DataLoader then does the ordering, workers, ranks and resuming. A `Loader`
-    does not need a `MapView`.
+    A torch `DataLoader` reads each batch at once (`__getitems__`); with
+    `collate_fn=bushel.loader.collate` its batches are like the batches of a `Loader`. The
+    DataLoader then does the ordering, workers, ranks and resuming. A `Loader` does not need a
+    `MapView`.
 
     Args:
         dataset: The dataset to read.
         transforms: As for `Loader`.
         sample_transform: As for `Loader`.
         fields: As for `Loader`.
-        seed: Seed of random transforms and windows. Their numbers depend on (seed, epoch, sample), as a `Loader`'s do.
+        seed: Seed of random transforms and windows. Their numbers depend on (seed, epoch, sample),
+            as a `Loader`'s do.
         reducing_gap: As for `Loader`.
         exif_rotate: As for `Loader`.
         allow_truncated: As for `Loader`.
 
     Attributes:
-        epoch: Number of the epoch, for random transforms. None (at first) counts, for each sample, how often it was
-            read by this process and the DataLoader workers that it started, so that every epoch of a DataLoader has
-            other augmentations. A number holds for all reads from then on, also in workers that run already.
+        epoch: Number of the epoch, for random transforms. None (at first) counts, for each sample,
+            how often it was read by this process and the DataLoader workers that it started, so
+            that every epoch of a DataLoader has other augmentations. A number holds for all reads
+            from then on, also in workers that run already.
 
     Examples:
         >>> from bushel.loader import MapView
@@ -56,13 +59,19 @@ class MapView(MapOptions):
         check_dataset(self.dataset)
         reading, spec = ImageReading(self.exif_rotate, self.allow_truncated), self.dataset.spec
         planned = SampleTransforms.of(
-            self.transforms, spec, reducing_gap=self.reducing_gap, reading=reading, sample=self.sample_transform
+            self.transforms,
+            spec,
+            reducing_gap=self.reducing_gap,
+            reading=reading,
+            sample=self.sample_transform,
         )
         check_fields(self.fields, spec, planned.names)
         seed = check_count("seed", self.seed, most=(1 << 64) - 1)
         fields, windows = random_windows(self.fields, self.dataset, seed)
         order = Sequential(len(self.dataset), seed)
-        self._pipeline = Pipeline(source_of(self.dataset), order, fields, transforms=planned, windows=windows)
+        self._pipeline = Pipeline(
+            source_of(self.dataset), order, fields, transforms=planned, windows=windows
+        )
         self._random = planned.random or windows is not None
         self._epoch = SharedCounts("int64", 1)
         self._reads = SharedCounts("uint16", len(self.dataset) if self._random else 0)
@@ -75,7 +84,9 @@ class MapView(MapOptions):
 
     @epoch.setter
     def epoch(self, epoch: int | None) -> None:
-        self._epoch.numbers[0] = 0 if epoch is None else check_count("epoch", epoch, most=_MOST_EPOCHS) + 1
+        self._epoch.numbers[0] = (
+            0 if epoch is None else check_count("epoch", epoch, most=_MOST_EPOCHS) + 1
+        )
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -96,7 +107,9 @@ class MapView(MapOptions):
         numbers = np.array(positions, np.int64).reshape(-1)
         if len(numbers) and not (numbers.min() >= -size and numbers.max() < size):
             first, last = numbers.min(), numbers.max()
-            raise IndexError(f"positions {first} to {last} are out of range for a dataset of {size} samples")
+            raise IndexError(
+                f"positions {first} to {last} are out of range for a dataset of {size} samples"
+            )
         numbers = np.where(numbers < 0, numbers + size, numbers)
         epochs = self._epochs_of(numbers)
         samples: dict[int, Sample] = {}
@@ -117,6 +130,8 @@ class MapView(MapOptions):
 
     def _samples(self, epoch: int, numbers: I64) -> list[Sample]:
         plan, clock = BatchPlan(epoch, numbers, numbers, 0), Clock()
-        decoded = self._pipeline.decode_and_transform(plan, self._pipeline.fetch(plan, clock), clock)
+        decoded = self._pipeline.decode_and_transform(
+            plan, self._pipeline.fetch(plan, clock), clock
+        )
         raise_first(decoded)
         return [sample for sample in decoded if not isinstance(sample, Failure)]

@@ -1,8 +1,8 @@
 """The options of loaders: frozen dataclasses from which `Loader`, `StreamLoader` and `MapView` inherit `__init__`.
 
-`Loader`, `StreamLoader` and `MapView` inherit from them and check them in `__post_init__`. So the signature that
-`inspect`, `help`, editors and type checkers show is the one that `dataclasses` made of these lines.
-Errors of the checks name the options as the user wrote them.
+`Loader`, `StreamLoader` and `MapView` inherit from them and check them in `__post_init__`. So the
+signature that `inspect`, `help`, editors and type checkers show is the one that `dataclasses` made
+of these lines. Errors of the checks name the options as the user wrote them.
 """
 
 from __future__ import annotations
@@ -35,7 +35,17 @@ from bushel.transforms.by_field import Transforms
 if TYPE_CHECKING:
     from bushel.loader.device.device import DeviceDecoder
 
-_METHODS = ("spec", "keys", "fingerprint", "__len__", "read", "decode_samples", "prefetch", "position", "location")
+_METHODS = (
+    "spec",
+    "keys",
+    "fingerprint",
+    "__len__",
+    "read",
+    "decode_samples",
+    "prefetch",
+    "position",
+    "location",
+)
 _RULES = ("list", "stack")
 
 
@@ -153,11 +163,18 @@ class MapOptions(ReadOptions):
     dataset: Loadable
 
 
-for _options, _class in ((LoaderOptions, "Loader"), (StreamOptions, "StreamLoader"), (MapOptions, "MapView")):
-    _options.__init__.__qualname__ = _class  # which Python names in the error about a missing argument
+for _options, _class in (
+    (LoaderOptions, "Loader"),
+    (StreamOptions, "StreamLoader"),
+    (MapOptions, "MapView"),
+):
+    # which Python names in the error about a missing argument
+    _options.__init__.__qualname__ = _class
 
 
-def check_count(name: str, value: Any, *, least: int = 0, most: int | None = None, instead: str = "") -> int:
+def check_count(
+    name: str, value: Any, *, least: int = 0, most: int | None = None, instead: str = ""
+) -> int:
     """Return a whole number that a user gave.
 
     Raises:
@@ -200,7 +217,9 @@ def check_shared(options: BatchOptions) -> None:
         del given["decode"]
     check_flags(**given)
     if options.on_error not in (known := get_args(OnError)):
-        raise ValueError(f"unknown on_error={options.on_error!r}: {_meant(options.on_error, known)}")
+        raise ValueError(
+            f"unknown on_error={options.on_error!r}: {_meant(options.on_error, known)}"
+        )
     if options.batch_transform is not None and not callable(options.batch_transform):
         raise TypeError(f"batch_transform={options.batch_transform!r} is not callable")
 
@@ -213,16 +232,21 @@ def check_dataset(dataset: Any) -> None:
         UnsupportedError: It is a stream.
     """
     if isinstance(dataset, StreamDataset):
-        raise UnsupportedError("a stream can only be read forward: load it with bushel.StreamLoader")
+        raise UnsupportedError(
+            "a stream can only be read forward: load it with bushel.StreamLoader"
+        )
     if isinstance(dataset, str | os.PathLike):
         raise TypeError(
-            f"{dataset!r} is a path: open it first, as in bushel.Loader(bushel.open({os.fspath(dataset)!r}))"
+            f"{dataset!r} is a path: open it first, as in"
+            f" bushel.Loader(bushel.open({os.fspath(dataset)!r}))"
         )
     if missing := [name for name in _METHODS if not hasattr(dataset, name)]:
         raise TypeError(
-            f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): give what bushel.open "
+            f"a {type(dataset).__name__} is not a dataset (it has no {', '.join(missing)}): give"
+            " what bushel.open "
             "returns; or write it once by bushel.pack(dataset, 'set/', container='tar', "
-            "spec={'image': 'png', 'label': 'int'}), where spec= names the values of samples that are tuples, "
+            "spec={'image': 'png', 'label': 'int'}), where spec= names the values of samples that"
+            " are tuples, "
             "and give bushel.open('set/')"
         )
 
@@ -241,11 +265,16 @@ def check_fields(fields: Any, spec: Mapping[str, str], transformed: Collection[s
     names = list(fields)
     for name in names:
         if name not in spec:
-            raise SpecError(f"fields= names {name!r}, which the dataset does not have: {_meant(name, tuple(spec))}")
+            raise SpecError(
+                f"fields= names {name!r}, which the dataset does not have:"
+                f" {_meant(name, tuple(spec))}"
+            )
     read = [name for name in names if not isinstance(fields, Mapping) or fields[name] is not False]
     if left_out := [name for name in transformed if name not in read]:
         raise SpecError(
-            f"transforms= changes {left_out[0]!r}, which fields= does not read: add it there, or leave it out"
+            f"transforms= changes {left_out[0]!r}, which fields= does not read: add it there,"
+            " or"
+            " leave it out"
         )
 
 
@@ -264,18 +293,29 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
     if collate is None or callable(collate):
         return
     if not isinstance(collate, Mapping):
-        raise TypeError(f"collate={collate!r}: expected a function, or a mapping of fields to rules")
+        raise TypeError(
+            f"collate={collate!r}: expected a function, or a mapping of fields to rules"
+        )
     for name, rule in collate.items():
         if spec is not None and name not in spec:
-            raise SpecError(f"collate= names {name!r}, which the dataset does not have: {_meant(name, tuple(spec))}")
+            raise SpecError(
+                f"collate= names {name!r}, which the dataset does not have:"
+                f" {_meant(name, tuple(spec))}"
+            )
         if isinstance(rule, str) and rule not in _RULES:
             others = "; bushel.loader.Padded(0) pads to the longest value"
-            raise ValueError(f"collate={{{name!r}: {rule!r}}}: unknown rule: {_meant(rule, _RULES)}{others}")
+            raise ValueError(
+                f"collate={{{name!r}: {rule!r}}}: unknown rule: {_meant(rule, _RULES)}{others}"
+            )
         if rule in (Padded, Ragged):
-            raise TypeError(f"collate={{{name!r}: {rule.__name__}}} is a class: write {rule.__name__}()")
+            raise TypeError(
+                f"collate={{{name!r}: {rule.__name__}}} is a class: write {rule.__name__}()"
+            )
         if not isinstance(rule, str) and not callable(rule):
             raise TypeError(
-                f"collate={{{name!r}: {rule!r}}}: expected 'list', 'stack', Padded(), Ragged() or a function"
+                f"collate={{{name!r}: {rule!r}}}: expected 'list', 'stack', Padded(),"
+                " Ragged() or"
+                " a function"
             )
 
 
@@ -292,13 +332,17 @@ def check_whole_batches(options: LoaderOptions, *, leaves_out: str | None) -> No
     if leaves_out is None:
         return
     if (options.world_size or 1) > 1:
-        why = "a rank whose samples are all bad would have fewer batches than the others, which wait for it"
+        why = (
+            "a rank whose samples are all bad would have fewer batches than the others, which"
+            " wait for it"
+        )
     elif options.drop_last or options.pad is not None:
         why = f"{'drop_last=' if options.drop_last else 'pad='} promises full batches"
     else:
         return
     raise ValueError(
-        f'{leaves_out} leaves samples out, but {why}: give on_error="replace", which takes another sample instead'
+        f'{leaves_out} leaves samples out, but {why}: give on_error="replace", which takes'
+        " another sample instead"
     )
 
 

@@ -22,25 +22,32 @@ from bushel.loader.state import LoaderState, Progress
 from bushel.loader.values.bad_samples import read_errors
 
 
-def loader_before_append(loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool) -> Any:
+def loader_before_append(
+    loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool
+) -> Any:
     """Return a loader of the samples that a dataset had when a state was saved, at the place of the state.
 
     Returns:
         The loader; None if the dataset did not begin with the samples of the state.
 
     Raises:
-        StateError: They are, but that is not allowed; or the loader refuses the state for another reason.
+        StateError: They are, but that is not allowed; or the loader refuses the state for another
+            reason.
     """
     given = loader._given
     earlier = before_append(loader.dataset, LoaderState.from_dict(state).fingerprint)
     if earlier is None:
         return None
     if isinstance(given["dataset"], Mixture):
-        message = f"{_reason(earlier)}; the order of a mixture depends on its sizes: start without the state"
+        message = (
+            f"{_reason(earlier)}; the order of a mixture depends on its sizes: start"
+            " without the state"
+        )
         raise StateError(message)
     if not allow_appended:
         raise StateError(
-            f"{_reason(earlier)}. To end the epoch with the samples that it began with, and to have all of them from "
+            f"{_reason(earlier)}. To end the epoch with the samples that it began with, and to"
+            " have all of them from "
             "the next one on: loader.load_state_dict(state, allow_appended=True)"
         )
     options: Mapping[str, Any] = {**given, "dataset": earlier.dataset}
@@ -57,7 +64,8 @@ def accept_future(state: LoaderState, own: Any) -> LoaderState:
     """Return a state for this loader's order if only the draws after it differ; any other state unchanged.
 
     Raises:
-        StateError: The order belongs to a mixture whose schedule differs in samples that were drawn.
+        StateError: The order belongs to a mixture whose schedule differs in samples that were
+            drawn.
     """
     order = own.base if isinstance(own, Packed) else own
     if not isinstance(order, Scheduled) or state.version == own.version:
@@ -67,25 +75,30 @@ def accept_future(state: LoaderState, own: Any) -> LoaderState:
         if version.partition(";")[0] != own.version.partition(";")[0]:
             return state
         version = version.partition(";")[2].rpartition(")/")[0]
-        consumed = min(order.samples, -(-consumed // own.window) * own.window)  # a window is packed as a whole
+        # a window is packed as a whole
+        consumed = min(order.samples, -(-consumed // own.window) * own.window)
     if (old := scheduled_of(version, state.seed)) is None:
         return state
     if state.epoch and old.samples != order.samples:
         raise StateError(
-            f"an epoch of the mixture had {old.samples} samples when the state was saved, and has {order.samples} now, "
+            f"an epoch of the mixture had {old.samples} samples when the state was saved, and has"
+            f" {order.samples} now, "
             f"which moves the draws of epoch {state.epoch}: give until={old.samples}"
         )
     drawn = state.epoch * old.samples + consumed
     if (place := first_difference(old, replace(order, seed=state.seed), drawn)) is not None:
         raise StateError(
-            f"the mixture differs from the state's from sample {place} on, and {drawn} were drawn: its past must stay "
+            f"the mixture differs from the state's from sample {place} on, and {drawn} were"
+            " drawn: its past must stay "
             f"the same. The state has the schedule {_said(old)}, and the loader {_said(order)}"
         )
     return replace(state, version=own.version)
 
 
 def _said(order: Scheduled) -> str:
-    points = ", ".join(f"({at}, {', '.join(f'{weight:g}' for weight in weights)})" for at, weights in order.points)
+    points = ", ".join(
+        f"({at}, {', '.join(f'{weight:g}' for weight in weights)})" for at, weights in order.points
+    )
     return f"{points}{' as ramps' if order.ramp else ''}"
 
 
@@ -103,7 +116,9 @@ def with_removed_samples(
     if (found := before_removal(dataset, fingerprint)) is None:
         return None
     if isinstance(given["dataset"], Mixture):
-        raise StateError(f"{found.reason}; the order of a mixture depends on its sizes: start without the state")
+        raise StateError(
+            f"{found.reason}; the order of a mixture depends on its sizes: start without the state"
+        )
     if not allowed:
         again = "loader.load_state_dict(state, allow_removed=True)"
         raise StateError(f"{found.reason}. To go on in the same order without them: {again}")
@@ -112,22 +127,29 @@ def with_removed_samples(
     return {**given, "dataset": found.dataset, "exclude": [*exclude, *found.removed.tolist()]}
 
 
-def resume(loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool) -> None:
+def resume(
+    loader: Any, state: Mapping[str, object], *, allow_appended: bool, allow_removed: bool
+) -> None:
     """Let a loader continue from a state: see `Loader.load_state_dict`. A state that is refused changes nothing.
 
     Raises:
-        StateError: It is of other data or of another order, or is not a state; or that is not allowed.
+        StateError: It is of other data or of another order, or is not a state; or that is not
+            allowed.
     """
     loaded = LoaderState.from_dict(state)
     if loaded.fingerprint != loader._fingerprint:
-        given = with_removed_samples(loader._given, loader.dataset, loaded.fingerprint, allowed=allow_removed)
+        given = with_removed_samples(
+            loader._given, loader.dataset, loaded.fingerprint, allowed=allow_removed
+        )
         if given is not None:
             without_removed = type(loader)(**given)
             without_removed.load_state_dict(state)
             loader.__dict__.clear()
             loader.__dict__.update(vars(without_removed))
             return
-        before = loader_before_append(loader, state, allow_appended=allow_appended, allow_removed=allow_removed)
+        before = loader_before_append(
+            loader, state, allow_appended=allow_appended, allow_removed=allow_removed
+        )
         if before is not None:
             _end_epoch_of(before, loader)
             return
@@ -156,7 +178,9 @@ def _continue(loader: Any, loaded: LoaderState) -> None:
 def _end_epoch_of(before: Any, loader: Any) -> None:
     """Continue in the middle of the epoch of a loader of fewer samples, and with all samples after it."""
     progress = before._progress
-    start = LoaderState(loader._plan.order.version, loader._fingerprint, before.seed, progress.epoch, 0)
+    start = LoaderState(
+        loader._plan.order.version, loader._fingerprint, before.seed, progress.epoch, 0
+    )
     _continue(loader, start)
     if progress.samples:
         loader._before = before

@@ -66,7 +66,10 @@ class LoaderState(Struct, frozen=True):
             StateError: A value is missing, of another type, or negative.
         """
         if not isinstance(state, Mapping):
-            raise StateError(f"the state is a {type(state).__name__}: expected the dict that state_dict() returned")
+            raise StateError(
+                f"the state is a {type(state).__name__}: expected the dict that"
+                " state_dict() returned"
+            )
         return cls(
             _text(state, "version"),
             _text(state, "fingerprint"),
@@ -83,14 +86,18 @@ class LoaderState(Struct, frozen=True):
         """
         if self.fingerprint != fingerprint:
             raise StateError(
-                f"the state belongs to another dataset (fingerprint {self.fingerprint} instead of {fingerprint}). "
-                f"Open the same dataset, or start without the state (one file is another dataset after an append: "
+                f"the state belongs to another dataset (fingerprint {self.fingerprint} instead of"
+                f" {fingerprint}). "
+                "Open the same dataset, or start without the state (one file is another dataset"
+                " after an append: "
                 f"write a folder if it will grow)"
             )
         if self.version != version:
             raise StateError(
-                f"the state belongs to the order {self.version!r}, but this loader has {version!r}. Give the same "
-                f"shuffle= as then, or finish the epoch with the release of bushel that saved the state"
+                f"the state belongs to the order {self.version!r}, but this loader has"
+                f" {version!r}. Give the same "
+                "shuffle= as then, or finish the epoch with the release of bushel that saved the"
+                " state"
             )
 
     def check_samples(self, samples: int) -> None:
@@ -100,18 +107,24 @@ class LoaderState(Struct, frozen=True):
             StateError: More was.
         """
         if self.samples > samples:
-            raise StateError(f"the state says {self.samples} samples consumed, but an epoch has only {samples}")
+            raise StateError(
+                f"the state says {self.samples} samples consumed, but an epoch has only {samples}"
+            )
 
 
 def _text(state: Mapping[str, object], name: str) -> str:
     text = state.get(name)
     if not isinstance(text, str):
-        raise StateError(f"{name!r} of the state is {text!r}: expected a str, as state_dict() returned it")
+        raise StateError(
+            f"{name!r} of the state is {text!r}: expected a str, as state_dict() returned it"
+        )
     return text
 
 
 def _count(state: Mapping[str, object], name: str) -> int:
     count = state.get(name)
     if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 64:
-        raise StateError(f"{name!r} of the state is {count!r}: expected a count, as state_dict() returned it")
+        raise StateError(
+            f"{name!r} of the state is {count!r}: expected a count, as state_dict() returned it"
+        )
     return count

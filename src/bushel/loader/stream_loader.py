@@ -43,13 +43,15 @@ def shuffle_buffer(
 ) -> Iterator[T]:
     """Shuffle samples through a buffer: each sample that leaves is drawn at random from those in the buffer.
 
-    The buffer is filled with `initial` samples before the first one leaves. Then it grows by one sample for each that
-    leaves, until it holds `size` samples. At the end of the input it is emptied, still at random.
+    The buffer is filled with `initial` samples before the first one leaves. Then it grows by one
+    sample for each that leaves, until it holds `size` samples. At the end of the input it is
+    emptied, still at random.
 
     Args:
         samples: The input.
         size: Number of samples in the buffer.
-        draw: Returns a random integer from 0 to its argument - 1, such as `random.Random(0).randrange`.
+        draw: Returns a random integer from 0 to its argument - 1, such as
+            `random.Random(0).randrange`.
         initial: Number of samples to wait for; at most `size`, which is the default.
 
     Examples:
@@ -97,26 +99,33 @@ def in_batches(items: Iterable[T], size: int, *, drop_last: bool = False) -> Ite
 class StreamLoader(StreamOptions, LoaderBase[Item]):
     """Iterates over a stream in batches. One `for` is one epoch, as with a `Loader`.
 
-    In every epoch the sources are put in another order and divided among the ranks: rank r reads every `world_size`-th
-    source, one after another. Samples leave a shuffle buffer in random order. This shuffles less well than a `Loader`.
-    The order depends only on the seed, the epoch and the rank.
+    In every epoch the sources are put in another order and divided among the ranks: rank r reads
+    every `world_size`-th source, one after another. Samples leave a shuffle buffer in random order.
+    This shuffles less well than a `Loader`. The order depends only on the seed, the epoch and the
+    rank.
 
-    A state counts the samples that this rank was given. Resuming reads the epoch again from its start and drops those
-    samples undecoded, so it takes as long as reading them, and needs the same number of ranks.
+    A state counts the samples that this rank was given. Resuming reads the epoch again from its
+    start and drops those samples undecoded, so it takes as long as reading them, and needs the same
+    number of ranks.
 
-    `peek` reads the sources from their start, so it refuses standard input and open files, which can be read only once.
+    `peek` reads the sources from their start, so it refuses standard input and open files, which
+    can be read only once.
 
     Args:
         stream: The source of samples, as `bushel.open_stream` returns it.
-        batch_size: Number of samples in a batch of this rank. The last batch of an epoch may be shorter.
-        buffer: Number of samples in the shuffle buffer, as stored bytes; 0 to shuffle neither samples nor sources.
-        steps: Number of batches in an epoch, all of them full, on every rank. A rank whose sources end before reads
-            them again. None for the end of the sources, which is another step on every rank.
+        batch_size: Number of samples in a batch of this rank. The last batch of an epoch may be
+            shorter.
+        buffer: Number of samples in the shuffle buffer, as stored bytes; 0 to shuffle neither
+            samples nor sources.
+        steps: Number of batches in an epoch, all of them full, on every rank. A rank whose sources
+            end before reads them again. None for the end of the sources, which is another step on
+            every rank.
 
-    All other options work as in `Loader`. The differences: `transforms` names its fields, `rng` is keyed by (seed,
-    rank, epoch, number of the sample), one more thread than `threads` reads, `processes` must be 0, `on_error` cannot
-    be `"replace"`, `max_errors` cannot be a share, and there are at least as many sources as ranks. A damaged archive
-    always raises its error, since what follows the damage is lost.
+    All other options work as in `Loader`. The differences: `transforms` names its fields, `rng` is
+    keyed by (seed, rank, epoch, number of the sample), one more thread than `threads` reads,
+    `processes` must be 0, `on_error` cannot be `"replace"`, `max_errors` cannot be a share, and
+    there are at least as many sources as ranks. A damaged archive always raises its error, since
+    what follows the damage is lost.
 
     Attributes:
         rank: Rank of this process.
@@ -138,21 +147,30 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
 
     def __post_init__(self) -> None:
         if not isinstance(self.stream, StreamDataset):
-            raise TypeError(f"a {type(self.stream).__name__} is not a stream: give what bushel.open_stream returns")
+            raise TypeError(
+                f"a {type(self.stream).__name__} is not a stream: give what"
+                " bushel.open_stream returns"
+            )
         if self.processes:
             raise UnsupportedError(
-                "processes= cannot be used with a stream, which one process reads from front to back. Leave it out, or "
+                "processes= cannot be used with a stream, which one process reads from front to"
+                " back. Leave it out, or "
                 "run `bushel convert`: a Loader can read the result with processes="
             )
         if self.on_error == "replace":
-            raise ValueError("on_error='replace' needs random access: with a stream, give 'raise' or 'skip'")
+            raise ValueError(
+                "on_error='replace' needs random access: with a stream, give 'raise' or 'skip'"
+            )
         check_count("batch_size", self.batch_size, least=1)
         check_count("buffer", self.buffer)
         if self.steps is not None:
             check_count("steps", self.steps, least=1)
             check_again(self.stream, "no epoch of a number of steps= can be made of it")
             if self.on_error == "skip":
-                raise ValueError("on_error='skip' makes batches smaller, but steps= promises full ones: leave one out")
+                raise ValueError(
+                    "on_error='skip' makes batches smaller, but steps= promises full"
+                    " ones: leave one out"
+                )
         self._prepare(None, least_threads=1)
         check_rules(self.collate, None)
         self._use_rank()
@@ -171,7 +189,10 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             TypeError: It is known only at the end of the sources.
         """
         if self.steps is None:
-            raise TypeError("a StreamLoader without steps= has no length: it is known only at the end of its sources")
+            raise TypeError(
+                "a StreamLoader without steps= has no length: it is known only at the"
+                " end of its sources"
+            )
         return self.steps
 
     def __bool__(self) -> bool:
@@ -180,7 +201,8 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
     def _use_rank(self) -> None:
         if self.world_size > (count := len(self.stream.sources)):
             raise ValueError(
-                f"{count} sources cannot be shared among {self.world_size} ranks: store the samples in at least "
+                f"{count} sources cannot be shared among {self.world_size} ranks: store the"
+                " samples in at least "
                 f"{self.world_size} archives"
             )
 
@@ -188,18 +210,24 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         if self.steps is not None:
             return None
         return (
-            f"the {self.world_size} ranks of a stream have unequal steps, and may wait for each other for ever: give "
-            "steps=, the batches of an epoch on every rank, or run `bushel convert` and use a Loader with drop_last="
+            f"the {self.world_size} ranks of a stream have unequal steps, and may wait for each"
+            " other for ever: give "
+            "steps=, the batches of an epoch on every rank, or run `bushel convert` and use a"
+            " Loader with drop_last="
         )
 
     def __repr__(self) -> str:
         return (
-            f"<bushel.StreamLoader: batches of {self.batch_size} from {self.stream!r}, shuffle buffer of "
-            f"{self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size}, {self._threads} threads; "
+            f"<bushel.StreamLoader: batches of {self.batch_size} from {self.stream!r}, shuffle"
+            " buffer of "
+            f"{self.buffer}, seed {self.seed}, rank {self.rank} of {self.world_size},"
+            f" {self._threads} threads; "
             f"epoch {self.epoch}, {self._progress.samples} samples consumed>"
         )
 
-    def _run(self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True) -> Generator[Finished]:
+    def _run(
+        self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
+    ) -> Generator[Finished]:
         if not ahead:
             check_again(self.stream, "no batch of it can be read without counting it")
         stored = self._stored(progress.epoch)
@@ -217,14 +245,17 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         factory = pipeline.factory(self._pool)
         iteration = Iteration(pipeline, report, clock, self._output)
         if ahead:
-            finished = run_threads(iteration, plans, factory, threads=self._threads, window=self._window, fetchers=1)
+            finished = run_threads(
+                iteration, plans, factory, threads=self._threads, window=self._window, fetchers=1
+            )
         else:
             finished = run_inline(iteration, plans, factory)
         try:
             yield from finished
         finally:
             finished.close()
-            with suppress(ValueError):  # the garbage collector runs this in the thread that reads, which goes on
+            # the garbage collector runs this in the thread that reads, which goes on
+            with suppress(ValueError):
                 stored.close()
 
     def _stored(self, epoch: int) -> Generator[Sample]:
@@ -235,8 +266,11 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
         part = self.stream.part(sources[self.rank :: self.world_size].tolist())
         for round_of_sources in count() if self.steps else range(1):
             mine, samples = part.stored(), 0
-            rng = generator(self._rank_key, epoch, LIMIT + round_of_sources)  # no sample has such a number
-            for sample in shuffle_buffer(mine, self.buffer, partial(_draw, rng)) if self.buffer else mine:
+            # no sample has such a number
+            rng = generator(self._rank_key, epoch, LIMIT + round_of_sources)
+            for sample in (
+                shuffle_buffer(mine, self.buffer, partial(_draw, rng)) if self.buffer else mine
+            ):
                 yield sample
                 samples += 1
             if not samples:
@@ -264,14 +298,21 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             >>> loader.state_dict()["samples"]
             5
         """
-        state = LoaderState(self._version, self._fingerprint, self.seed, self._progress.epoch, self._progress.samples)
+        state = LoaderState(
+            self._version,
+            self._fingerprint,
+            self.seed,
+            self._progress.epoch,
+            self._progress.samples,
+        )
         return state.to_dict()
 
     def load_state_dict(self, state: Mapping[str, object]) -> None:
         """Continue from a state of the same rank: the next `for` yields the rest of its epoch.
 
         Raises:
-            StateError: The state belongs to other sources, another buffer or number of ranks, or is not a state.
+            StateError: The state belongs to other sources, another buffer or number of ranks, or is
+                not a state.
 
         Examples:
             >>> loader = bushel.StreamLoader(bushel.open_stream("train/*.tar"), batch_size=5)
@@ -336,7 +377,11 @@ class _StreamReader:
         return list(islice(self._samples, len(positions)))
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: Any, encoded: Collection[str] = (), fields: Any = None
+        self,
+        stored: Sequence[Sample],
+        positions: Any,
+        encoded: Collection[str] = (),
+        fields: Any = None,
     ) -> list[Sample]:
         """Decode samples."""
         return [self._stream.decode_sample(sample, encoded) for sample in stored]

@@ -1,12 +1,28 @@
 """Sources: the data that `bushel.pack` packs.
 
-`open_source` makes a source from paths, arrays, dicts and datasets. The protocol `Source` describes the few methods of
-a source of your own, and `bushel.testing.check_source` checks one.
+`open_source` makes a source from paths, arrays, dicts and datasets. The protocol `Source` describes
+the few methods of a source of your own, and `bushel.testing.check_source` checks one.
 """
 
-from bushel.sources.adapters import Adapter, NoModuleError, ParameterError, load_class, parameters_of, write_script
+from bushel.sources.adapters import (
+    Adapter,
+    NoModuleError,
+    ParameterError,
+    load_class,
+    parameters_of,
+    write_script,
+)
 from bushel.sources.arrays import Arrays
-from bushel.sources.base import Fetching, Foldered, Labelled, Sample, Selective, Source, Traceable, extend_labels
+from bushel.sources.base import (
+    Fetching,
+    Foldered,
+    Labelled,
+    Sample,
+    Selective,
+    Source,
+    Traceable,
+    extend_labels,
+)
 from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder, walk
 from bushel.sources.lists import ListFile, ListLine, format_line, parse_line
 from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media

@@ -34,8 +34,8 @@ class AdapterLike(Protocol):
 class Adapter:
     """The items of an adapter: the fields `frames` and `meta`; the key is the id.
 
-    The adapter yields one item at a time, to one thread at a time, since adapters keep state while they
-    iterate. `processes=` runs several copies of one.
+    The adapter yields one item at a time, to one thread at a time, since adapters keep state while
+    they iterate. `processes=` runs several copies of one.
 
     Args:
         adapter: The adapter.
@@ -93,7 +93,8 @@ class NoModuleError(SpecError, ModuleNotFoundError):
         >>> bushel.sources.load_class("my_adapter", "MyVideos")
         Traceback (most recent call last):
             ...
-        bushel.sources.adapters.NoModuleError: no module named my_adapter: pass the path of its file, name.py
+        bushel.sources.adapters.NoModuleError: no module named my_adapter: pass the path of its
+        file, name.py
     """
 
 
@@ -118,7 +119,8 @@ def load_class(module: str, name: str) -> Any:
         name: The name of the class.
 
     Raises:
-        FileNotFoundError, NoModuleError: The module does not exist (the latter is a `ModuleNotFoundError`).
+        FileNotFoundError, NoModuleError: The module does not exist (the latter is a
+            `ModuleNotFoundError`).
         NotImportedError: The module cannot be imported (an `ImportError`).
         NoClassError: The module has no such class (an `AttributeError`).
 
@@ -137,8 +139,12 @@ def load_class(module: str, name: str) -> Any:
         loaded = importlib.import_module(module)
     except Exception as error:  # a module may raise anything
         if isinstance(error, ModuleNotFoundError) and error.name == module.partition(".")[0]:
-            raise NoModuleError(f"no module named {error.name}: pass the path of its file, name.py") from error
-        raise NotImportedError(f"{module} cannot be imported: {type(error).__name__}: {error}") from error
+            raise NoModuleError(
+                f"no module named {error.name}: pass the path of its file, name.py"
+            ) from error
+        raise NotImportedError(
+            f"{module} cannot be imported: {type(error).__name__}: {error}"
+        ) from error
     if not callable(getattr(loaded, name, None)):
         raise NoClassError(f"{module} has no class {name}")
     return getattr(loaded, name)
@@ -147,8 +153,8 @@ def load_class(module: str, name: str) -> Any:
 def parameters_of(kind: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any]]:
     """Return the parameters of a class's constructor, except `*args` and `**kwargs`, each with its type.
 
-    The type comes from the annotation (`X` for `X | None` and for `Annotated[X, …]`; `str` for a union with it), else
-    from the default; it is `str` if there is neither.
+    The type comes from the annotation (`X` for `X | None` and for `Annotated[X, …]`; `str` for a
+    union with it), else from the default; it is `str` if there is neither.
 
     Examples:
         >>> from bushel.sources import parameters_of

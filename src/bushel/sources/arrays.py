@@ -28,17 +28,17 @@ class Arrays:
     """One column per field, all of the same length.
 
     Args:
-        arrays: Field names to columns: arrays of shape (samples, …), lists (also of arrays of different lengths), Arrow
-            arrays, or (data, offsets), the stored bytes of all samples and int64[samples + 1]; or one array, whose
-            field is then called `data`; or the path of an `.npz` or `.npy` file. A column `__key__` of text gives the
-            keys.
+        arrays: Field names to columns: arrays of shape (samples, …), lists (also of arrays of
+            different lengths), Arrow arrays, or (data, offsets), the stored bytes of all samples
+            and int64[samples + 1]; or one array, whose field is then called `data`; or the path of
+            an `.npz` or `.npy` file. A column `__key__` of text gives the keys.
         spec: Types of fields that override the inferred ones, such as `{"image": "jpg"}`.
 
     Attributes:
-        spec: Integers are `int`, real numbers `float`, text `utf8`, bytes `bytes`, images in a field with such a name
-            `png` (see `bushel.sources.samples.image_codec`), and everything else `array`.
-            Lists of numbers of different lengths are `array`, too. Lists of truth values are `json`, which gives them
-            back as such; an array of them is `int`.
+        spec: Integers are `int`, real numbers `float`, text `utf8`, bytes `bytes`, images in a
+            field with such a name `png` (see `bushel.sources.samples.image_codec`), and everything
+            else `array`. Lists of numbers of different lengths are `array`, too. Lists of truth
+            values are `json`, which gives them back as such; an array of them is `int`.
 
     Raises:
         SpecError: The columns differ in length, hold objects, or have invalid offsets.
@@ -61,12 +61,19 @@ class Arrays:
         named = {"data": arrays} if isinstance(arrays, np.ndarray) else arrays
         self._arrays = {name: _column(name, array) for name, array in named.items()}
         if single := next((name for name, array in self._arrays.items() if not array.ndim), None):
-            raise SpecError(f"{single!r} is one value, but a column has one per sample: a list of dicts packs samples")
+            raise SpecError(
+                f"{single!r} is one value, but a column has one per sample: a list of"
+                " dicts packs samples"
+            )
         lengths = {name: len(array) for name, array in self._arrays.items()}
         if len(set(lengths.values())) > 1:
-            raise SpecError(f"the arrays of a source must have the same length, but these have {lengths}")
+            raise SpecError(
+                f"the arrays of a source must have the same length, but these have {lengths}"
+            )
         self._keys = self._arrays.pop(KEY, None)
-        self.spec = {name: _type_of(name, array) for name, array in self._arrays.items()} | dict(spec or {})
+        self.spec = {name: _type_of(name, array) for name, array in self._arrays.items()} | dict(
+            spec or {}
+        )
 
     def __len__(self) -> int:
         return len(next(iter(self._arrays.values()))) if self._arrays else 0
@@ -77,13 +84,17 @@ class Arrays:
         sample: dict[str, Any] = {} if self._keys is None else {KEY: str(self._keys[position])}
         for name, array in self._arrays.items():
             value = array[position]
-            sample[name] = value.item() if array.ndim == 1 and isinstance(array, np.ndarray) else value
+            sample[name] = (
+                value.item() if array.ndim == 1 and isinstance(array, np.ndarray) else value
+            )
         return sample
 
     @property
     def fingerprint(self) -> str:
         """A fingerprint of the fields, and of at most a thousand samples, for runs in parts."""
-        rows = np.unique(np.linspace(0, max(len(self) - 1, 0), min(_FINGERPRINTED, len(self))).astype(np.int64))
+        rows = np.unique(
+            np.linspace(0, max(len(self) - 1, 0), min(_FINGERPRINTED, len(self))).astype(np.int64)
+        )
         return fingerprint_of((len(self), self.spec), (self[row] for row in rows.tolist()))
 
     def columns(self, positions: npt.NDArray[np.int64]) -> tuple[dict[str, Any], list[str] | None]:
@@ -107,7 +118,11 @@ class _Values:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Any:
-        return self.values[rows] if isinstance(rows, int | slice) else [self.values[row] for row in rows.tolist()]
+        return (
+            self.values[rows]
+            if isinstance(rows, int | slice)
+            else [self.values[row] for row in rows.tolist()]
+        )
 
 
 class _TruthValues(_Values):
@@ -144,7 +159,11 @@ def _column(name: str, given: Any) -> _Column:
     plain = given if isinstance(given, np.ndarray) or is_stored(given) else without_arrow(given)
     if is_stored(plain):
         return _Stored(*check_stored(name, *plain))
-    if isinstance(plain, list) and plain and all(isinstance(value, bytes | bytearray | memoryview) for value in plain):
+    if (
+        isinstance(plain, list)
+        and plain
+        and all(isinstance(value, bytes | bytearray | memoryview) for value in plain)
+    ):
         return _Values([bytes(value) for value in plain])
     if isinstance(plain, list) and plain and all(isinstance(value, str) for value in plain):
         return _Values(plain)
@@ -174,17 +193,27 @@ def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
     except ValueError:
         arrays = []
     full = [array for array in arrays if array.size]
-    if not full or any(array.dtype.kind not in "biuf" for array in full) or any(not array.ndim for array in arrays):
+    if (
+        not full
+        or any(array.dtype.kind not in "biuf" for array in full)
+        or any(not array.ndim for array in arrays)
+    ):
         raise SpecError(
-            f"the column {name!r} holds {_unsupported_value(values)}: pass numbers, text, lists of numbers, or an "
+            f"the column {name!r} holds {_unsupported_value(values)}: pass numbers, text, lists"
+            " of numbers, or an "
             "iterable of dicts"
         )
     common = np.result_type(*(array.dtype for array in full))
     if common.kind == "f" and (whole := [array for array in full if array.dtype.kind in "iu"]):
         if len(whole) == len(full) and all(array.min() >= 0 for array in whole):
             common = np.dtype(np.uint64)
-        elif not all(np.array_equal(array, array.astype(common).astype(array.dtype)) for array in whole):
-            raise SpecError(f"the column {name!r} holds whole numbers that {common}, the common dtype, does not keep")
+        elif not all(
+            np.array_equal(array, array.astype(common).astype(array.dtype)) for array in whole
+        ):
+            raise SpecError(
+                f"the column {name!r} holds whole numbers that {common}, the common"
+                " dtype, does not keep"
+            )
     return _Ragged([array.astype(common, copy=False) for array in arrays])
 
 
@@ -209,7 +238,10 @@ def _load(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
     try:
         return _loaded(path)
     except (ValueError, EOFError, BadZipFile) as error:
-        hint = "write it again with numpy.save or numpy.savez; arrays of Python objects are pickles, which are not read"
+        hint = (
+            "write it again with numpy.save or numpy.savez; arrays of Python objects are"
+            " pickles, which are not read"
+        )
         raise FormatError(f"not a file of arrays: {error}", file=str(path), hint=hint) from error
 
 
@@ -220,7 +252,9 @@ def _loaded(path: AnyPath) -> dict[str, npt.NDArray[Any]] | npt.NDArray[Any]:
             archive = np.load(file, allow_pickle=False)
             return {name: archive[name] for name in archive.files}
     source = path if isinstance(path, Path) else io.BytesIO(read_whole(path))
-    array: npt.NDArray[Any] = np.load(source, mmap_mode="r" if isinstance(path, Path) else None, allow_pickle=False)
+    array: npt.NDArray[Any] = np.load(
+        source, mmap_mode="r" if isinstance(path, Path) else None, allow_pickle=False
+    )
     return array
 
 
@@ -232,10 +266,15 @@ def _type_of(name: str, array: _Column) -> str:
     if not isinstance(array, np.ndarray):
         return "utf8" if isinstance(array, _Values) and isinstance(array[0], str) else "bytes"
     if array.dtype.hasobject:
-        raise SpecError(f"the array {name!r} holds Python objects: pass numbers or text, or an iterable of dicts")
+        raise SpecError(
+            f"the array {name!r} holds Python objects: pass numbers or text, or an"
+            " iterable of dicts"
+        )
     if array.ndim > 1:
         return (image_codec(name, array[0]) if len(array) else None) or "array"
     kinds = {"b": "int", "i": "int", "u": "int", "f": "float", "U": "utf8", "S": "bytes"}
     if array.dtype.kind not in kinds:
-        raise SpecError(f"the array {name!r} has the dtype {array.dtype}, which no codec can store: convert it")
+        raise SpecError(
+            f"the array {name!r} has the dtype {array.dtype}, which no codec can store: convert it"
+        )
     return kinds[array.dtype.kind]

@@ -1,6 +1,7 @@
 """The protocols of a source: samples by position, for `bushel.pack`.
 
-A source is any object with a length, samples by position and a spec. It needs no base class and no registration:
+A source is any object with a length, samples by position and a spec. It needs no base class and no
+registration:
 
     class Captions:
         spec = {"image": "jpg", "caption": "utf8"}
@@ -33,8 +34,9 @@ that the spec names; `pack` stores it as it is wherever the container allows tha
 class Source(Protocol):
     """Samples by position.
 
-    `pack` calls `__getitem__` from several threads at once, in any order, and with `processes=` it pickles the source.
-    An exception from `__getitem__` is the error of that sample, which `max_errors` of `pack` may tolerate.
+    `pack` calls `__getitem__` from several threads at once, in any order, and with `processes=` it
+    pickles the source. An exception from `__getitem__` is the error of that sample, which
+    `max_errors` of `pack` may tolerate.
 
     Examples:
         >>> class Squares:
@@ -109,7 +111,9 @@ class Fetching(Protocol):
 class Columnar(Protocol):
     """A source that has its samples as columns; `pack` then needs no Python object per sample, where it can."""
 
-    def columns(self, positions: npt.NDArray[np.int64], /) -> tuple[Mapping[str, Any], Sequence[str] | None]:
+    def columns(
+        self, positions: npt.NDArray[np.int64], /
+    ) -> tuple[Mapping[str, Any], Sequence[str] | None]:
         """Return samples as `Writer.extend` takes them: a column for each field, and their keys or None.
 
         Args:
@@ -209,7 +213,8 @@ class Selective(Protocol):
     """A source that passes over some files of a folder; `pack` counts them in its result.
 
     Attributes:
-        skipped: Number of files by kind: by suffix in lower case, or in words. Empty if every file is a sample.
+        skipped: Number of files by kind: by suffix in lower case, or in words. Empty if every file
+            is a sample.
         first_skipped: Path of one of them, or None.
 
     Examples:
@@ -268,7 +273,10 @@ class Names(Sequence[str]):
         text, ends = self._text, self._ends
         if positions and min(positions) < 0:
             raise IndexError(f"position {min(positions)} is negative")
-        return [text[ends[at - 1] if at else 0 : ends[at]].decode("utf-8", "surrogateescape") for at in positions]
+        return [
+            text[ends[at - 1] if at else 0 : ends[at]].decode("utf-8", "surrogateescape")
+            for at in positions
+        ]
 
 
 def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) -> dict[str, int]:

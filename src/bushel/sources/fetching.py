@@ -106,7 +106,10 @@ class FileSource(ABC):
             with suppress(Exception):  # as above
                 paths += self._files(position)
         other = copy.copy(self)
-        other._ahead = {str(path): Fetched(path, content) for path, content in zip(paths, read_all(paths), strict=True)}
+        other._ahead = {
+            str(path): Fetched(path, content)
+            for path, content in zip(paths, read_all(paths), strict=True)
+        }
         return other
 
     def _at(self, path: AnyPath) -> AnyPath:
@@ -131,7 +134,10 @@ def relative_to(root: AnyPath, what: str) -> Iterator[None]:
         yield
     except FileNotFoundError as error:
         if error.strerror is not None:
-            error.strerror += f" (relative paths start from {str(root) or '.'}, {what}: root= names another folder)"
+            error.strerror += (
+                f" (relative paths start from {str(root) or '.'}, {what}: root="
+                " names another folder)"
+            )
         raise
 
 
@@ -154,5 +160,10 @@ def listed(root: AnyPath, name: str) -> AnyPath:
     try:
         return below(root, inner, any_text=True)
     except FormatError:
-        hint = f"name a folder that holds all files of the list, such as root={'/'!r}, if you trust the list"
-        raise FormatError(f"{name!r} leads out of the folder of the list's files", file=str(root), hint=hint) from None
+        hint = (
+            f"name a folder that holds all files of the list, such as root={'/'!r}, if you"
+            " trust the list"
+        )
+        raise FormatError(
+            f"{name!r} leads out of the folder of the list's files", file=str(root), hint=hint
+        ) from None

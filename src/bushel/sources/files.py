@@ -23,13 +23,18 @@ from bushel.storage.names import below
 
 
 def walk(
-    root: AnyPath, suffixes: Collection[str] | None = None, *, recursive: bool = True, empty: bool = False
+    root: AnyPath,
+    suffixes: Collection[str] | None = None,
+    *,
+    recursive: bool = True,
+    empty: bool = False,
 ) -> Iterator[str]:
     """Yield relative paths of the files under a folder, depth first over sorted names; links are followed.
 
     Args:
         root: The folder.
-        suffixes: Only files with one of these suffixes, in any case, such as `.jpg`. None for all files.
+        suffixes: Only files with one of these suffixes, in any case, such as `.jpg`. None for all
+            files.
         recursive: Whether to descend into folders.
         empty: Whether to yield empty folders, too, as paths that end in a slash.
 
@@ -43,7 +48,11 @@ def walk(
         ['b/1.txt']
     """
     lowered_suffixes = None if suffixes is None else {suffix.lower() for suffix in suffixes}
-    folders = _folders(root, "", (), recursive=recursive) if isinstance(root, Path) else _listed(root, recursive)
+    folders = (
+        _folders(root, "", (), recursive=recursive)
+        if isinstance(root, Path)
+        else _listed(root, recursive)
+    )
     for path, names in folders:
         if names is None and empty:
             yield path
@@ -181,9 +190,10 @@ class Files(_Folder):
 class LabelledFolder(_Folder):
     """Files in one folder per class.
 
-    The class of a file is the first folder of its relative path, and its key is that path without the suffix, as when
-    the folder is opened (docs/folders.md). If most files lie in the folder itself, they have no label. Files with other
-    suffixes, and stray files beside the folders of the classes, are passed over and counted.
+    The class of a file is the first folder of its relative path, and its key is that path without
+    the suffix, as when the folder is opened (docs/folders.md). If most files lie in the folder
+    itself, they have no label. Files with other suffixes, and stray files beside the folders of the
+    classes, are passed over and counted.
 
     Args:
         root: The folder.
@@ -222,15 +232,23 @@ class LabelledFolder(_Folder):
         lowered_suffixes = {suffix.lower() for suffix in suffixes}
         files = [name for name in names if os.path.splitext(name)[1].lower() in lowered_suffixes]
         if not files:
-            raise FileNotFoundError(f"{root} has no file with one of the suffixes {', '.join(suffixes)}")
-        other_names = [name for name in names if os.path.splitext(name)[1].lower() not in lowered_suffixes]
+            raise FileNotFoundError(
+                f"{root} has no file with one of the suffixes {', '.join(suffixes)}"
+            )
+        other_names = [
+            name for name in names if os.path.splitext(name)[1].lower() not in lowered_suffixes
+        ]
         layout = layout_of_kind(files, classes_beside(self.root), ordered=listing is not None)
         left_out = [*((name, kind_left_out(name)) for name in other_names), *layout.left_out]
-        self.skipped: Mapping[str, int] = dict(sorted((junk + Counter(kind for _, kind in left_out)).items()))
+        self.skipped: Mapping[str, int] = dict(
+            sorted((junk + Counter(kind for _, kind in left_out)).items())
+        )
         self.first_skipped = str(_file(self.root, min(left_out)[0])) if left_out else None
         numbers = layout.fields["file"].files
         self._names, self._keys = Names(files[number] for number in numbers), Names(layout.keys)
-        self._classes = Names(layout.classes[number] for number in layout.class_of) if layout.classes else None
+        self._classes = (
+            Names(layout.classes[number] for number in layout.class_of) if layout.classes else None
+        )
         self._field, kind = media.field([files[number] for number in numbers])
         classes = layout.classes
         self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
@@ -239,7 +257,9 @@ class LabelledFolder(_Folder):
     @property
     def file_field(self) -> str | None:
         """The field of the files, if they are local, and neither the medium nor a subclass changes them."""
-        is_unchanged = type(self).__getitem__ is LabelledFolder.__getitem__ and type(self._media) in UNCHANGED
+        is_unchanged = (
+            type(self).__getitem__ is LabelledFolder.__getitem__ and type(self._media) in UNCHANGED
+        )
         return self._field if is_unchanged and isinstance(self.root, Path) else None
 
     def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
@@ -251,7 +271,10 @@ class LabelledFolder(_Folder):
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
-        sample = {KEY: self._keys[position], self._field: self._media.read(self._at(_file(self.root, name)))}
+        sample = {
+            KEY: self._keys[position],
+            self._field: self._media.read(self._at(_file(self.root, name))),
+        }
         if self._classes is not None:
             sample["label"] = self.label2idx[self._classes[position]]
         return sample

@@ -67,7 +67,8 @@ class _Named(Sequence[Sample]):
     def _with_names(self, values: Sequence[Any], position: int) -> Sample:
         if len(values) != len(self._names):
             raise SpecError(
-                f"sample {position} is a {type(values).__name__} of {len(values)} values: name each of them, "
+                f"sample {position} is a {type(values).__name__} of {len(values)} values: name"
+                " each of them, "
                 "in this order, with its type, as in spec={'image': 'png', 'label': 'int'}"
             )
         return dict(zip(self._names, values, strict=True))
@@ -75,7 +76,11 @@ class _Named(Sequence[Sample]):
 
 def _in_numpy(value: Any) -> Any:
     """Return a tensor of another library as an array, and other values as they are."""
-    return np.asarray(value) if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray) else value
+    return (
+        np.asarray(value)
+        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
+        else value
+    )
 
 
 class _Rows(Sequence[Sample]):
@@ -114,11 +119,19 @@ class _FrameRows(_Rows):
     def __getitem__(self, position: Any) -> Any:
         cells = zip(self.names, self._columns, self._may_lack, strict=True)
         row = {name: (column[position], may_lack) for name, column, may_lack in cells}
-        return {name: value for name, (value, may_lack) in row.items() if not may_lack or not _is_missing(value)}
+        return {
+            name: value
+            for name, (value, may_lack) in row.items()
+            if not may_lack or not _is_missing(value)
+        }
 
 
 def _is_missing(value: Any) -> bool:
-    return value is None or (isinstance(value, float) and value != value) or type(value).__name__ == "NAType"
+    return (
+        value is None
+        or (isinstance(value, float) and value != value)
+        or type(value).__name__ == "NAType"
+    )
 
 
 class _ArrowRows(_Rows):

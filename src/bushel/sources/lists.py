@@ -49,7 +49,9 @@ def parse_line(line: str) -> ListLine:
     """
     columns = line.split("\t")
     if len(columns) < 3:
-        raise ValueError(f"expected index, label and path with tabs between them, found {line[:80]!r}")
+        raise ValueError(
+            f"expected index, label and path with tabs between them, found {line[:80]!r}"
+        )
     index, *labels, path = columns
     if not index.strip().isdecimal():
         raise ValueError(f"the index {index!r} is not a number")
@@ -76,20 +78,20 @@ def format_line(line: ListLine) -> str:
 class ListFile(FileSource):
     r"""The images of a `.lst` file.
 
-    The key of an image is its index, so an MXNet record file of these samples has the ids that im2rec assigns. A
-    malformed line is an error of that item.
+    The key of an image is its index, so an MXNet record file of these samples has the ids that
+    im2rec assigns. A malformed line is an error of that item.
 
     Args:
         path: The list.
-        root: The folder that its paths, unless they are URLs, are relative to and do not leave; by default that of
-            the list. `/` allows every absolute path.
+        root: The folder that its paths, unless they are URLs, are relative to and do not leave; by
+            default that of the list. `/` allows every absolute path.
         first_label: Use only the first label of each line, as im2rec does without `--pack-label`.
 
     Attributes:
-        spec: `image`; and `label`: an `int` if every label is an integer, else a `float`; if a line has
-            several labels, an `array` of float32.
-        labels: The names of the folders, if the images of each class are in one folder, and each folder has one class;
-            else empty.
+        spec: `image`; and `label`: an `int` if every label is an integer, else a `float`; if a line
+            has several labels, an `array` of float32.
+        labels: The names of the folders, if the images of each class are in one folder, and each
+            folder has one class; else empty.
 
     Examples:
         >>> from bushel.sources import ListFile
@@ -111,7 +113,9 @@ class ListFile(FileSource):
         self._place = "the folder of the list" if root is None else "as root= says"
         self._first = first_label
         text = read_text(self._path)
-        numbered = [(number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()]
+        numbered = [
+            (number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
+        ]
         self._lines = Names(line.removesuffix("\r") for _, line in numbered)
         self._numbers = np.array([number for number, _ in numbered], np.int64)
         self._kind = self._label_kind()
@@ -146,7 +150,9 @@ class ListFile(FileSource):
         try:
             return parse_line(self._lines[position])
         except ValueError as error:
-            raise FormatError(f"line {self._numbers[position]}: {error}", file=str(self._path)) from None
+            raise FormatError(
+                f"line {self._numbers[position]}: {error}", file=str(self._path)
+            ) from None
 
     def _label_kind(self) -> str:
         whole = True
@@ -170,7 +176,9 @@ class ListFile(FileSource):
                 except ValueError:
                     continue
                 folders = parsed.path.split("/")[:-1]
-                if not folders or numbers.setdefault(folders[which], int(parsed.labels[0])) != int(parsed.labels[0]):
+                if not folders or numbers.setdefault(folders[which], int(parsed.labels[0])) != int(
+                    parsed.labels[0]
+                ):
                     break
             else:
                 if len(numbers) > 1 and (names := in_order(numbers)):

@@ -98,7 +98,8 @@ class Clip:
         codec = _codec(names, "bytes")
         if codec not in ("mp4", "webm"):
             raise SpecError(
-                "clips are stored unchanged if all are .mp4, .mov, .m4v and .3gp, or all .webm and .mkv: select one "
+                "clips are stored unchanged if all are .mp4, .mov, .m4v and .3gp, or all .webm"
+                " and .mkv: select one "
                 "kind with suffixes= (--exts), or store frames: Frames() (--frames)"
             )
         return "clip", codec
@@ -135,7 +136,10 @@ def media_of_names(names: Collection[str]) -> Media:
     """
     kinds = {media_of(suffix_of(name)) for name in names} - {None}
     if len(kinds) > 1:
-        raise SpecError(f"the table names files of several kinds, {' and '.join(sorted(map(str, kinds)))}: divide it")
+        raise SpecError(
+            "the table names files of several kinds,"
+            f" {' and '.join(sorted(map(str, kinds)))}: divide it"
+        )
     if kinds == {"clip"}:
         return Clip()
     return Audio() if kinds == {"audio"} else Image()
@@ -153,9 +157,11 @@ class Frames:
     (`pip install 'bushel[video]'`); no temporary files are written.
 
     Attributes:
-        rate: Frames per second: frame k is the one displayed at k / rate seconds. None for all frames.
+        rate: Frames per second: frame k is the one displayed at k / rate seconds. None for all
+            frames.
         stride: Keep every `stride`-th of these frames.
-        short_edge: Length of the shorter edge in pixels after scaling up or down; None to keep the size.
+        short_edge: Length of the shorter edge in pixels after scaling up or down; None to keep the
+            size.
         quality: Quality of the JPEGs, 1 to 100.
 
     Examples:
@@ -172,9 +178,13 @@ class Frames:
 
     def __post_init__(self) -> None:
         if self.rate is not None and not 0 < self.rate <= 1000:
-            raise ValueError(f"the rate must lie between 0 and 1000 frames per second, not at {self.rate}")
+            raise ValueError(
+                f"the rate must lie between 0 and 1000 frames per second, not at {self.rate}"
+            )
         if self.stride < 1 or (self.short_edge is not None and self.short_edge < 1):
-            raise ValueError(f"stride and short_edge must be at least 1, not {self.stride} and {self.short_edge}")
+            raise ValueError(
+                f"stride and short_edge must be at least 1, not {self.stride} and {self.short_edge}"
+            )
         get_codec(f"jpg({self.quality})")
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
@@ -191,8 +201,13 @@ class Frames:
         """Return the frames of a video file, or the images of a folder in the order of their names."""
         if path.is_dir():
             names = sorted(child.name for child in path.iterdir())
-            images = [path / name for name in names if os.path.splitext(name)[1].lower() in IMAGES][:: self.stride]
-            frames = [self._image(Fetched(*fetched)) for fetched in zip(images, read_all(images), strict=True)]
+            images = [path / name for name in names if os.path.splitext(name)[1].lower() in IMAGES][
+                :: self.stride
+            ]
+            frames = [
+                self._image(Fetched(*fetched))
+                for fetched in zip(images, read_all(images), strict=True)
+            ]
         else:
             frames = list(self._video(path))
         if not frames:
@@ -254,5 +269,7 @@ def _ticks_before(time: Fraction, step: Fraction) -> int:
 
 
 def _codec(names: Collection[str], several: str) -> str:
-    codecs = {codec_of_extension(suffix[1:]) for suffix in {os.path.splitext(name)[1] for name in names}}
+    codecs = {
+        codec_of_extension(suffix[1:]) for suffix in {os.path.splitext(name)[1] for name in names}
+    }
     return codecs.pop() if len(codecs) == 1 else several

@@ -17,8 +17,9 @@ from bushel.storage import AnyPath, as_path, is_local, read_text
 class Members(FileSource):
     """Samples of members, each with a name and a location.
 
-    The key is the name up to the first dot after the last slash, and the field is the rest: `a/7.left.jpg` is the
-    field `left.jpg` of `a/7`. The members of one sample must be adjacent, as in a tar.
+    The key is the name up to the first dot after the last slash, and the field is the rest:
+    `a/7.left.jpg` is the field `left.jpg` of `a/7`. The members of one sample must be adjacent, as
+    in a tar.
 
     Args:
         members: Names and locations.
@@ -29,10 +30,13 @@ class Members(FileSource):
         spec: Extensions to the codecs that WebDataset uses for them.
 
     Raises:
-        FormatError: A name has no extension, or the members of a sample repeat a name or are not adjacent.
+        FormatError: A name has no extension, or the members of a sample repeat a name or are not
+            adjacent.
     """
 
-    def __init__(self, members: Iterable[tuple[str, str]], root: AnyPath, *, allow_commands: bool = False) -> None:
+    def __init__(
+        self, members: Iterable[tuple[str, str]], root: AnyPath, *, allow_commands: bool = False
+    ) -> None:
         self._root, self._commands = root, allow_commands
         names: list[str] = []
         places: list[str] = []
@@ -44,7 +48,9 @@ class Members(FileSource):
             this, extension = _cut(name)
             if this != key:
                 if this in seen:
-                    raise FormatError(f"the members of sample {this!r} are not adjacent: sort them by name")
+                    raise FormatError(
+                        f"the members of sample {this!r} are not adjacent: sort them by name"
+                    )
                 starts.append(len(names))
                 seen.add(this)
                 key = this
@@ -81,7 +87,9 @@ class Members(FileSource):
             return rest.encode("utf-8", "surrogateescape")
         if colon and kind == "pipe":
             if not self._commands:
-                raise UnsupportedError(f"{place} runs a command: allow that with allow_commands=True")
+                raise UnsupportedError(
+                    f"{place} runs a command: allow that with allow_commands=True"
+                )
             import subprocess  # which few sources need
 
             return subprocess.run(rest, shell=True, check=True, stdout=subprocess.PIPE).stdout
@@ -89,7 +97,9 @@ class Members(FileSource):
 
     def _files(self, position: int) -> list[AnyPath]:
         places = self._places[self._starts[position] : self._starts[position + 1]]
-        return [self._path(place) for place in places if place.partition(":")[0] not in ("text", "pipe")]
+        return [
+            self._path(place) for place in places if place.partition(":")[0] not in ("text", "pipe")
+        ]
 
     def _path(self, place: str) -> AnyPath:
         return caller_path(self._root, place.removeprefix("file:"))
@@ -111,7 +121,9 @@ class SampleFolder(Members):
         {'__key__': 'a', 'cls': b'3', 'txt': b'straw'}
     """
 
-    def __init__(self, root: str | os.PathLike[str] | AnyPath, *, listing: Iterable[str] | None = None) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str] | AnyPath, *, listing: Iterable[str] | None = None
+    ) -> None:
         names = sorted(walk(as_path(root)) if listing is None else listing, key=_cut)
         super().__init__(((name, name) for name in names), as_path(root))
 
@@ -133,7 +145,8 @@ class Recipe(Members):
 
     Args:
         path: The path of the recipe.
-        root: The folder that relative paths start from; by default the working directory, as for tarp.
+        root: The folder that relative paths start from; by default the working directory, as for
+            tarp.
         allow_commands: Whether lines may run commands.
 
     Raises:
@@ -158,7 +171,10 @@ class Recipe(Members):
             if line.strip():
                 name, *place = line.strip().split(maxsplit=1)
                 if not place:
-                    raise FormatError(f"line {number}: expected a name and a location, found {line!r}", file=str(path))
+                    raise FormatError(
+                        (f"line {number}: expected a name and a location, found {line!r}"),
+                        file=str(path),
+                    )
                 members.append((name, place[0]))
         super().__init__(members, as_path(root or "."), allow_commands=allow_commands)
 

@@ -53,7 +53,8 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", 
 _LISTED = ("images", "files", "videos", "sounds", "samples")  # the kinds that list a folder
 _SIGHT = 1000
 
-_KINDS = 5  # number of kinds of files to name in the error about a folder without any that Bushel reads
+# number of kinds of files to name in the error about a folder without any that Bushel reads
+_KINDS = 5
 
 
 def open_source(
@@ -67,12 +68,14 @@ def open_source(
     """Make a source of a path or an object.
 
     Args:
-        source: A source; a dataset; an adapter of GulpIO; a list of dicts, or anything that yields dicts; a dataset of
-            torch, or anything else with a length and positions, of dicts, of named tuples, or of tuples for which
-            `types` has a name each; a frame of pandas or polars, or a table of Arrow; an array or a dict of arrays; or
-            a path: a folder of images, videos or sounds, a pattern or a list of paths of such
-            files, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, or a dataset.
-        kind: The kind of source at the path; by default it is detected. `files` packs a folder of images as files.
+        source: A source; a dataset; an adapter of GulpIO; a list of dicts, or anything that yields
+            dicts; a dataset of torch, or anything else with a length and positions, of dicts, of
+            named tuples, or of tuples for which `types` has a name each; a frame of pandas or
+            polars, or a table of Arrow; an array or a dict of arrays; or a path: a folder of
+            images, videos or sounds, a pattern or a list of paths of such files, a `.lst`, `.csv`,
+            `.json`, `.npz` or `.npy` file, or a dataset.
+        kind: The kind of source at the path; by default it is detected. `files` packs a folder of
+            images as files.
         types: Types of fields, for dicts whose values have no obvious type.
         listing: The listing of the folder, if it is known: the attribute `listing` of a source.
         options: Options of that kind of source.
@@ -114,16 +117,20 @@ def open_source(
     if isinstance(source, Iterable):
         return Stream(source, types=types)
     raise TypeError(
-        f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts, a table of rows, anything "
+        f"{type(source).__name__} cannot be packed: pass a path, a dataset, arrays, dicts, a"
+        " table of rows, anything "
         "with a length and positions, or a source of your own"
     )
 
 
-def _at_path(source: Any, kind: str | None, listing: Sequence[str] | None, options: dict[str, Any]) -> Source | Stream:
+def _at_path(
+    source: Any, kind: str | None, listing: Sequence[str] | None, options: dict[str, Any]
+) -> Source | Stream:
     if kind is not None and kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
     kind = kind or kind_of(source, options)
-    if kind in ("images", "videos", "sounds") and media_kind(source) == kind:  # one file, or a pattern
+    # one file, or a pattern
+    if kind in ("images", "videos", "sounds") and media_kind(source) == kind:
         source, names = folder_of(source)
         listing = names if listing is None else listing
     if listing is not None and kind in _LISTED:
@@ -139,8 +146,8 @@ def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
 def kind_of(source: Any, options: Collection[str] = ()) -> str:
     """Detect the kind of source at a path.
 
-    A file of rows is a `table` if its rows name media files, or if an option of a table is given. Rows that are whole
-    samples are a `dataset`, which `bushel.open` reads where it lies.
+    A file of rows is a `table` if its rows name media files, or if an option of a table is given.
+    Rows that are whole samples are a `dataset`, which `bushel.open` reads where it lies.
 
     Args:
         source: The path.
@@ -173,10 +180,19 @@ def kind_of(source: Any, options: Collection[str] = ()) -> str:
         return "dataset"
     if (kind := _kind_of_files(path)) is not None:
         return kind
-    kinds = Counter(os.path.splitext(name)[1].lower() or "without a suffix" for name in walk(path)).most_common(_KINDS)
-    there = ": it has " + ", ".join(f"{number:,} {kind}" for kind, number in kinds) if kinds else ": it is empty"
+    kinds = Counter(
+        os.path.splitext(name)[1].lower() or "without a suffix" for name in walk(path)
+    ).most_common(_KINDS)
+    there = (
+        ": it has " + ", ".join(f"{number:,} {kind}" for kind, number in kinds)
+        if kinds
+        else ": it is empty"
+    )
     raise FormatError(
-        f"this folder is not a dataset, and has neither images nor videos nor sounds that Bushel reads{there}",
+        (
+            "this folder is not a dataset, and has neither images nor videos nor sounds that Bushel"
+            f" reads{there}"
+        ),
         file=str(path),
         hint="kind='files' packs any files unchanged",
     )
@@ -192,7 +208,9 @@ def _kind_of_files(path: AnyPath) -> str | None:
     if any(map(is_metadata, names)):
         return "dataset"
     by_suffix = Counter(os.path.splitext(name)[1].lower() for name in names)
-    counts = {kind: sum(by_suffix[suffix] for suffix in suffixes) for kind, suffixes in _OF_KIND.items()}
+    counts = {
+        kind: sum(by_suffix[suffix] for suffix in suffixes) for kind, suffixes in _OF_KIND.items()
+    }
     kind = max(counts, key=lambda each: counts[each])
     if not counts[kind]:
         return None
@@ -207,7 +225,9 @@ def _names_files(table: AnyPath) -> bool:
     """Return whether a table has the column `path`, or a value with the suffix of a media file in its first row."""
     first = first_row(table)
     media = (*IMAGES, *VIDEOS, *SOUNDS)
-    return "path" in first or any(isinstance(value, str) and value.lower().endswith(media) for value in first.values())
+    return "path" in first or any(
+        isinstance(value, str) and value.lower().endswith(media) for value in first.values()
+    )
 
 
 def _at_first_sight(path: AnyPath) -> str | None:
@@ -217,7 +237,9 @@ def _at_first_sight(path: AnyPath) -> str | None:
     """
     if is_local(path) or (is_object(path) and not path.listable):
         return None
-    suffixes = {os.path.splitext(name)[1].lower() for name in itertools.islice(walk_names(path), _SIGHT)}
+    suffixes = {
+        os.path.splitext(name)[1].lower() for name in itertools.islice(walk_names(path), _SIGHT)
+    }
     for kind, known in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS)):
         if suffixes and suffixes <= set(known):
             return kind

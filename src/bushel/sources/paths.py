@@ -27,7 +27,9 @@ _SIGNS = "*?[{"
 def are_paths(values: object) -> bool:
     """Return whether a list holds paths and nothing else."""
     return (
-        isinstance(values, Sequence) and len(values) > 0 and all(isinstance(path, str | os.PathLike) for path in values)
+        isinstance(values, Sequence)
+        and len(values) > 0
+        and all(isinstance(path, str | os.PathLike) for path in values)
     )
 
 
@@ -49,7 +51,10 @@ def media_kind(source: Any) -> str | None:
         counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
         raise FormatError(
             f"a list of files must be of one kind, but this one has {counts}",
-            hint="pack dicts, whose values can be paths: [{'image': Path('a.jpg'), 'text': Path('a.txt')}]",
+            hint=(
+                "pack dicts, whose values can be paths: [{'image': Path('a.jpg'), 'text':"
+                " Path('a.txt')}]"
+            ),
         )
     return None if "other files" in kinds else next(iter(kinds))
 
@@ -57,14 +62,18 @@ def media_kind(source: Any) -> str | None:
 def folder_of(source: Any) -> tuple[str, list[str]]:
     """Return the folder that holds the files of a pattern or a list, and their names in it, in order.
 
-    The folder of a pattern is what comes before its first wildcard; the folder of a list is the innermost one that
-    holds all of the files.
+    The folder of a pattern is what comes before its first wildcard; the folder of a list is the
+    innermost one that holds all of the files.
 
     Raises:
         FileNotFoundError: A file does not exist, or nothing matches the pattern.
     """
     paths = [str(path) for path in expand_paths(source)]
-    if isinstance(source, str) and any(sign in source for sign in _SIGNS) and not as_path(source).exists():
+    if (
+        isinstance(source, str)
+        and any(sign in source for sign in _SIGNS)
+        and not as_path(source).exists()
+    ):
         fixed = os.path.expanduser(source)
         fixed = fixed[: min(fixed.index(sign) for sign in _SIGNS if sign in fixed)]
         folder = posixpath.dirname(fixed)
@@ -110,5 +119,7 @@ def rows_of(columns: Mapping[str, Any]) -> list[Sample]:
     """Return columns as dicts. Some columns are lists of paths. Raise ValueError if the columns differ in length."""
     lengths = {name: len(column) for name, column in columns.items()}
     if len(set(lengths.values())) != 1:
-        raise ValueError(f"the columns of a source must have the same length, but these have {lengths}")
+        raise ValueError(
+            f"the columns of a source must have the same length, but these have {lengths}"
+        )
     return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

@@ -22,7 +22,8 @@ class Samples:
     """A sequence of dicts.
 
     Args:
-        samples: The dicts, with the key under `__key__` if they have one. A `Path` as value stands for its file.
+        samples: The dicts, with the key under `__key__` if they have one. A `Path` as value stands
+            for its file.
         spec: Field names to types; by default they are inferred from the first sample.
         types: Types of fields whose values have no obvious type. Not used with `spec`.
 
@@ -82,7 +83,11 @@ def _facts_of(value: Any) -> Any:
     if isinstance(value, bytes | bytearray | memoryview):
         return crc32(value)
     if isinstance(value, np.ndarray) and not value.dtype.hasobject:
-        return value.dtype.str, value.shape, crc32(np.ascontiguousarray(value).reshape(-1).view(np.uint8))
+        return (
+            value.dtype.str,
+            value.shape,
+            crc32(np.ascontiguousarray(value).reshape(-1).view(np.uint8)),
+        )
     return type(value).__qualname__
 
 
@@ -130,9 +135,9 @@ class Stream:
 def infer_spec(sample: Sample, known: Mapping[str, str] | None = None) -> dict[str, str]:
     """Return the types of a sample's values.
 
-    Bytes are `jpg`, `png` or `bytes` by their first bytes; a `Path` stands for the bytes of its file, by its suffix; a
-    Pillow image or an array that looks like an image is stored as one, see `image_codec`; a truth value is `json`,
-    which gives it back as one; a list is a sequence.
+    Bytes are `jpg`, `png` or `bytes` by their first bytes; a `Path` stands for the bytes of its
+    file, by its suffix; a Pillow image or an array that looks like an image is stored as one, see
+    `image_codec`; a truth value is `json`, which gives it back as one; a list is a sequence.
 
     Raises:
         SpecError: A value has no obvious type, and its field is not in `known`.
@@ -163,10 +168,11 @@ _CODEC_NAMES = re.compile(r"(.*[._])?(jpg|jpeg|png|webp|bmp|tif|tiff|ppm|pgm|gif
 def image_codec(name: str, value: Any) -> str | None:
     """Return the codec of a Pillow image, or of an array in an image field; None for other values.
 
-    A field that is named like an image codec (`jpg`, `left.png`) gets that codec. Otherwise a Pillow image that was
-    read from a JPEG gets `jpg`, and other images get `png`, which loses nothing. An array is an image if it is uint8,
-    its shape is HxW, HxWx1, HxWx3 or HxWx4, and its field is named `image`, `img`, `photo`, `picture`, `frame`, `rgb`
-    or `gray`, also in the plural and after a dot or underscore (`left_image`), or like an image codec.
+    A field that is named like an image codec (`jpg`, `left.png`) gets that codec. Otherwise a
+    Pillow image that was read from a JPEG gets `jpg`, and other images get `png`, which loses
+    nothing. An array is an image if it is uint8, its shape is HxW, HxWx1, HxWx3 or HxWx4, and its
+    field is named `image`, `img`, `photo`, `picture`, `frame`, `rgb` or `gray`, also in the plural
+    and after a dot or underscore (`left_image`), or like an image codec.
     """
     codec = _CODEC_NAMES.fullmatch(name.lower())
     if isinstance(value, np.ndarray):

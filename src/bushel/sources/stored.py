@@ -19,9 +19,26 @@ from bushel.sources.samples import Stream
 from bushel.spec import KEY, parse_spec
 from bushel.storage import is_local
 
-_FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20  # samples, or bytes, of a stream that are read to find its fields
+# samples, or bytes, of a stream that are read to find its fields
+_FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
 _AS_THEY_ARE = (
-    *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp", "tif", "tiff", "gif", "avif", "heic", "jxl", "image"),
+    *(
+        "jpg",
+        "jpeg",
+        "png",
+        "webp",
+        "ppm",
+        "pgm",
+        "pbm",
+        "bmp",
+        "tif",
+        "tiff",
+        "gif",
+        "avif",
+        "heic",
+        "jxl",
+        "image",
+    ),
     *("mp4", "webm", "wav", "flac", "mp3", "ogg", "audio"),
 )
 """Codecs whose bytes are files, equal in every container."""
@@ -71,7 +88,9 @@ class Stored:
         self.folders: Sequence[str] | None = empty_folders_in(dataset)
         for field in parse_spec(self.spec).values():
             get_codec(field.codec)
-        self._kept = frozenset(name for name, field in parse_spec(self.spec).items() if stored_unchanged(field.codec))
+        self._kept = frozenset(
+            name for name, field in parse_spec(self.spec).items() if stored_unchanged(field.codec)
+        )
 
     def __len__(self) -> int:
         return len(self.dataset)
@@ -106,7 +125,9 @@ class Stored:
         """Return the same source with the stored bytes of these samples in memory."""
         other = copy.copy(self)
         with suppress(Exception):  # samples are then read one by one, and damaged ones raise
-            other._ahead = dict(zip(positions, self.dataset.read(list(positions), decode=False), strict=True))
+            other._ahead = dict(
+                zip(positions, self.dataset.read(list(positions), decode=False), strict=True)
+            )
         return other
 
     def origin(self, position: int) -> str:
@@ -118,7 +139,8 @@ class Stored:
 class StoredStream(Stream):
     """The samples of a stream of archives as stored bytes, in order.
 
-    It has the fields of the stream's spec and of its first samples, up to 1024 or 16 MiB, which are read at once.
+    It has the fields of the stream's spec and of its first samples, up to 1024 or 16 MiB, which are
+    read at once.
 
     Args:
         stream: The stream.
@@ -139,7 +161,11 @@ def _first(samples: Iterator[Sample]) -> Iterator[Sample]:
     size = 0
     for number, sample in enumerate(samples, 1):
         yield sample
-        values = (value if isinstance(value, list) else [value] for name, value in sample.items() if name != KEY)
+        values = (
+            value if isinstance(value, list) else [value]
+            for name, value in sample.items()
+            if name != KEY
+        )
         size += sum(len(element) for value in values for element in value)
         if size >= _FIRST_BYTES or number == _FIRST_SAMPLES:
             return

@@ -31,11 +31,15 @@ Row = Mapping[str, Any]
 
 _DELIMITERS = ";\t,|"
 
-_MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")  # characters of a text that its number would lose
-_LONGEST_LINE = 1 << 20  # largest number of bytes of a line that are read to detect the columns of a table
+# characters of a text that its number would lose
+_MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")
+# largest number of bytes of a line that are read to detect the columns of a table
+_LONGEST_LINE = 1 << 20
 
 
-def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None) -> list[Row]:
+def read_rows(
+    path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None
+) -> list[Row]:
     r"""Return the rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
 
     Args:
@@ -67,13 +71,17 @@ def read_rows(path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | N
 def first_row(path: AnyPath) -> Row:
     """Return the first row of a `.csv`, `.tsv`, `.json` or `.jsonl` file, which may be gzipped. Its beginning is read.
 
-    The row is empty if the file has none, or if its beginning is malformed, which `read_rows` reports.
+    The row is empty if the file has none, or if its beginning is malformed, which `read_rows`
+    reports.
     """
     name, lines = path.name.lower(), list[bytes]()
     plain = name.removesuffix(".gz")
     needed = 1 if plain.endswith(".jsonl") else 2
     try:
-        with path.open("rb") as raw, gzip.open(raw) if name.endswith(".gz") else nullcontext(raw) as file:
+        with (
+            path.open("rb") as raw,
+            gzip.open(raw) if name.endswith(".gz") else nullcontext(raw) as file,
+        ):
             if plain.endswith(".json"):
                 return _first_of_array(file.read(_LONGEST_LINE).decode("utf-8-sig", "replace"))
             while len(lines) < needed and (line := file.readline(_LONGEST_LINE)):
@@ -109,7 +117,9 @@ def read_list(path: AnyPath) -> str:
     """
     data = read_whole(path)
     try:
-        return (gzip.decompress(data) if path.name.lower().endswith(".gz") else data).decode("utf-8-sig")
+        return (gzip.decompress(data) if path.name.lower().endswith(".gz") else data).decode(
+            "utf-8-sig"
+        )
     except UnicodeDecodeError as error:
         raise FormatError(f"expected UTF-8 text: {error}", file=str(path)) from error
     except (OSError, EOFError, zlib.error) as error:
@@ -134,7 +144,9 @@ def parse_json(text: str, path: str) -> Any:
 
 def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
     first = text.partition("\n")[0]
-    delimiter = max(_DELIMITERS, key=first.count) if any(mark in first for mark in _DELIMITERS) else ","
+    delimiter = (
+        max(_DELIMITERS, key=first.count) if any(mark in first for mark in _DELIMITERS) else ","
+    )
     rows: list[Row] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
@@ -143,7 +155,9 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
                 columns = row
             elif row:
                 if len(row) > len(columns):
-                    problem = f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns"
+                    problem = (
+                        f"line {reader.line_num}: {len(row)} values for the {len(columns)} columns"
+                    )
                     raise FormatError(problem, file=path)
                 rows.append(dict(zip(columns, row, strict=False)))
     except csv.Error as error:
@@ -156,20 +170,22 @@ class Table(FileSource):
 
     Args:
         path: A `.csv`, `.json` or `.jsonl` file, gzipped or not; or the rows.
-        media: Turns a file into a field: `Image()`, `Audio()`, `Clip()` or `Frames(rate=12)`; by default what the
-            names of the files say.
-        root: The folder that relative paths start from, and that no path in a file leaves; by default the folder
-            of the table. `/` allows every absolute path. Paths in rows of a program are used as they are.
-        file: Pattern of the file name of each row, with columns in braces: `{path}`, `{id}.jpg`. A `*` in it stands for
-            any text; exactly one file must match.
+        media: Turns a file into a field: `Image()`, `Audio()`, `Clip()` or `Frames(rate=12)`; by
+            default what the names of the files say.
+        root: The folder that relative paths start from, and that no path in a file leaves; by
+            default the folder of the table. `/` allows every absolute path. Paths in rows of a
+            program are used as they are.
+        file: Pattern of the file name of each row, with columns in braces: `{path}`, `{id}.jpg`. A
+            `*` in it stands for any text; exactly one file must match.
         key: Pattern of the key of each row; by default the file's name without the suffix.
         label: The column of labels.
         columns: Names of the columns of a CSV file without a header line.
         label2idx: Labels with given numbers.
 
     Attributes:
-        spec: The field that `media` makes; every other column: `int`, `float` or `utf8` by its values, or `json`;
-            and, if labels are text, `idx`, their number. Columns used only for the file or the key are left out.
+        spec: The field that `media` makes; every other column: `int`, `float` or `utf8` by its
+            values, or `json`; and, if labels are text, `idx`, their number. Columns used only for
+            the file or the key are left out.
         label2idx: Labels to their numbers.
 
     Raises:
@@ -196,12 +212,24 @@ class Table(FileSource):
         label2idx: Mapping[str, int] | None = None,
     ) -> None:
         if media is not None and not hasattr(media, "field"):
-            raise TypeError(f"media={media!r}: expected Image(), Frames(), Clip() or another kind of media")
+            raise TypeError(
+                f"media={media!r}: expected Image(), Frames(), Clip() or another kind of media"
+            )
         named = None if isinstance(path, Sequence) and not isinstance(path, str) else as_path(path)
         self._table = "the table" if named is None else str(named)
-        self._rows = list(cast("Sequence[Row]", path)) if named is None else read_rows(named, columns)
-        self._root = as_path(root) if root is not None else named.parent if named is not None else Path()
-        self._root_is = "as root= says" if root is not None else "the folder of the table" if named else "this folder"
+        self._rows = (
+            list(cast("Sequence[Row]", path)) if named is None else read_rows(named, columns)
+        )
+        self._root = (
+            as_path(root) if root is not None else named.parent if named is not None else Path()
+        )
+        self._root_is = (
+            "as root= says"
+            if root is not None
+            else "the folder of the table"
+            if named
+            else "this folder"
+        )
         self._file, self._key, self._label = file, key, label
         self._found: dict[int, AnyPath] = {}
         self._place = partial(caller_path if named is None else listed, self._root)
@@ -212,7 +240,9 @@ class Table(FileSource):
         self._field, kind = self._media.field(files)
         self.spec = {self._field: kind, **self._fields}
         if self._fields.get(label) == "utf8":
-            self.label2idx = extend_labels((row[label] for row in self._rows if label in row), label2idx)
+            self.label2idx = extend_labels(
+                (row[label] for row in self._rows if label in row), label2idx
+            )
             self.spec["idx"] = "int"
 
     def __len__(self) -> int:
@@ -246,7 +276,9 @@ class Table(FileSource):
             return earlier
         matching = self._fitting(_escaped(self._file, self._rows[position]))
         if len(matching) != 1:
-            raise FileNotFoundError(f"{len(matching)} files match {self._place(name)}, but exactly one should")
+            raise FileNotFoundError(
+                f"{len(matching)} files match {self._place(name)}, but exactly one should"
+            )
         if not is_local(matching[0]):  # checking again would cost a request
             self._found[position] = matching[0]
         return matching[0]
@@ -256,7 +288,9 @@ class Table(FileSource):
         if isinstance(self._root, Path) and "://" not in pattern:
             place = cast("Path", self._place(pattern))
             inner = place.relative_to(self._root) if place.is_relative_to(self._root) else place
-            return [self._root / name for name in sorted(glob.glob(str(inner), root_dir=self._root))]
+            return [
+                self._root / name for name in sorted(glob.glob(str(inner), root_dir=self._root))
+            ]
         above, _, last = pattern.rpartition("/")
         folder = self._place(above) if above else self._root
         names = sorted(child.name for child in folder.iterdir())
@@ -265,7 +299,9 @@ class Table(FileSource):
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
         """The labels in the order of their numbers, for the column of labels and for `idx`."""
-        return dict.fromkeys((self._label, "idx"), in_order(self.label2idx)) if self.label2idx else {}
+        return (
+            dict.fromkeys((self._label, "idx"), in_order(self.label2idx)) if self.label2idx else {}
+        )
 
     def relabelled(self, known: Mapping[str, int]) -> Table:
         """Return the same rows with these labels numbered as given, and other labels after them."""
@@ -278,8 +314,12 @@ class Table(FileSource):
             return template.format_map(self._rows[position])
         except KeyError as error:
             have = ", ".join(map(str, self._rows[position]))
-            hint = "file='{COLUMN}' names the column of the files" if template == self._file else None
-            raise FormatError(f"row {position} has no {error}: it has {have}", file=self._table, hint=hint) from None
+            hint = (
+                "file='{COLUMN}' names the column of the files" if template == self._file else None
+            )
+            raise FormatError(
+                f"row {position} has no {error}: it has {have}", file=self._table, hint=hint
+            ) from None
 
     def _types(self) -> dict[str, str]:
         """Return the types of the columns that are fields."""
@@ -321,8 +361,8 @@ def _type_of(values: Sequence[Any]) -> str:
 def _keeps(kind: type, value: Any) -> bool:
     """Return whether a value is a number of this kind, or a text that such a number stands for.
 
-    Texts that would lose something as numbers (`007`, `+1`, `1_000`) and whole numbers that a float would round are
-    not numbers of this kind.
+    Texts that would lose something as numbers (`007`, `+1`, `1_000`) and whole numbers that a float
+    would round are not numbers of this kind.
     """
     if isinstance(value, bool) or (isinstance(value, float) and kind is int):
         return False

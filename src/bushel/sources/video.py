@@ -57,16 +57,23 @@ def decode_video(
     """
     av = pyav()
     try:
-        with av.open(io.BytesIO(data), format=_DEMUXERS.get(os.path.splitext(path)[1].lower(), "mov")) as video:
+        with av.open(
+            io.BytesIO(data), format=_DEMUXERS.get(os.path.splitext(path)[1].lower(), "mov")
+        ) as video:
             if not video.streams.video:
                 raise FormatError("the file holds no video", file=path)  # noqa: TRY301
             stream = video.streams.video[0]
-            stream.codec_context.thread_count = 1  # decoding many videos at once uses processors better
+            # decoding many videos at once uses processors better
+            stream.codec_context.thread_count = 1
             scaler = av.video.reformatter.VideoReformatter()  # its tables serve all frames
             for frame, times in pick(video.decode(stream), stream):
                 say_narrowed(frame)
-                width, height = (frame.width, frame.height) if size is None else size(frame.width, frame.height)
-                picture = scaler.reformat(frame, width, height, "rgb24", interpolation="BILINEAR").to_ndarray()
+                width, height = (
+                    (frame.width, frame.height) if size is None else size(frame.width, frame.height)
+                )
+                picture = scaler.reformat(
+                    frame, width, height, "rgb24", interpolation="BILINEAR"
+                ).to_ndarray()
                 yield np.ascontiguousarray(np.rot90(picture, round(frame.rotation / 90))), times
     except (FormatError, OSError):
         raise

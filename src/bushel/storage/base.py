@@ -137,7 +137,11 @@ class Extents(Struct, frozen=True):
 
 
 def extent_error(
-    row: int, reason: Literal["beyond", "checksum", "shrunk", "filter"], expected: int, found: int, path: str
+    row: int,
+    reason: Literal["beyond", "checksum", "shrunk", "filter"],
+    expected: int,
+    found: int,
+    path: str,
 ) -> ExtentError:
     """Return the error that the kernels raise for local files, for a file of another storage."""
     error = ExtentError(f"row {row} of {path}: {reason}, expected {expected}, found {found}")

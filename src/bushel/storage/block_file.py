@@ -70,20 +70,32 @@ class BlockFile:
         """Return the bytes of one extent.
 
         Raises:
-            ExtentError: The extent does not lie within the file, or a block of it cannot be expanded.
+            ExtentError: The extent does not lie within the file, or a block of it cannot be
+                expanded.
         """
         if offset < 0 or length < 0 or offset > self.size - length:
             raise extent_error(0, "beyond", offset + length, self.size, self.path)
         blocks = self.blocks
         block = int(blocks.start.searchsorted(offset, "right")) - 1
         whole = length > 0 and offset + length <= blocks.start[block + 1]
-        if whole and blocks.file[block] != IN_TABLE and blocks.filters[blocks.filter[block]] == "stored":
-            inside = offset - int(blocks.start[block])  # the usual case: a piece of a file, as it is
-            return self.file(int(blocks.file[block])).read(int(blocks.offset[block]) + inside, length)
+        if (
+            whole
+            and blocks.file[block] != IN_TABLE
+            and blocks.filters[blocks.filter[block]] == "stored"
+        ):
+            # the usual case: a piece of a file, as it is
+            inside = offset - int(blocks.start[block])
+            return self.file(int(blocks.file[block])).read(
+                int(blocks.offset[block]) + inside, length
+            )
         plan = plan_blocks(blocks, np.array([offset], np.int64), np.array([length], np.int64))
         parts: list[Buffer] = []
         for file, start, size, place in zip(
-            plan.file.tolist(), plan.offset.tolist(), plan.size.tolist(), plan.block.tolist(), strict=True
+            plan.file.tolist(),
+            plan.offset.tolist(),
+            plan.size.tolist(),
+            plan.block.tolist(),
+            strict=True,
         ):
             if file == EXPANDED:
                 parts.append(self.expanded(int(plan.expand[place]))[start : start + size].data)
@@ -101,10 +113,14 @@ class BlockFile:
             length: int64[n], bytes.
 
         Returns:
-            The bytes of each; None if one has to be read in another way, which also raises its error.
+            The bytes of each; None if one has to be read in another way, which also raises its
+            error.
         """
         blocks = self.blocks
-        if self.closed is None or not ((offset >= 0) & (length > 0) & (offset <= self.size - length)).all():
+        if (
+            self.closed is None
+            or not ((offset >= 0) & (length > 0) & (offset <= self.size - length)).all()
+        ):
             return None
         block = blocks.start.searchsorted(offset, "right") - 1
         inside, number = offset - blocks.start[block], blocks.file[block].astype(np.int64)
@@ -123,7 +139,8 @@ class BlockFile:
         blocks = self.blocks
         number = int(blocks.file[block])
         home = self if number == IN_TABLE else self.file(number)
-        stamp = home.mtime_ns or self._token  # without a time, the file is known to be the same while it is open only
+        # without a time, the file is known to be the same while it is open only
+        stamp = home.mtime_ns or self._token
         return (
             home.path,
             home.size,
@@ -185,9 +202,17 @@ class BlockFile:
 
     def _expand_own(self, block: int, name: Hashable) -> U8:
         cache, blocks = expansion_cache(), self.blocks
-        number, start, size = int(blocks.file[block]), int(blocks.offset[block]), int(blocks.length[block])
+        number, start, size = (
+            int(blocks.file[block]),
+            int(blocks.offset[block]),
+            int(blocks.length[block]),
+        )
         try:
-            stored = self.held[start : start + size].data if number == IN_TABLE else self.file(number).read(start, size)
+            stored = (
+                self.held[start : start + size].data
+                if number == IN_TABLE
+                else self.file(number).read(start, size)
+            )
             expanded = self.expand(block, stored)
             cache.give(name, expanded)
         except FilterError as error:

@@ -1,7 +1,7 @@
 """Block files: files that consist of blocks. Pure: no I/O.
 
-A block is a piece of a real file, kept as it is or compressed by a filter. `plan_blocks` returns the pieces of real
-files and the blocks to expand that make up a batch of extents.
+A block is a piece of a real file, kept as it is or compressed by a filter. `plan_blocks` returns
+the pieces of real files and the blocks to expand that make up a batch of extents.
 """
 
 from __future__ import annotations
@@ -30,8 +30,8 @@ class Side(Struct, frozen=True):
     """The inputs of filters besides the stored bytes of each block.
 
     Attributes:
-        offsets: int64[blocks + 1] or uint64[blocks + 1]; the side input of block `i` is `data[offsets[i]:offsets[i +
-            1]]`, none if that is empty.
+        offsets: int64[blocks + 1] or uint64[blocks + 1]; the side input of block `i` is
+            `data[offsets[i]:offsets[i + 1]]`, none if that is empty.
         data: uint8[total].
     """
 
@@ -48,10 +48,10 @@ class Blocks(Struct, frozen=True):
     """The blocks of one block file: where the stored bytes of each lie, and how they become its bytes.
 
     Attributes:
-        start: int64[blocks + 1], position in the block file where each block begins, ascending from 0; the last is
-            the size of the block file.
-        file: int32[blocks], number of the file of the shard that holds the stored bytes; `IN_TABLE`: they lie in
-            `held`.
+        start: int64[blocks + 1], position in the block file where each block begins, ascending from
+            0; the last is the size of the block file.
+        file: int32[blocks], number of the file of the shard that holds the stored bytes;
+            `IN_TABLE`: they lie in `held`.
         offset: int64[blocks], bytes from the start of that file, or of `held`.
         length: int64[blocks], number of stored bytes.
         filter: uint8[blocks], number in `filters`.
@@ -82,12 +82,14 @@ class Blocks(Struct, frozen=True):
     ) -> Blocks:
         """Return blocks of the filter `name`, one after another: see the attributes.
 
-        `sizes` is int64[blocks], the bytes that each expands to, by default its stored bytes. Without `file`, all of
-        them are in the first file of the shard.
+        `sizes` is int64[blocks], the bytes that each expands to, by default its stored bytes.
+        Without `file`, all of them are in the first file of the shard.
         """
         start = offsets_of(length if sizes is None else sizes)
         file = np.zeros(len(offset), np.int32) if file is None else file
-        return cls(start, file, offset, length, np.zeros(len(offset), np.uint8), (name,), None, held)
+        return cls(
+            start, file, offset, length, np.zeros(len(offset), np.uint8), (name,), None, held
+        )
 
     @classmethod
     def in_table(cls, data: U8) -> Blocks:
@@ -111,17 +113,21 @@ class Blocks(Struct, frozen=True):
 
     def is_stored(self, block: I64) -> Bools:
         """Return bool[n], which of these blocks are kept as they are; `block` is int64[n], their numbers."""
-        is_stored: Bools = np.array([name == STORED for name in self.filters], np.bool_)[self.filter[block]]
+        is_stored: Bools = np.array([name == STORED for name in self.filters], np.bool_)[
+            self.filter[block]
+        ]
         return is_stored
 
     def place(self, position: int, empty: int | None = None) -> tuple[int, int] | None:
         """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
 
-        `empty` is the number of an empty value among those at the position: an empty file has a block without bytes.
+        `empty` is the number of an empty value among those at the position: an empty file has a
+        block without bytes.
 
-        In a block that is stored as it is, it is the offset of the byte itself, otherwise the offset of the block. A
-        position at the end is one after the last byte. For bytes that the table puts before the bytes of a file, such
-        as the table before the packets of a frame, it is where these begin.
+        In a block that is stored as it is, it is the offset of the byte itself, otherwise the
+        offset of the block. A position at the end is one after the last byte. For bytes that the
+        table puts before the bytes of a file, such as the table before the packets of a frame, it
+        is where these begin.
         """
         if not len(self):
             return None
@@ -131,7 +137,9 @@ class Blocks(Struct, frozen=True):
         for candidate in range(block, min(block + 1 + _BEFORE, len(self))):
             if (file := int(self.file[candidate])) != IN_TABLE:
                 is_plain = candidate == block and self.filters[self.filter[candidate]] == STORED
-                return file, int(self.offset[candidate]) + (position - int(self.start[candidate]) if is_plain else 0)
+                return file, int(self.offset[candidate]) + (
+                    position - int(self.start[candidate]) if is_plain else 0
+                )
         return None
 
     def check(self, path: str, file_sizes: Sequence[int]) -> Blocks:
@@ -145,8 +153,8 @@ class Blocks(Struct, frozen=True):
             The same blocks.
 
         Raises:
-            FormatError: The blocks are not in order, not inside their files, larger than their stored bytes can be,
-                or of an unknown filter.
+            FormatError: The blocks are not in order, not inside their files, larger than their
+                stored bytes can be, or of an unknown filter.
         """
         if (problem := _problem(self, file_sizes)) is not None:
             raise FormatError(f"the table of blocks is damaged: {problem}", file=path, hint=_HINT)
@@ -157,7 +165,8 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
     """Return a description of the first error in blocks, or None."""
     count = len(blocks.file)
     if blocks.start.shape != (count + 1,) or any(
-        array.shape != (count,) for array in (blocks.file, blocks.offset, blocks.length, blocks.filter)
+        array.shape != (count,)
+        for array in (blocks.file, blocks.offset, blocks.length, blocks.filter)
     ):
         return "its arrays have different lengths"
     if blocks.start[0] != 0 or (blocks.start[1:] < blocks.start[:-1]).any():
@@ -166,7 +175,11 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
     limits = np.array([*file_sizes, held_bytes], np.int64)  # IN_TABLE is the last
     if not ((blocks.file >= IN_TABLE) & (blocks.file < len(file_sizes))).all():
         return f"a block is in a file that the shard, which has {len(file_sizes)}, does not have"
-    inside = (blocks.offset >= 0) & (blocks.length >= 0) & (blocks.offset <= limits[blocks.file] - blocks.length)
+    inside = (
+        (blocks.offset >= 0)
+        & (blocks.length >= 0)
+        & (blocks.offset <= limits[blocks.file] - blocks.length)
+    )
     if not inside.all():
         return f"block {int(inside.argmin())} is not inside its file"
     if not (blocks.filter < len(blocks.filters)).all():
@@ -188,7 +201,9 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
             wrong = sizes[blocks_of_filter] > np.minimum(most, MAX_BLOCK)
         if wrong.any():
             block = int(blocks_of_filter[wrong.argmax()])
-            return f"block {block} ({name}) has {blocks.length[block]} stored bytes for {sizes[block]}"
+            return (
+                f"block {block} ({name}) has {blocks.length[block]} stored bytes for {sizes[block]}"
+            )
     return None if blocks.side is None else _problem_of_side(blocks.side, count)
 
 
@@ -211,7 +226,8 @@ class BlockPlan(Struct, frozen=True):
     at: I64  # int64[pieces], where the piece begins in the value, in bytes
     size: I64  # int64[pieces], more than 0
     file: I32  # int32[pieces], number of the real file; `IN_TABLE`, or `EXPANDED`
-    offset: I64  # int64[pieces], bytes from the start of that file, of `held`, or of the expanded block
+    # int64[pieces], bytes from the start of that file, of `held`, or of the expanded block
+    offset: I64
     block: I64  # int64[pieces], for `EXPANDED` the place of its block in `expand`, otherwise -1
     expand: I64  # int64[blocks], numbers of the blocks to expand, ascending, each once
 
@@ -222,7 +238,8 @@ def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:
     Args:
         blocks: The blocks.
         offset: int64[n], positions in the block file.
-        length: int64[n]; extents of length 0 or less need nothing. The others lie within the block file.
+        length: int64[n]; extents of length 0 or less need nothing. The others lie within the block
+            file.
     """
     row = np.flatnonzero(length > 0)
     begin, end = offset[row], offset[row] + length[row]
@@ -234,7 +251,13 @@ def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:
         start = blocks.start[block]
         from_, to = np.maximum(begin, start), np.minimum(end, blocks.start[block + 1])
         full = np.flatnonzero(to > from_)  # some blocks are empty
-        row, begin, block, start, from_ = row[full], begin[full], block[full], start[full], from_[full]
+        row, begin, block, start, from_ = (
+            row[full],
+            begin[full],
+            block[full],
+            start[full],
+            from_[full],
+        )
         at, size = from_ - begin, to[full] - from_
     else:
         block, start, from_ = first, blocks.start[first], begin

@@ -18,12 +18,16 @@ class Span:
 
 
 def coalesce(
-    offset: npt.NDArray[np.int64], length: npt.NDArray[np.int64], *, gap: int = 1 << 16, limit: int = 1 << 26
+    offset: npt.NDArray[np.int64],
+    length: npt.NDArray[np.int64],
+    *,
+    gap: int = 1 << 16,
+    limit: int = 1 << 26,
 ) -> list[Span]:
     """Join extents of one file into few requests.
 
-    Extents that overlap, touch, or lie at most `gap` bytes apart share a request of at most `limit` bytes. Extents of
-    length 0 or less need no request and are in no span.
+    Extents that overlap, touch, or lie at most `gap` bytes apart share a request of at most `limit`
+    bytes. Extents of length 0 or less need no request and are in no span.
 
     Args:
         offset: int64[n].

@@ -1,7 +1,7 @@
 """The expanded blocks that this process keeps, and those that one of its threads is expanding.
 
-A block that is being expanded is awaited, not expanded twice. A forked process begins with an empty cache, so that it
-waits for no thread of its parent.
+A block that is being expanded is awaited, not expanded twice. A forked process begins with an empty
+cache, so that it waits for no thread of its parent.
 """
 
 from __future__ import annotations
@@ -27,7 +27,8 @@ class Claim(Struct, frozen=True):
     Attributes:
         found: Blocks that are kept.
         own: Blocks that this reader has to expand, and then to `give` or to `give_up`.
-        awaited: Blocks that other threads are expanding. A result of None stands for a block that was given up.
+        awaited: Blocks that other threads are expanding. A result of None stands for a block that
+            was given up.
     """
 
     found: dict[Hashable, U8] = field(default_factory=dict)
@@ -74,7 +75,8 @@ class ExpansionCache:
     def claim(self, names: Iterable[Hashable], claim: Claim) -> None:
         """Look blocks up. The caller has to expand missing ones.
 
-        `claim` gets them. It is the caller's, so that an interrupt leaves no block that waits forever.
+        `claim` gets them. It is the caller's, so that an interrupt leaves no block that waits
+        forever.
         """
         with self._lock:
             for name in names:

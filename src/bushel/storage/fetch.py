@@ -44,7 +44,8 @@ class Held(Protocol):
 class NeededRanges:
     """The ranges of real files that a batch needs besides the pieces that are copied from mapped files."""
 
-    extents: Extents  # the extents: of pieces in other files, and then of the stored bytes of blocks
+    # the extents: of pieces in other files, and then of the stored bytes of blocks
+    extents: Extents
     row: I64  # int64[n], number of the extent of the batch that each is for
     pieces: I64  # int64[k], the numbers of these pieces
     blocks: list[int]  # the numbers in `Pieces.packed` of these blocks
@@ -56,12 +57,16 @@ _NOTHING = NeededRanges(Extents(_NONE.astype(np.int32), _NONE, _NONE), _NONE, _N
 
 def needed_ranges(pieces: Pieces) -> NeededRanges:
     """Return the extents of real files for these pieces. Pure: no I/O."""
-    far_files = np.array([not isinstance(file, MappedFile) for file in pieces.files] + [False], np.bool_)
+    far_files = np.array(
+        [not isinstance(file, MappedFile) for file in pieces.files] + [False], np.bool_
+    )
     far = np.flatnonzero(far_files[np.minimum(pieces.source, len(pieces.files))])
     if not (pieces.packed or len(far)):
         return _NOTHING
     blocks = [number for number, one in enumerate(pieces.packed) if one.home != IN_TABLE]
-    stored = [(one.home, one.offset, one.length, one.row) for one in pieces.packed if one.home != IN_TABLE]
+    stored = [
+        (one.home, one.offset, one.length, one.row) for one in pieces.packed if one.home != IN_TABLE
+    ]
     file, offset, length, row = np.array(stored, np.int64).reshape(-1, 4).T
     extents = Extents(
         np.concatenate([pieces.source[far], file]).astype(np.int32),
@@ -100,18 +105,23 @@ def ranges_to_prefetch(
     `seen` has the names of the blocks that earlier batches need; the blocks of this one are added.
 
     Returns:
-        The files, the extents, and bool[n], which of these have to be read: not the extents in blocks that are kept, or
-        that a batch before expands. None if the batch cannot be read: reading it finds out why.
+        The files, the extents, and bool[n], which of these have to be read: not the extents in
+        blocks that are kept, or that a batch before expands. None if the batch cannot be read:
+        reading it finds out why.
     """
     try:
         pieces = pieces_of(files, extents)
     except (ExtentError, OSError, ValueError):
         return None
     asked = needed_ranges(pieces)
-    names = [pieces.packed[number].file.name_of(pieces.packed[number].block) for number in asked.blocks]
+    names = [
+        pieces.packed[number].file.name_of(pieces.packed[number].block) for number in asked.blocks
+    ]
     needed = np.ones(len(asked.extents), np.bool_)
     kept = expansion_cache().kept(names)
-    needed[len(asked.pieces) :] = [not (there or name in seen) for there, name in zip(kept, names, strict=True)]
+    needed[len(asked.pieces) :] = [
+        not (there or name in seen) for there, name in zip(kept, names, strict=True)
+    ]
     seen.update(names)
     return pieces.files, asked.extents, needed
 
@@ -120,12 +130,12 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     """Return the bytes of the pieces that are not in mapped files.
 
     Returns:
-        The bytes of the pieces in files that are not mapped, by their number; and the expanded blocks of
-        `pieces.packed`.
+        The bytes of the pieces in files that are not mapped, by their number; and the expanded
+        blocks of `pieces.packed`.
 
     Raises:
-        ExtentError: A file has shrunk, or a block cannot be expanded; `row` is the number of the first such extent of
-            the batch.
+        ExtentError: A file has shrunk, or a block cannot be expanded; `row` is the number of the
+            first such extent of the batch.
     """
     asked = needed_ranges(pieces)
     if not (pieces.packed or len(asked.pieces)):
@@ -140,7 +150,10 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
         needed[len(asked.pieces) :] = [names[number] in own for number in asked.blocks]
         stored = _read(pieces.files, asked, needed, held)
         expanded = _expand(
-            pieces.packed, names, claim, dict(zip(asked.blocks, stored[len(asked.pieces) :], strict=True))
+            pieces.packed,
+            names,
+            claim,
+            dict(zip(asked.blocks, stored[len(asked.pieces) :], strict=True)),
         )
     finally:
         for name in claim.own:
@@ -148,7 +161,9 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
     return dict(zip(asked.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
 
-def _read(files: Sequence[File], asked: NeededRanges, needed: Bools, held: Held | None) -> list[Buffer | None]:
+def _read(
+    files: Sequence[File], asked: NeededRanges, needed: Bools, held: Held | None
+) -> list[Buffer | None]:
     """Read the needed extents: of mapped files by a kernel, of objects by many requests, of others one by one."""
     keep_freed_memory()
     extents = asked.extents
@@ -171,7 +186,9 @@ def _read(files: Sequence[File], asked: NeededRanges, needed: Bools, held: Held 
     return out
 
 
-def _read_rows(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
+def _read_rows(
+    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
+) -> None:
     """Read some extents."""
     if not len(rows):
         return
@@ -190,7 +207,9 @@ def _kind_of(file: File) -> int:
     return 1 if isinstance(file, StoredObject) else 3 if isinstance(file, SmallFile) else 2
 
 
-def _read_small(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
+def _read_small(
+    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
+) -> None:
     """Read files that are opened for each read."""
     if not len(rows):
         return
@@ -211,7 +230,9 @@ def _read_small(files: Sequence[File], extents: Extents, rows: I64, out: list[Bu
             raise
 
 
-def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
+def _read_mapped(
+    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
+) -> None:
     """Read stored bytes of blocks, which are not needed after the expansion: into memory that is used again."""
     if not len(rows):
         return
@@ -232,7 +253,9 @@ def _read_mapped(files: Sequence[File], extents: Extents, rows: I64, out: list[B
         out[row] = value
 
 
-def _read_objects(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
+def _read_objects(
+    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
+) -> None:
     if not len(rows):
         return
     from bushel.storage.objects.ranges import RangeFile, read_rows
@@ -262,7 +285,9 @@ def _read_objects(files: Sequence[File], extents: Extents, rows: I64, out: list[
         out[row] = b""
 
 
-def _read_others(files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]) -> None:
+def _read_others(
+    files: Sequence[File], extents: Extents, rows: I64, out: list[Buffer | None]
+) -> None:
     numbers = cast("I32", extents.file)[rows]
     for number in sorted(set(numbers.tolist())):
         own = rows[numbers == number]
@@ -281,7 +306,10 @@ def _read_others(files: Sequence[File], extents: Extents, rows: I64, out: list[B
 
 
 def _expand(
-    packed: Sequence[PackedBlock], names: Sequence[Hashable], claim: Claim, stored: dict[int, Buffer | None]
+    packed: Sequence[PackedBlock],
+    names: Sequence[Hashable],
+    claim: Claim,
+    stored: dict[int, Buffer | None],
 ) -> list[U8]:
     """Return the expanded blocks. Blocks that another thread is expanding are awaited."""
     own = set(claim.own)
@@ -290,7 +318,11 @@ def _expand(
 
     def expand_one(number: int) -> U8 | FilterError:
         one = packed[number]
-        data = one.file.held[one.offset : one.offset + one.length].data if one.home == IN_TABLE else stored[number]
+        data = (
+            one.file.held[one.offset : one.offset + one.length].data
+            if one.home == IN_TABLE
+            else stored[number]
+        )
         try:
             expanded = one.file.expand(one.block, cast("Buffer", data))
         except FilterError as error:
@@ -300,7 +332,9 @@ def _expand(
         return expanded
 
     threads = min(cpu_count(), len(mine)) if size >= _WORTH_THREADS else 1
-    made = dict(zip(mine, map_all(expand_one, mine, threads=threads, name="bushel-expand"), strict=True))
+    made = dict(
+        zip(mine, map_all(expand_one, mine, threads=threads, name="bushel-expand"), strict=True)
+    )
     blocks: list[U8] = []
     failed: ExtentError | None = None
     for number, (one, name) in enumerate(zip(packed, names, strict=True)):

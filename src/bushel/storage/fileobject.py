@@ -10,7 +10,8 @@ from bushel.storage.base import AnyPath, extent_error
 class FileObject:
     """A file that is read by position through `path.open("rb")`.
 
-    Every read opens a handle of its own, so threads and forked processes never share a seek pointer.
+    Every read opens a handle of its own, so threads and forked processes never share a seek
+    pointer.
 
     Raises:
         FileNotFoundError: The file does not exist.
@@ -22,7 +23,9 @@ class FileObject:
         self._path = path
         stat = path.stat()
         self.size = int(stat.st_size)
-        self.mtime_ns = int(getattr(stat, "st_mtime_ns", 0) or 1e9 * float(getattr(stat, "st_mtime", 0) or 0))
+        self.mtime_ns = int(
+            getattr(stat, "st_mtime_ns", 0) or 1e9 * float(getattr(stat, "st_mtime", 0) or 0)
+        )
 
     @property
     def path(self) -> str:

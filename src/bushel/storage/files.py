@@ -39,8 +39,9 @@ _FIRST_FOLDER = _current_folder()
 def as_path(path: object) -> AnyPath:
     """Turn a path as users give it into an object with `open()`.
 
-    Text is a local path or a URL. URLs of object stores and HTTP servers become an `ObjectPath`; URLs of other schemes
-    need universal-pathlib. A `~` or `~name` at the beginning of a local path becomes the home directory.
+    Text is a local path or a URL. URLs of object stores and HTTP servers become an `ObjectPath`;
+    URLs of other schemes need universal-pathlib. A `~` or `~name` at the beginning of a local path
+    becomes the home directory.
 
     Raises:
         UnsupportedError: The scheme needs universal-pathlib, which is not installed.
@@ -55,11 +56,15 @@ def as_path(path: object) -> AnyPath:
         return _without_tilde(path)
     if is_object(path):
         return path
-    if not isinstance(path, str | os.PathLike) or (hasattr(path, "open") and hasattr(path, "iterdir")):
+    if not isinstance(path, str | os.PathLike) or (
+        hasattr(path, "open") and hasattr(path, "iterdir")
+    ):
         if hasattr(path, "open") and hasattr(path, "name"):
             return path  # type: ignore[return-value]
         hint = ": give the path that it was opened by" if hasattr(path, "fingerprint") else ""
-        raise TypeError(f"expected a path or an object with open(), not {type(path).__name__}{hint}")
+        raise TypeError(
+            f"expected a path or an object with open(), not {type(path).__name__}{hint}"
+        )
     return _without_tilde(Path(os.fsdecode(path)))
 
 
@@ -72,8 +77,8 @@ def _without_tilde(path: Path) -> Path:
 def path_of_stream(stream: object) -> str | None:
     """Return the path of a file that `open(path, "rb")` opened; None for every other stream.
 
-    Streams that wrap a file, such as `gzip.open(path)`, have its name and descriptor too, but other bytes. None also if
-    the path names another file by now.
+    Streams that wrap a file, such as `gzip.open(path)`, have its name and descriptor too, but other
+    bytes. None also if the path names another file by now.
     """
     raw = stream.raw if type(stream) in (io.BufferedReader, io.BufferedRandom) else stream  # type: ignore[attr-defined]
     if type(raw) is not io.FileIO or not isinstance(raw.name, str) or not os.path.isfile(raw.name):
@@ -102,7 +107,8 @@ def _from_url(url: str) -> AnyPath:
         from upath import UPath
     except ImportError as error:
         raise UnsupportedError(
-            f"{url}: {scheme}:// needs a package that is not installed; run: pip install universal-pathlib"
+            f"{url}: {scheme}:// needs a package that is not installed; run: pip install"
+            " universal-pathlib"
         ) from error
     remote: AnyPath = UPath(url)
     return remote
@@ -131,7 +137,10 @@ def open_file(path: AnyPath) -> File:
             return _mapped(str(path))
         except FileNotFoundError as error:
             if not path.is_absolute() and _current_folder() != _FIRST_FOLDER:
-                error.add_note(f"the path is relative, and the current folder was {_FIRST_FOLDER} before: {_ABSOLUTE}")
+                error.add_note(
+                    f"the path is relative, and the current folder was {_FIRST_FOLDER}"
+                    f" before: {_ABSOLUTE}"
+                )
             raise
         except OSError as error:
             if error.errno != errno.ESPIPE:
@@ -151,7 +160,8 @@ def open_file(path: AnyPath) -> File:
 def mapped_once() -> Iterator[None]:
     """Let this thread map each file once, while it goes through a shard several times.
 
-    The system maps pages one by one, which takes as long as reading them. A few files stay open until the end.
+    The system maps pages one by one, which takes as long as reading them. A few files stay open
+    until the end.
     """
     _MAPPED.files = {}
     try:
@@ -183,8 +193,8 @@ def _mapped(path: str) -> MappedFile:
 def open_known(path: AnyPath, size: int, mtime_ns: int) -> File:
     """Open a file whose size and modification time are known.
 
-    No request is made to an object in a store; bytes read from it later are compared with them. Any other file is
-    opened as `open_file` does, and has the size and time that it has now.
+    No request is made to an object in a store; bytes read from it later are compared with them. Any
+    other file is opened as `open_file` does, and has the size and time that it has now.
     """
     if is_object(path):
         from bushel.storage.objects.remotefile import RemoteFile
@@ -200,24 +210,29 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
         ExtentError: An extent does not lie in its file.
     """
     if all(isinstance(file, MappedFile) for file in files):
-        kernels.prefetch(cast("list[MappedFile]", list(files)), extents.file, extents.offset, extents.length)
+        kernels.prefetch(
+            cast("list[MappedFile]", list(files)), extents.file, extents.offset, extents.length
+        )
         return
     from bushel.storage.fetch import mapped_extents
 
     near = mapped_extents(files, extents)
-    kernels.prefetch(cast("list[MappedFile]", near[0]), near[1].file, near[1].offset, near[1].length)
+    kernels.prefetch(
+        cast("list[MappedFile]", near[0]), near[1].file, near[1].offset, near[1].length
+    )
 
 
 class FilePool:
     """Open files by name. Opens a file on first use, and closes the oldest eighth if there are too many.
 
-    A file that the pool drops stays usable for its other holders. The pool has no lock, so nothing can be held while
-    the process forks: two threads may open the same file twice, and one of the two is kept. A pickled copy is empty,
-    so a worker process opens its own files.
+    A file that the pool drops stays usable for its other holders. The pool has no lock, so nothing
+    can be held while the process forks: two threads may open the same file twice, and one of the
+    two is kept. A pickled copy is empty, so a worker process opens its own files.
 
     Args:
         limit: Largest number of files to hold; by default half of what the process may open.
-        direct: Whether local files are opened for direct reads, where their file system offers them.
+        direct: Whether local files are opened for direct reads, where their file system offers
+            them.
 
     Attributes:
         limit: Largest number of files to hold.

@@ -56,11 +56,15 @@ class _Guarded:
         except EOFError as error:
             raise FormatError(f"the {self._kind} data are truncated", file=self._name) from error
         except (zlib.error, lzma.LZMAError) as error:
-            raise FormatError(f"the {self._kind} data are damaged: {error}", file=self._name) from error
+            raise FormatError(
+                f"the {self._kind} data are damaged: {error}", file=self._name
+            ) from error
         except OSError as error:
             if error.errno is not None:  # of the system, not of the decompressor
                 raise
-            raise FormatError(f"the {self._kind} data are damaged: {error}", file=self._name) from error
+            raise FormatError(
+                f"the {self._kind} data are damaged: {error}", file=self._name
+            ) from error
 
 
 def is_compressed(head: bytes) -> bool:
@@ -88,7 +92,8 @@ def decompressed(handle: Readable, name: str) -> Readable:
         return _Guarded(lzma.LZMAFile(cast("IO[bytes]", whole)), "xz", name)
     if head.startswith(_ZSTD):
         raise UnsupportedError(
-            f"{name} is compressed with zstd, which Python cannot decompress: run `unzstd` on it, or open"
+            f"{name} is compressed with zstd, which Python cannot decompress: run `unzstd` on it,"
+            " or open"
             f" 'pipe:zstd -dc {name}' with allow_commands=True"
         )
     return whole
@@ -98,15 +103,18 @@ def decompressed(handle: Readable, name: str) -> Readable:
 def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
     """Run a shell command, or a program with its arguments, and read what it prints.
 
-    The `with` block waits for the command to end if it has read everything. If an exception leaves it, as when a
-    generator is abandoned, it ends the command and the processes that the command started.
+    The `with` block waits for the command to end if it has read everything. If an exception leaves
+    it, as when a generator is abandoned, it ends the command and the processes that the command
+    started.
 
     Raises:
         FormatError: The command failed; this is raised after its output was read.
         OSError: The shell or the program does not exist.
     """
     words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
-    process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True)
+    process = subprocess.Popen(
+        words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
+    )
     output = cast("IO[bytes]", process.stdout)
     try:
         try:

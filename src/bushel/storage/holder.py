@@ -26,16 +26,19 @@ class Holder(msgspec.Struct, frozen=True):
 
     Attributes:
         token: A random name of the lock, by which a holder recognises its own.
-        run: What the processes that share it write: the fingerprint of a run in parts, or `files`; else empty.
+        run: What the processes that share it write: the fingerprint of a run in parts, or `files`;
+            else empty.
         host: Name of the machine.
         machine: The machine's identity, which a restart does not change; empty if unknown.
         boot: Identity of the machine's last start; empty if unknown.
-        namespace: The namespace of process numbers, which containers have of their own; empty if unknown.
+        namespace: The namespace of process numbers, which containers have of their own; empty if
+            unknown.
         pid: Number of the process.
         started: Start of the process in clock ticks since the machine started; 0 if unknown.
         user: Name of the user; empty if unknown.
         command: Command line of the process, shortened.
-        line: The place in the user's code that opened the writer, such as `train.py:31`; empty if unknown.
+        line: The place in the user's code that opened the writer, such as `train.py:31`; empty if
+            unknown.
         since: Time when it was taken, in seconds since 1970 by the holder's clock.
     """
 
@@ -84,7 +87,9 @@ def this_process(run: str = "") -> Holder:
         pid=os.getpid(),
         started=_start_of(os.getpid()) or 0,
         user=user,
-        command=command if len(command) <= _LONGEST_COMMAND else command[: _LONGEST_COMMAND - 1] + "…",
+        command=command
+        if len(command) <= _LONGEST_COMMAND
+        else command[: _LONGEST_COMMAND - 1] + "…",
         line=_line_of_user(sys._getframe(1)),
         since=time.time(),
     )
@@ -95,8 +100,8 @@ def is_gone(holder: Holder, *, locked: bool | None, silent: float) -> bool:
 
     Args:
         holder: The holder of a lock that was not released.
-        locked: Whether this process could `flock` the file, which the holder has on this machine until
-            it ends; None if the storage has no locks.
+        locked: Whether this process could `flock` the file, which the holder has on this machine
+            until it ends; None if the storage has no locks.
         silent: Seconds since the holder last renewed the lock, by the clock of the storage.
     """
     machine, boot, namespace = _machine()
@@ -135,24 +140,37 @@ def describe(holder: Holder | None, target: object) -> str:
         target: Path of the dataset.
     """
     if holder is None:
-        return f"{target} is in use by another writer: wait until that has ended, or write to another path"
+        return (
+            f"{target} is in use by another writer: wait until that has ended, or write to"
+            " another path"
+        )
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime(holder.since))
     machine, boot, namespace = _machine()
-    same_machine = holder.boot == boot and holder.host == socket.gethostname() and holder.machine == machine
+    same_machine = (
+        holder.boot == boot and holder.host == socket.gethostname() and holder.machine == machine
+    )
     if same_machine and holder.namespace == namespace and holder.pid == os.getpid():
         where = f" at {holder.line}" if holder.line else ""
         return (
-            f"{target} is in use by this process: a writer of it was opened{where}, {since}, and is not closed. Call "
-            "its close(), or open it in a `with` statement. If no variable refers to it any more, gc.collect() ends it"
+            f"{target} is in use by this process: a writer of it was opened{where}, {since}, and"
+            " is not closed. Call "
+            "its close(), or open it in a `with` statement. If no variable refers to it any more,"
+            " gc.collect() ends it"
         )
-    who = f"process {holder.pid} on {holder.host}" + (f" of user {holder.user}" if holder.user else "")
+    who = f"process {holder.pid} on {holder.host}" + (
+        f" of user {holder.user}" if holder.user else ""
+    )
     lost = (
         ""
         if same_machine
-        else f". If that machine is gone, try again {LEASE_SECONDS:.0f} seconds after it has stopped, not earlier"
+        else (
+            f". If that machine is gone, try again {LEASE_SECONDS:.0f} seconds after it has"
+            " stopped, not earlier"
+        )
     )
     return (
-        f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). Wait until that has ended, or "
+        f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). Wait until"
+        " that has ended, or "
         f"write to another path{lost}"
     )
 

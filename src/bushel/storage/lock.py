@@ -28,7 +28,8 @@ from bushel.storage.names import refuse_link
 from bushel.storage.whole import make_folder, sync_folder, write_all
 
 _NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.EOPNOTSUPP)
-_PATIENCE = 10.0  # seconds to wait for processes that take or release the same lock at the same time
+# seconds to wait for processes that take or release the same lock at the same time
+_PATIENCE = 10.0
 _PAUSE = 0.005
 _RENEW_SECONDS = LEASE_SECONDS / 4
 
@@ -57,7 +58,15 @@ class FileLock:
         OSError: The file cannot be written.
     """
 
-    def __init__(self, path: Path, holder: Holder, target: object, *, shared: bool = False, sync: bool = False) -> None:
+    def __init__(
+        self,
+        path: Path,
+        holder: Holder,
+        target: object,
+        *,
+        shared: bool = False,
+        sync: bool = False,
+    ) -> None:
         self.path = path
         self._holder, self._target, self._shared, self._sync = holder, target, shared, sync
         self._handle, self._has_flock = -1, True
@@ -71,7 +80,10 @@ class FileLock:
         try:
             self._make_folders()
             handle, is_new = self._open()
-        except (FileNotFoundError, FileExistsError):  # the last holder removes it, or its empty folder
+        except (
+            FileNotFoundError,
+            FileExistsError,
+        ):  # the last holder removes it, or its empty folder
             return False
         try:
             with naming(self.path):
@@ -287,7 +299,9 @@ def _after_fork() -> None:
 os.register_at_fork(after_in_child=_after_fork)
 
 
-def _take(path: AnyPath, holder: Holder, target: object, shared: bool, sync: bool, give_up: float) -> _HeldLock:
+def _take(
+    path: AnyPath, holder: Holder, target: object, shared: bool, sync: bool, give_up: float
+) -> _HeldLock:
     while True:
         try:
             if isinstance(path, Path):
@@ -322,7 +336,9 @@ class _Renewing(threading.Thread):
             self.join()
 
 
-def _release(locks: list[_HeldLock], renewing: _Renewing, missing: Sequence[Path], pid: int) -> None:
+def _release(
+    locks: list[_HeldLock], renewing: _Renewing, missing: Sequence[Path], pid: int
+) -> None:
     """Release locks, and remove their folders and those that were missing before, if empty."""
     if pid != os.getpid():
         return

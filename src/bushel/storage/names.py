@@ -1,8 +1,9 @@
 """Paths from names in files: a name never leads out of its folder, and links are not followed for writing.
 
-A name in a manifest, a table, a plan, a record, a journal, a list or a packed folder is as untrusted as the file that
-holds it. So every place that joins such a name to a folder uses `below`, or `inside` if it writes or removes there.
-SECURITY.md lists the rules for each kind of name; `tests/test_joined_paths.py` finds the places.
+A name in a manifest, a table, a plan, a record, a journal, a list or a packed folder is as
+untrusted as the file that holds it. So every place that joins such a name to a folder uses `below`,
+or `inside` if it writes or removes there. SECURITY.md lists the rules for each kind of name;
+`tests/test_joined_paths.py` finds the places.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ _FOREIGN = r"" if os.sep == "/" else r"|[\\:]"  # other systems than POSIX have 
 leads_out = re.compile(rf"(?:\A|/)\.{{0,2}}(?:/|\Z)|\0{_FOREIGN}").search
 """Matches names that do not name a file below a folder. `below` refuses them."""
 _SHOWN = 200
-_HINT = "the file that holds this name is damaged or forged: delete it, or use a copy that you trust"
+_HINT = (
+    "the file that holds this name is damaged or forged: delete it, or use a copy that you trust"
+)
 
 PathT = TypeVar("PathT", bound=AnyPath)
 
@@ -35,11 +38,12 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     Args:
         folder: The folder.
         name: The name, relative to the folder, with `/`.
-        any_text: Whether control characters may be in it, as in the names of photos. Files of datasets have none.
+        any_text: Whether control characters may be in it, as in the names of photos. Files of
+            datasets have none.
 
     Raises:
-        FormatError: The name is empty, absolute, a URL, or no text; or it has a part that is empty, `.` or `..`, a NUL
-            or, without `any_text`, another control character.
+        FormatError: The name is empty, absolute, a URL, or no text; or it has a part that is empty,
+            `.` or `..`, a NUL or, without `any_text`, another control character.
 
     Examples:
         >>> from bushel.storage.names import below
@@ -48,10 +52,14 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     """
     if not isinstance(name, str) or leads_out(name):
         shown = repr(name) if len(repr(name)) <= _SHOWN else f"{repr(name)[:_SHOWN]}…"
-        raise FormatError(f"{shown} is not the name of a file in this folder", file=str(folder), hint=_HINT)
+        raise FormatError(
+            f"{shown} is not the name of a file in this folder", file=str(folder), hint=_HINT
+        )
     if not any_text and (min(name) < " " or "\x7f" in name):
         raise FormatError(
-            f"{name!r} has a control character, which no file of a dataset has", file=str(folder), hint=_HINT
+            f"{name!r} has a control character, which no file of a dataset has",
+            file=str(folder),
+            hint=_HINT,
         )
     return folder / name  # type: ignore[return-value]
 
@@ -60,7 +68,8 @@ def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     """Return the same path for writing, moving or removing: links must not lead out of the folder either.
 
     Raises:
-        FormatError: As for `below`; or a part of the path is a symbolic link to a place outside the folder.
+        FormatError: As for `below`; or a part of the path is a symbolic link to a place outside the
+            folder.
         OSError: The path lies in a `.bushel` that is a symbolic link.
     """
     path = below(folder, name, any_text=any_text)
@@ -71,7 +80,9 @@ def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
         real, above = os.path.realpath(str(folder)), os.path.realpath(path.parent)
         if above != real and not above.startswith(real.rstrip(os.sep) + os.sep):
             raise FormatError(
-                f"{name!r} leads through a symbolic link to {above}, out of its folder", file=str(folder), hint=_HINT
+                f"{name!r} leads through a symbolic link to {above}, out of its folder",
+                file=str(folder),
+                hint=_HINT,
             )
     return path
 
@@ -95,7 +106,9 @@ def refuse_link(path: Path) -> None:
     for end in range(first + 1, len(parts) + 1):
         link = os.path.join(*parts[:end])
         if os.path.islink(link):
-            raise OSError(errno.ELOOP, "this is a symbolic link, through which nothing is written", link)
+            raise OSError(
+                errno.ELOOP, "this is a symbolic link, through which nothing is written", link
+            )
 
 
 def refuse_links_in(folder: Path) -> None:
@@ -107,7 +120,9 @@ def refuse_links_in(folder: Path) -> None:
     for base, folders, files in os.walk(folder):
         for name in (*folders, *files):
             if os.path.islink(link := os.path.join(base, name)):
-                raise FormatError("no writer leaves a symbolic link here", file=link, hint="delete it")
+                raise FormatError(
+                    "no writer leaves a symbolic link here", file=link, hint="delete it"
+                )
 
 
 def remove_tree(folder: Path) -> None:
@@ -124,5 +139,6 @@ def try_remove_tree(folder: Path) -> None:
     """Remove a folder with its contents, as far as possible. Files that cannot be removed stay, without an error."""
     import shutil  # which imports the modules of all kinds of archives
 
-    with suppress(OSError):  # `ignore_errors` does not cover fstat, which may fail with ESTALE on a network
+    # `ignore_errors` does not cover fstat, which may fail with ESTALE on a network
+    with suppress(OSError):
         shutil.rmtree(folder, ignore_errors=True)

@@ -33,22 +33,30 @@ def parse_bytes(size: int | str) -> int:
 def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:
     r"""Expand a pattern as the shell does: `{a,b}`, `{000..146}`, `{0..10..2}` and `{a..e}`, also nested.
 
-    The leftmost braces vary slowest. Numbers are padded with zeros to the width of the wider end if one of the ends
-    starts with a zero. A backslash makes a brace or a comma plain. Braces around a single word stay.
+    The leftmost braces vary slowest. Numbers are padded with zeros to the width of the wider end if
+    one of the ends starts with a zero. A backslash makes a brace or a comma plain. Braces around a
+    single word stay.
 
     Args:
         pattern: The pattern.
-        only_ranges: Expand `{000..146}` only, and keep other braces and backslashes, as shell commands need them.
+        only_ranges: Expand `{000..146}` only, and keep other braces and backslashes, as shell
+            commands need them.
 
     Raises:
         ValueError: Braces do not match, or the pattern expands to more than ten million names.
     """
     if only_ranges:
         texts = _RANGE_ONLY.split(pattern)
-        ranges = [_numbers(low, high, None) for low, high in zip(texts[1::3], texts[2::3], strict=True)]
+        ranges = [
+            _numbers(low, high, None) for low, high in zip(texts[1::3], texts[2::3], strict=True)
+        ]
         parts = [
             [texts[0]],
-            *(part for pair in zip(ranges, ([text] for text in texts[3::3]), strict=True) for part in pair),
+            *(
+                part
+                for pair in zip(ranges, ([text] for text in texts[3::3]), strict=True)
+                for part in pair
+            ),
         ]
         return _joined(pattern, parts)
     names = [re.sub(r"\\(.)", r"\1", name) for name in _alternatives(pattern)]
@@ -57,7 +65,9 @@ def expand_braces(pattern: str, *, only_ranges: bool = False) -> list[str]:
 
 def _alternatives(text: str) -> list[str]:
     """Expand a text whose top-level parts are plain text and braces."""
-    return _joined(text, [_options(part) if is_braces else [part] for is_braces, part in _parts(text)])
+    return _joined(
+        text, [_options(part) if is_braces else [part] for is_braces, part in _parts(text)]
+    )
 
 
 def _joined(text: str, parts: list[list[str]]) -> list[str]:
@@ -75,7 +85,10 @@ def _parts(text: str) -> Iterator[tuple[bool, str]]:
         if text[at] == "\\":
             at += 2
         elif text[at] == "}":
-            raise ValueError(f"{text!r}: the brace at position {at} has no opening brace (write \\}} for a plain one)")
+            raise ValueError(
+                f"{text!r}: the brace at position {at} has no opening brace (write"
+                f" \\}} for a plain one)"
+            )
         elif text[at] == "{":
             end = _closing(text, at)
             if at > start:
@@ -100,7 +113,9 @@ def _closing(text: str, opening: int) -> int:
             if depth == 0:
                 return at
         at += 1
-    raise ValueError(f"{text!r}: the brace at position {opening} is not closed (write \\{{ for a plain one)")
+    raise ValueError(
+        f"{text!r}: the brace at position {opening} is not closed (write \\{{ for a plain one)"
+    )
 
 
 def _options(inside: str) -> list[str]:

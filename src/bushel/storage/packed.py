@@ -18,9 +18,10 @@ _HINT = "fetch or write it again"
 def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
     """Return the blocks of a compressed file.
 
-    gzip has restart points, Snappy parts of 64 KiB where its copies allow it, zstd a block for each frame. A file
-    compressed by brotli or bzip2 is one block, which is expanded for every value that is read. `kind` is one of
-    `COMPRESSIONS`, and the kinds of one block need the size that the file expands to.
+    gzip has restart points, Snappy parts of 64 KiB where its copies allow it, zstd a block for each
+    frame. A file compressed by brotli or bzip2 is one block, which is expanded for every value that
+    is read. `kind` is one of `COMPRESSIONS`, and the kinds of one block need the size that the file
+    expands to.
 
     Raises:
         FormatError: The file is damaged, or expands to another size.
@@ -32,7 +33,9 @@ def packed_blocks(file: File, kind: str, size: int | None) -> Blocks:
 
         head = file.read(0, min(file.size, 4))
         if not (is_zstd(head) if kind == "zstd" else head[:2] == b"\x1f\x8b"):
-            raise FormatError(f"expected data compressed by {kind}, found {head!r}", file=file.path, hint=_HINT)
+            raise FormatError(
+                f"expected data compressed by {kind}, found {head!r}", file=file.path, hint=_HINT
+            )
         blocks = compressed_blocks(file)
     elif kind == "snappy":
         blocks = _snappy_blocks(file)
@@ -49,7 +52,9 @@ def _snappy_blocks(file: File) -> Blocks:
     try:
         start, offset, length, literal = scan_snappy(file.read(0, file.size), _SNAPPY_PART)
     except ValueError as error:
-        raise FormatError(f"the Snappy data are damaged: {error}", file=file.path, offset=0, hint=_HINT) from error
+        raise FormatError(
+            f"the Snappy data are damaged: {error}", file=file.path, offset=0, hint=_HINT
+        ) from error
     filters = np.where(literal, np.uint8(0), np.uint8(1)).astype(np.uint8)
     files = np.zeros(len(offset), np.int32)
     return Blocks(start, files, offset, length, filters, ("stored", "snappy-tags"))

@@ -20,7 +20,9 @@ class PackedBlock:
     file: BlockFile
     block: int  # its number in that
     row: int  # number of the first extent that needs it
-    home: int  # number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they lie in the table
+    # number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they lie in the
+    # table
+    home: int
     offset: int  # bytes from the start of that
     length: int  # number of stored bytes
 
@@ -38,8 +40,8 @@ class Pieces:
     files: list[File]  # the real files
     tables: list[U8]  # stored bytes that lie in the tables of block files
     packed: list[PackedBlock]  # the blocks to expand, each once
-    # int32[pieces], where each piece lies: number of a file; then, on from the number of files, of one of `tables`, and
-    # then of one of `packed`
+    # int32[pieces], where each piece lies: number of a file; then, on from the number of files, of
+    # one of `tables`, and then of one of `packed`
     source: I32
     offset: I64  # int64[pieces], bytes from the start of that
     size: I64  # int64[pieces], more than 0
@@ -54,7 +56,11 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         ExtentError: An extent does not lie in its file.
         OSError: A file of a block file cannot be opened.
     """
-    numbers = np.full(len(extents), extents.file, np.int32) if isinstance(extents.file, int) else extents.file
+    numbers = (
+        np.full(len(extents), extents.file, np.int32)
+        if isinstance(extents.file, int)
+        else extents.file
+    )
     real: list[File] = []
     place_of: dict[int, int] = {}
     tables: list[U8] = []
@@ -76,7 +82,13 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         if not isinstance(file, BlockFile):
             if len(rows):
                 columns.append(
-                    (np.full(len(rows), place(file), np.int32), offset, length, rows, np.zeros(len(rows), np.int64))
+                    (
+                        np.full(len(rows), place(file), np.int32),
+                        offset,
+                        length,
+                        rows,
+                        np.zeros(len(rows), np.int64),
+                    )
                 )
             continue
         plan = plan_blocks(file.blocks, offset, length)
@@ -86,17 +98,22 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         own = slice(None) if len(known) == len(homes) else np.flatnonzero(plan.file >= 0)
         if known:
             if file.closed is None:
-                places = np.fromiter((place(file.file(home)) for home in known), np.int32, len(known))
+                places = np.fromiter(
+                    (place(file.file(home)) for home in known), np.int32, len(known)
+                )
             else:  # objects that are new
                 places = np.arange(len(real), len(real) + len(known), dtype=np.int32)
                 real += file.closed.files(known)
-            source[own] = places[0] if len(known) == 1 else places[np.searchsorted(known, plan.file[own])]
+            source[own] = (
+                places[0] if len(known) == 1 else places[np.searchsorted(known, plan.file[own])]
+            )
         for home in homes[: len(homes) - len(known)]:
             own = slice(None) if len(homes) == 1 else plan.file == home
             if home == EXPANDED:
                 source[own] = _PACKED + len(packed) + plan.block[own]
                 first = np.empty(len(plan.expand), np.int64)
-                first[plan.block[own][::-1]] = rows[plan.row[own]][::-1]  # of several, the last that is written stays
+                # of several, the last that is written stays
+                first[plan.block[own][::-1]] = rows[plan.row[own]][::-1]
                 packed += _packed(file, plan.expand, first, place)
             else:
                 source[own] = _TABLES + len(tables)
@@ -111,15 +128,20 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
     return Pieces(real, tables, packed, source, *others)
 
 
-def _packed(file: BlockFile, expand: I64, row: I64, place: Callable[[File], int]) -> Iterator[PackedBlock]:
+def _packed(
+    file: BlockFile, expand: I64, row: I64, place: Callable[[File], int]
+) -> Iterator[PackedBlock]:
     blocks = file.blocks
     columns = (expand, row, blocks.file[expand], blocks.offset[expand], blocks.length[expand])
-    for block, first, home, offset, length in zip(*(column.tolist() for column in columns), strict=True):
+    for block, first, home, offset, length in zip(
+        *(column.tolist() for column in columns), strict=True
+    ):
         number = IN_TABLE if home == IN_TABLE else place(file.file(home))
         yield PackedBlock(file, block, first, number, offset, length)
 
 
-_TABLES, _PACKED = 1 << 29, 1 << 30  # numbers above the numbers of all files, until the count of files is known
+# numbers above the numbers of all files, until the count of files is known
+_TABLES, _PACKED = 1 << 29, 1 << 30
 
 
 def _check_numbers(numbers: I32, extents: Extents, files: int) -> None:
@@ -133,7 +155,11 @@ def _check_numbers(numbers: I32, extents: Extents, files: int) -> None:
 def check_inside(file: File, extents: Extents, rows: I64) -> None:
     """Check that extents lie in their file. Raise ExtentError if one does not."""
     offset, length = extents.offset[rows], extents.length[rows]
-    bad = (length != -1) & ((offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length))
+    bad = (length != -1) & (
+        (offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length)
+    )
     if bad.any():
         row = int(rows[int(bad.argmax())])
-        raise extent_error(row, "beyond", int(extents.offset[row]) + int(extents.length[row]), file.size, file.path)
+        raise extent_error(
+            row, "beyond", int(extents.offset[row]) + int(extents.length[row]), file.size, file.path
+        )

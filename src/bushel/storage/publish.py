@@ -1,9 +1,9 @@
 """The one way in which something becomes durable and visible.
 
-- A small file: `write_whole`, `create_whole`, and `update`, which reads, changes and replaces it. Its
-  rename, or a conditional put, commits it.
-- Files that belong together, a folder, a generation of a dataset: a `Publication`, staged beside the
-  target. A list of moves commits them; it can be repeated.
+- A small file: `write_whole`, `create_whole`, and `update`, which reads, changes and replaces it.
+  Its rename, or a conditional put, commits it.
+- Files that belong together, a folder, a generation of a dataset: a `Publication`, staged beside
+  the target. A list of moves commits them; it can be repeated.
 
 Everything is on disk before that: bytes, then names of files, then names of folders. After a kill,
 `recover` repeats the moves if the list is there, and else removes what was staged.
@@ -25,7 +25,14 @@ from bushel.errors import FormatError, naming
 from bushel.storage.base import AnyPath
 from bushel.storage.files import is_object
 from bushel.storage.names import COMMIT_LIST, inside, refuse_link, remove_tree, try_remove_tree
-from bushel.storage.whole import make_folder, open_alone, read_whole, sync_folder, write_all, write_whole
+from bushel.storage.whole import (
+    make_folder,
+    open_alone,
+    read_whole,
+    sync_folder,
+    write_all,
+    write_whole,
+)
 
 _SIDECARS = ".bushel/"
 
@@ -38,8 +45,8 @@ def update(path: AnyPath, change: Callable[[bytes | None], bytes], *, sync: bool
 
     Args:
         path: The file; its folder is made if necessary.
-        change: Returns the new bytes from the present ones, which are None if the file does not exist. It
-            may be called several times. An error that it raises leaves the file as it is.
+        change: Returns the new bytes from the present ones, which are None if the file does not
+            exist. It may be called several times. An error that it raises leaves the file as it is.
         sync: As for `write_whole`.
 
     Raises:
@@ -105,7 +112,9 @@ class _Move(msgspec.Struct, frozen=True):
         except FileNotFoundError:
             return True
         if S_ISLNK(stat.st_mode):
-            raise FormatError("no writer leaves a symbolic link here", file=str(path), hint="delete it")
+            raise FormatError(
+                "no writer leaves a symbolic link here", file=str(path), hint="delete it"
+            )
         return (stat.st_dev, stat.st_ino) != (self.device, self.inode)
 
 
@@ -120,9 +129,9 @@ class _Moves(msgspec.Struct, frozen=True):
 class Publication:
     """Files that are staged beside a target, and get their names together.
 
-    The caller has the lock of the target. A process that is killed before `commit` leaves the target
-    as it was; after that, `recover` completes it. A folder is exchanged with the one that has its
-    name, in one step where the system can do that.
+    The caller has the lock of the target. A process that is killed before `commit` leaves the
+    target as it was; after that, `recover` completes it. A folder is exchanged with the one that
+    has its name, in one step where the system can do that.
 
     Args:
         root: The folder in which the names lie.
@@ -143,7 +152,9 @@ class Publication:
         """Return the path of a staged file. Raise FormatError if the name leads out of the folder."""
         return inside(self.folder, name, any_text=True)
 
-    def commit(self, moves: Sequence[str], *, clear: Sequence[str] = (), drop: Sequence[str] = ()) -> None:
+    def commit(
+        self, moves: Sequence[str], *, clear: Sequence[str] = (), drop: Sequence[str] = ()
+    ) -> None:
         """Give staged files and folders, whose bytes are on disk, their names.
 
         Args:
@@ -152,7 +163,8 @@ class Publication:
             drop: Files and folders that are removed after.
 
         Raises:
-            OSError: That failed. If the list of moves could not be written, the target is as it was.
+            OSError: That failed. If the list of moves could not be written, the target is as it
+                was.
         """
         stats = {name: self.path_of(name).stat() for name in moves}
         listed = [_Move(name, stat.st_dev, stat.st_ino) for name, stat in stats.items()]

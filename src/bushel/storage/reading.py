@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 
 
-def read_many(files: Sequence[File], extents: Extents, held: Held | None = None) -> list[bytes | None]:
+def read_many(
+    files: Sequence[File], extents: Extents, held: Held | None = None
+) -> list[bytes | None]:
     """Read a batch of extents: local ones in one call, others in few coalesced requests.
 
     Args:
@@ -32,24 +34,36 @@ def read_many(files: Sequence[File], extents: Extents, held: Held | None = None)
         The bytes of each extent in order, None for one of length -1.
 
     Raises:
-        ExtentError: An extent does not lie in its file, is in a block that cannot be expanded, or does not match its
-            CRC; `row` is its number.
+        ExtentError: An extent does not lie in its file, is in a block that cannot be expanded, or
+            does not match its CRC; `row` is its number.
     """
     if all(isinstance(file, MappedFile) for file in files):
         local = cast("list[MappedFile]", list(files))
-        return kernels.read_many(local, _numbers(extents), extents.offset, extents.length, extents.crc32)
-    if len(files) == 1 and extents.crc32 is None and (closed := _read_closed(files[0], extents)) is not None:
+        return kernels.read_many(
+            local, _numbers(extents), extents.offset, extents.length, extents.crc32
+        )
+    if (
+        len(files) == 1
+        and extents.crc32 is None
+        and (closed := _read_closed(files[0], extents)) is not None
+    ):
         return closed
     batch = _Batch.of(files, extents, held)
     whole, length = batch.whole(), extents.length
     if whole:
         length = length.copy()
         length[list(whole)] = -1
-    values = _named(files, extents, lambda: kernels.read_pieces(*batch.arguments(length, extents.crc32, whole)))
+    values = _named(
+        files, extents, lambda: kernels.read_pieces(*batch.arguments(length, extents.crc32, whole))
+    )
     for row, value in whole.items():
         values[row] = value
-        if extents.crc32 is not None and (computed := kernels.crc32(value)) != (expected := int(extents.crc32[row])):
-            raise extent_error(row, "checksum", expected, computed, files[extents.file_of(row)].path)
+        if extents.crc32 is not None and (computed := kernels.crc32(value)) != (
+            expected := int(extents.crc32[row])
+        ):
+            raise extent_error(
+                row, "checksum", expected, computed, files[extents.file_of(row)].path
+            )
     return values
 
 
@@ -67,7 +81,8 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
 
     Returns:
         buffer: uint8[total].
-        offsets: int64[n + 1]; extent `i` is `buffer[offsets[i]:offsets[i + 1]]`. A missing one is empty.
+        offsets: int64[n + 1]; extent `i` is `buffer[offsets[i]:offsets[i + 1]]`. A missing one is
+        empty.
 
     Raises:
         ExtentError: As `read_many`.
@@ -79,7 +94,11 @@ def gather(files: Sequence[File], extents: Extents, held: Held | None = None) ->
 
 
 def _gathered(files: Sequence[File], extents: Extents, batch: _Batch) -> tuple[U8, I64]:
-    return _named(files, extents, lambda: kernels.gather_pieces(*batch.arguments(extents.length, extents.crc32, {})))
+    return _named(
+        files,
+        extents,
+        lambda: kernels.gather_pieces(*batch.arguments(extents.length, extents.crc32, {})),
+    )
 
 
 def checksums_of(files: Sequence[File], extents: Extents) -> U32:
@@ -96,7 +115,9 @@ def checksums_of(files: Sequence[File], extents: Extents) -> U32:
         return kernels.crc32_many(local, extents.file, extents.offset, extents.length)
     batch = _Batch.of(files, extents, None)
     pieces = batch.pieces
-    if not (pieces.tables or pieces.packed) and all(isinstance(file, MappedFile) for file in pieces.files):
+    if not (pieces.tables or pieces.packed) and all(
+        isinstance(file, MappedFile) for file in pieces.files
+    ):
         real = cast("list[MappedFile]", pieces.files)
         try:
             sums = kernels.crc32_many(real, pieces.source, pieces.offset, pieces.size)
@@ -119,7 +140,9 @@ def _joined(pieces: Pieces, sums: U32, rows: int) -> U32:
     row, sums, size = pieces.row[order], sums[order], pieces.size[order]
     later = np.append(False, row[1:] == row[:-1])
     crc32[row[~later]] = sums[~later]
-    for row_of_value, rest, length in zip(row[later].tolist(), sums[later].tolist(), size[later].tolist(), strict=True):
+    for row_of_value, rest, length in zip(
+        row[later].tolist(), sums[later].tolist(), size[later].tolist(), strict=True
+    ):
         crc32[row_of_value] = kernels.join_crc32(int(crc32[row_of_value]), rest, length)
     return crc32
 
@@ -129,7 +152,8 @@ class _Batch(Struct, frozen=True):
 
     pieces: Pieces
     extents: Extents  # the extents that they are pieces of
-    far: dict[int, bytes]  # the bytes of pieces in files that are not mapped, by the number of the piece
+    # the bytes of pieces in files that are not mapped, by the number of the piece
+    far: dict[int, bytes]
     expanded: list[U8]  # the blocks of `pieces.packed`
 
     @classmethod
@@ -147,10 +171,13 @@ class _Batch(Struct, frozen=True):
         rows = self.pieces.row[numbers]
         alone = np.flatnonzero(self.pieces.size[numbers] == self.extents.length[rows])
         return {
-            row: self.far[number] for row, number in zip(rows[alone].tolist(), numbers[alone].tolist(), strict=True)
+            row: self.far[number]
+            for row, number in zip(rows[alone].tolist(), numbers[alone].tolist(), strict=True)
         }
 
-    def arguments(self, length: I64, crc32: U32 | None, without: Collection[int]) -> tuple[Any, ...]:
+    def arguments(
+        self, length: I64, crc32: U32 | None, without: Collection[int]
+    ) -> tuple[Any, ...]:
         """Return the arguments of the kernels, for all values but some rows."""
         pieces, source, offset = self.pieces, self.pieces.source.copy(), self.pieces.offset.copy()
         far = np.fromiter(self.far, np.int64, len(self.far))

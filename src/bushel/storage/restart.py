@@ -31,24 +31,34 @@ _ZLIB_HINT = "fetch or write it again"
 def compressed_blocks(file: File, *, spacing: int = SPACING) -> Blocks:
     """Return the blocks of a compressed file, whose bytes together are those that it expands to.
 
-    gzip is expanded from front to back once, which also compares its checksums. In zstd, frames are blocks: a file of
-    one frame, as `zstd` writes it, is one block, which has to be expanded for every value of it that is read. `spacing`
-    is the least number of expanded bytes between two restart points of gzip.
+    gzip is expanded from front to back once, which also compares its checksums. In zstd, frames are
+    blocks: a file of one frame, as `zstd` writes it, is one block, which has to be expanded for
+    every value of it that is read. `spacing` is the least number of expanded bytes between two
+    restart points of gzip.
 
     Raises:
         FormatError: The file is damaged or truncated.
         UnsupportedError: It is compressed in another way, or a block expands to more than 1 GiB.
     """
     if not file.size:
-        raise FormatError("a compressed file, but it has 0 bytes", file=file.path, hint="write or download it again")
+        raise FormatError(
+            "a compressed file, but it has 0 bytes",
+            file=file.path,
+            hint="write or download it again",
+        )
     head = file.read(0, min(file.size, 6))
     if head.startswith(_GZIP):
         return _gzip_blocks(file, spacing)
     if is_zstd(head):
         return zstd_blocks(file)
-    kind = next((name for magic, name in _OTHERS.items() if head.startswith(magic)), "something else than gzip or zstd")
+    kind = next(
+        (name for magic, name in _OTHERS.items() if head.startswith(magic)),
+        "something else than gzip or zstd",
+    )
     raise UnsupportedError(
-        f"{file.path} is compressed with {kind}, which cannot be read in part: recompress it with gzip"
+        f"{file.path} is compressed with {kind}, which cannot be read in part: recompress it"
+        " with"
+        " gzip"
     )
 
 
@@ -61,11 +71,16 @@ def zlib_blocks(file: File) -> Blocks:
     table, source = BlockList(), _Source(file)
     head = bytes(source.peek(2)[0][:2])
     if len(head) < 2 or head[0] & 0xF != 8 or head[1] & 0x20 or int.from_bytes(head, "big") % 31:
-        raise FormatError("expected the header of a stream of zlib", file=file.path, offset=0, hint=_ZLIB_HINT)
+        raise FormatError(
+            "expected the header of a stream of zlib", file=file.path, offset=0, hint=_ZLIB_HINT
+        )
     source.skip(2)
     _, checksum = _add_stream(table, source, file.path, SPACING, adler32, 1)
     if bytes(source.peek(5)[0]) != checksum.to_bytes(4, "big"):
-        message = "the stream of zlib is truncated, followed by other bytes, or has another checksum than its bytes"
+        message = (
+            "the stream of zlib is truncated, followed by other bytes, or has another"
+            " checksum than its bytes"
+        )
         raise FormatError(message, file=file.path, offset=source.position, hint=_ZLIB_HINT)
     return table.blocks().check(file.path, [file.size])
 
@@ -84,7 +99,10 @@ class _Source:
     def peek(self, size: int) -> tuple[memoryview, bool]:
         """Return the next bytes, at least `size` if the file has them, and whether the file ends after them."""
         have = len(self._data)
-        if have < size and (want := min(max(size - have, _CHUNK), self._file.size - self._start - have)) > 0:
+        if (
+            have < size
+            and (want := min(max(size - have, _CHUNK), self._file.size - self._start - have)) > 0
+        ):
             more = self._file.read(self._start + have, want)
             self._data = memoryview(bytes(self._data) + more if have else more)
         return self._data, self._start + len(self._data) >= self._file.size
@@ -111,7 +129,9 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
     """Return the length of the header of a member."""
     head = bytes(data[:_MOST_HEADER])
     if len(head) < 10 or head[:3] != b"\x1f\x8b\x08" or head[3] & 0xE0:
-        raise FormatError("expected the header of a member of gzip", file=path, offset=offset, hint=_HINT)
+        raise FormatError(
+            "expected the header of a member of gzip", file=path, offset=offset, hint=_HINT
+        )
     flags, at = head[3], 10
     if flags & 4:
         at += 2 + int.from_bytes(head[10:12], "little")
@@ -120,7 +140,9 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
             at = head.find(b"\0", at) + 1 or len(head) + 1
     at += 2 if flags & 2 else 0
     if at > len(head):
-        raise FormatError("the header of a member of gzip has no end", file=path, offset=offset, hint=_HINT)
+        raise FormatError(
+            "the header of a member of gzip has no end", file=path, offset=offset, hint=_HINT
+        )
     return at
 
 
@@ -129,13 +151,22 @@ def _add_member(table: BlockList, source: _Source, path: str, spacing: int) -> N
     size, checksum = _add_stream(table, source, path, spacing, crc32, 0)
     trailer = bytes(source.peek(8)[0][:8])
     if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
-        what = "is truncated" if len(trailer) < 8 else "has another checksum or length than its bytes"
+        what = (
+            "is truncated"
+            if len(trailer) < 8
+            else ("has another checksum or length than its bytes")
+        )
         raise FormatError(f"a member of gzip {what}", file=path, offset=source.position, hint=_HINT)
     source.skip(8)
 
 
 def _add_stream(
-    table: BlockList, source: _Source, path: str, spacing: int, update: Callable[[bytes, int], int], checksum: int
+    table: BlockList,
+    source: _Source,
+    path: str,
+    spacing: int,
+    update: Callable[[bytes, int], int],
+    checksum: int,
 ) -> tuple[int, int]:
     """Add the blocks of a stream of deflate. Return the number of expanded bytes, and their checksum.
 
@@ -156,7 +187,10 @@ def _add_stream(
             used, expanded = inflater.feed(data, last)
         except ValueError as error:
             raise FormatError(
-                f"the compressed data are damaged: {error}", file=path, offset=source.position, hint=_HINT
+                f"the compressed data are damaged: {error}",
+                file=path,
+                offset=source.position,
+                hint=_HINT,
             ) from error
         source.skip(used)
         recent = tail + expanded

@@ -49,7 +49,9 @@ class Seekable(io.RawIOBase):
         """
         base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence]
         if base + offset < 0:
-            raise io.UnsupportedOperation(f"position {base + offset} is before the start of the file")
+            raise io.UnsupportedOperation(
+                f"position {base + offset} is before the start of the file"
+            )
         self._at = base + offset
         return self._at
 

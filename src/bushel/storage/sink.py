@@ -25,8 +25,8 @@ _Piece: TypeAlias = bytes | bytearray | memoryview
 class Sink:
     """A file under construction, to which bytes are appended, and which can be truncated.
 
-    The last bytes are buffered. A write that fails, for example on a full disk, leaves the sink as it was: the same
-    bytes, and others after them, can be written again.
+    The last bytes are buffered. A write that fails, for example on a full disk, leaves the sink as
+    it was: the same bytes, and others after them, can be written again.
     """
 
     __slots__ = ("_handle", "_pieces", "_waiting", "_written", "path", "position")
@@ -44,7 +44,9 @@ class Sink:
         self._waiting = bytearray()  # bytes copied since the last piece
         new = position == 0 and not path.exists()
         if not new and path.stat().st_size < position:
-            raise OSError(f"{path} has {path.stat().st_size} bytes, but {position} were written before")
+            raise OSError(
+                f"{path} has {path.stat().st_size} bytes, but {position} were written before"
+            )
         self._handle: FileIO | None = open(path, "xb" if new else "r+b", buffering=0)  # noqa: SIM115 - see close()
         if not new:  # ext4 writes a file that was ever truncated to its disk when it is closed
             self._truncate(position)
@@ -112,8 +114,8 @@ class Sink:
     def close(self, *, sync: bool = True) -> None:
         """Close the file. With `sync`, wait until it is on disk.
 
-        If the disk reports an error then, the file becomes empty: what the system could not write may be lost although
-        it can still be read, and waiting again would not report it.
+        If the disk reports an error then, the file becomes empty: what the system could not write
+        may be lost although it can still be read, and waiting again would not report it.
         """
         if self._handle is None:
             return
@@ -149,7 +151,8 @@ class Sink:
 
     def _drop(self) -> None:
         self._pieces.clear()
-        self._waiting = bytearray()  # not cleared: after Ctrl-C a traceback may still hold a view of it
+        # not cleared: after Ctrl-C a traceback may still hold a view of it
+        self._waiting = bytearray()
 
     def _put(self, pieces: Sequence[_Piece]) -> None:
         """Append pieces in few system calls, so that other threads interrupt them less often."""
@@ -166,7 +169,9 @@ class Sink:
                 raise
 
 
-def _slices(pieces: Sequence[bytes | bytearray | memoryview], stack: ExitStack) -> Iterator[list[Buffer]]:
+def _slices(
+    pieces: Sequence[bytes | bytearray | memoryview], stack: ExitStack
+) -> Iterator[list[Buffer]]:
     """Yield pieces, and parts of large ones, for one system call after another."""
     views: list[Buffer] = []
     size = 0

@@ -21,7 +21,9 @@ class SmallFile:
 
     __slots__ = ("forget", "mtime_ns", "path", "size")
 
-    def __init__(self, path: str, size: int, mtime_ns: int, forget: Callable[[], None] | None = None) -> None:
+    def __init__(
+        self, path: str, size: int, mtime_ns: int, forget: Callable[[], None] | None = None
+    ) -> None:
         self.path, self.size, self.mtime_ns, self.forget = path, size, mtime_ns, forget
 
     def read(self, offset: int, length: int, /) -> bytes:
@@ -34,7 +36,8 @@ class SmallFile:
         """
         if offset < 0 or length < 0 or offset + length > self.size:
             raise extent_error(0, "beyond", offset + length, self.size, self.path)
-        number = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)  # no waiting for a named pipe
+        # no waiting for a named pipe
+        number = os.open(self.path, os.O_RDONLY | os.O_CLOEXEC | os.O_NONBLOCK)
         try:
             stat = os.fstat(number)
             if stat.st_size != self.size or stat.st_mtime_ns != self.mtime_ns:
@@ -50,14 +53,17 @@ class SmallFile:
             os.close(number)
 
 
-def changed_since(path: str, size: int, known: int, forget: Callable[[], None] | None) -> FormatError:
+def changed_since(
+    path: str, size: int, known: int, forget: Callable[[], None] | None
+) -> FormatError:
     """Remove the facts that were kept about a file that has changed, and return the error.
 
     Args:
         path: The file.
         size: Its size now, in bytes.
         known: Its size when the dataset was opened.
-        forget: Removes the kept index, so that the next opening looks at all files; None without a kept index.
+        forget: Removes the kept index, so that the next opening looks at all files; None without a
+            kept index.
     """
     if forget is not None:
         forget()

@@ -21,18 +21,20 @@ from bushel.storage.workplaces import make_staging_folder, make_workplace, remov
 class Staging:
     """The folder in which the files of one shard are written: within a local dataset, else in a temporary folder.
 
-    Names are the final ones, relative to the dataset's folder. `seal` puts the files on disk; `commit` renames each to
-    its final name, or, with `folder`, the shard's whole folder at once. `upload` copies finished files to a remote
-    dataset. A process that is killed earlier leaves nothing under a final name, and a staging folder that the next
-    writer removes.
+    Names are the final ones, relative to the dataset's folder. `seal` puts the files on disk;
+    `commit` renames each to its final name, or, with `folder`, the shard's whole folder at once.
+    `upload` copies finished files to a remote dataset. A process that is killed earlier leaves
+    nothing under a final name, and a staging folder that the next writer removes.
 
     Args:
         root: The dataset's folder.
         name: Name of the shard, for the staging folder.
-        folder: The shard's own folder under `root`, if all of its files are in one that does not exist yet.
+        folder: The shard's own folder under `root`, if all of its files are in one that does not
+            exist yet.
         sync: Whether to wait for the disk before a rename.
         new: Whether none of the shard's files exists yet; an upload then refuses to replace one.
-        locked: Whether to lock the name until `discard`, for a caller that has no lock of the dataset.
+        locked: Whether to lock the name until `discard`, for a caller that has no lock of the
+            dataset.
 
     Attributes:
         place: The folder of the staged files.
@@ -56,11 +58,14 @@ class Staging:
         self.root, self.folder, self.new = root, folder, new
         self.local = isinstance(root, Path)
         self.stop = threading.Event()
-        self.sync = sync and self.local  # files that are uploaded later need not survive a power cut
+        # files that are uploaded later need not survive a power cut
+        self.sync = sync and self.local
         self._positions: dict[str, int] = {}
         self._temporary = None if workplace(root) is not None else _temporary_folder()
         base = self._temporary or make_workplace(root)
-        self.place = inside(base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True)
+        self.place = inside(
+            base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True
+        )
         locks = base / ".bushel" / "writers"
         places = [(locks / "dataset.lock", True), (locks / f"{self.place.name}.lock", False)]
         self._lock = Lock(places, self.place) if locked else None
@@ -118,7 +123,8 @@ class Staging:
         The index is the first one: without it, data may be read under other names and types.
         """
         names = [*names] if index is None else [index, *names]
-        if not isinstance(self.root, Path):  # a file system of the caller, which the drop-ins write to
+        # a file system of the caller, which the drop-ins write to
+        if not isinstance(self.root, Path):
             for name in names:
                 place_file(self.path_of(name), below(self.root, name, any_text=True))
             self.discard()
@@ -127,7 +133,9 @@ class Staging:
             self._remove_others(self.path_of(self.folder), names)
         # what a killed reader left that made an index of files by the same name
         left = [] if index is None else [f"{index}.partial"]
-        Publication(self.root, self.place, sync=self.sync).commit([self.folder] if self.folder else names, drop=left)
+        Publication(self.root, self.place, sync=self.sync).commit(
+            [self.folder] if self.folder else names, drop=left
+        )
         self.discard()
 
     def _remove_others(self, folder: Path, kept: Collection[str]) -> None:
@@ -139,14 +147,15 @@ class Staging:
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
         """Copy sealed files to a remote dataset, in this order; they stay staged.
 
-        If one of several new files fails, the ones before it are removed again. `replace` is for an index that remained
-        when its data were removed: existing files are replaced even if `new`.
+        If one of several new files fails, the ones before it are removed again. `replace` is for an
+        index that remained when its data were removed: existing files are replaced even if `new`.
 
         Returns:
             Size and modification time of each, as the storage reports them.
 
         Raises:
-            FileExistsError: `new`, and one of them exists already, or another writer has replaced it meanwhile.
+            FileExistsError: `new`, and one of them exists already, or another writer has replaced
+                it meanwhile.
             InterruptedError: `stop` was set.
             OSError: The storage refuses, or cannot be reached.
         """
@@ -166,7 +175,8 @@ class Staging:
             stat, size = path.stat(), self.path_of(name).stat().st_size
             if stat.st_size != size:
                 raise FileExistsError(
-                    f"{path} was uploaded with {size} bytes and now has {stat.st_size}: another writer has replaced "
+                    f"{path} was uploaded with {size} bytes and now has {stat.st_size}: another"
+                    " writer has replaced "
                     "it; write to another path"
                 )
             found.append((size, int(getattr(stat, "st_mtime_ns", 0) or 0)))
@@ -175,7 +185,11 @@ class Staging:
     def _take_back(self, done: Iterable[AnyPath], error: BaseException) -> None:
         """Remove the files that were uploaded before an error. If removing fails too, the error gets a note."""
         once = threading.Event()
-        if self.stop.is_set() or isinstance(error, ConnectionError) or not isinstance(error, Exception):
+        if (
+            self.stop.is_set()
+            or isinstance(error, ConnectionError)
+            or not isinstance(error, Exception)
+        ):
             once.set()
         for path in done:
             with noted_in(error):
@@ -194,7 +208,8 @@ class Staging:
         if (self.place / COMMIT_LIST).exists():
             return
         done = self._temporary or self.place
-        if self._temporary is None and not self.local:  # a rename: a part of it would look like an unfinished shard
+        # a rename: a part of it would look like an unfinished shard
+        if self._temporary is None and not self.local:
             done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
             os.rename(self.place, done)
         try_remove_tree(done)

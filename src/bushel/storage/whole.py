@@ -57,14 +57,14 @@ def read_all(paths: Sequence[AnyPath]) -> list[bytes | Exception]:
 def write_whole(path: AnyPath, data: bytes, *, sync: bool = True) -> None:
     """Write a file, or replace it, completely or not at all.
 
-    A local file is written as `NAME.partial` and renamed. A file that a killed process has left under that name is
-    written over by the next one.
+    A local file is written as `NAME.partial` and renamed. A file that a killed process has left
+    under that name is written over by the next one.
 
     Args:
         path: The file; its folder is created if necessary.
         data: Its content.
-        sync: Whether to wait until the file and its name are on disk. Without that, a power cut may leave an empty or
-            damaged file.
+        sync: Whether to wait until the file and its name are on disk. Without that, a power cut may
+            leave an empty or damaged file.
 
     Raises:
         OSError: The file cannot be written. A file that was there before is unchanged.
@@ -139,15 +139,16 @@ def sync_whole(path: AnyPath) -> None:
 def create_whole(path: AnyPath, data: bytes) -> bool:
     """Write a file unless it exists, completely or not at all. If several write it at the same time, one succeeds.
 
-    A local file is written under a name of its own and linked; an object is put with the condition that it is new.
+    A local file is written under a name of its own and linked; an object is put with the condition
+    that it is new.
 
     Args:
         path: The file; its folder is created if necessary.
         data: Its content.
 
     Returns:
-        Whether this call created the file; also True if it exists with this content, which another attempt may have
-        written.
+        Whether this call created the file; also True if it exists with this content, which another
+        attempt may have written.
 
     Raises:
         OSError: The file cannot be written.
@@ -162,7 +163,9 @@ def create_whole(path: AnyPath, data: bytes) -> bool:
         return True
     if not isinstance(path, Path):
         raise UnsupportedError(
-            f"{path} is neither a local path nor in an object store: nothing can be created there on a condition"
+            f"{path} is neither a local path nor in an object store: nothing can be created"
+            " there"
+            " on a condition"
         )
     make_folder(path.parent)
     partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
@@ -206,12 +209,14 @@ def open_alone(path: Path) -> FileIO:
 def make_folder(folder: Path, *, sync: bool = True) -> None:
     """Create a folder and its parents if necessary. With `sync`, wait until the new entries are on disk.
 
-    Every file that Bushel keeps beside data is written below such a folder. With `sync`, each folder is on disk before
-    the next one is created in it. So only the last folder of a killed process can be missing on disk: if it exists and
-    another one is created in it, its entry is put on disk first.
+    Every file that Bushel keeps beside data is written below such a folder. With `sync`, each
+    folder is on disk before the next one is created in it. So only the last folder of a killed
+    process can be missing on disk: if it exists and another one is created in it, its entry is put
+    on disk first.
 
     Raises:
-        OSError: It cannot be created; or a `.bushel` in its path, or anything below it, is a symbolic link.
+        OSError: It cannot be created; or a `.bushel` in its path, or anything below it, is a
+            symbolic link.
     """
     refuse_link(folder)
     missing = []
@@ -223,7 +228,8 @@ def make_folder(folder: Path, *, sync: bool = True) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         return
     if missing and not os.path.ismount(at):
-        with suppress(PermissionError):  # the folder above it belongs to another user, who created it
+        # the folder above it belongs to another user, who created it
+        with suppress(PermissionError):
             sync_folder(at.parent)
     for parent in reversed(missing):
         parent.mkdir(parents=True, exist_ok=True)
@@ -240,7 +246,9 @@ def sync_folder(folder: Path) -> None:
         os.close(handle)
 
 
-def place_file(source: Path, target: AnyPath, *, new: bool = False, stop: threading.Event | None = None) -> None:
+def place_file(
+    source: Path, target: AnyPath, *, new: bool = False, stop: threading.Event | None = None
+) -> None:
     """Move a local file to its place: rename it, upload it, or copy it.
 
     Args:
@@ -287,8 +295,8 @@ def move_object(source: AnyPath, target: AnyPath) -> None:
 def copy_to_append(source: AnyPath, target: Path) -> None:
     """Copy a file, local or remote, to which samples are added. The target's folder is created if necessary.
 
-    A local file is cloned if the file system can do that, which takes no time and no room. If not, the log says that it
-    is copied: as a warning if it is large.
+    A local file is cloned if the file system can do that, which takes no time and no room. If not,
+    the log says that it is copied: as a warning if it is large.
 
     Raises:
         OSError: A file cannot be read or written.
@@ -311,7 +319,9 @@ def _say_copied(source: Path, size: int) -> None:
 
     level = logging.WARNING if size >= _LARGE_COPY else logging.INFO
     advice = "samples are added to a folder of shards without copying"
-    message = "%s: all %d bytes are copied to add samples, as this file system cannot clone a file; %s"
+    message = (
+        "%s: all %d bytes are copied to add samples, as this file system cannot clone a file; %s"
+    )
     logging.getLogger("bushel").log(level, message, source, size, advice)
 
 

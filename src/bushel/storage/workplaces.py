@@ -14,8 +14,8 @@ from bushel.storage.names import refuse_link, try_remove_tree
 def workplace(root: AnyPath) -> Path | None:
     """Return the local folder that holds the unfinished files of a dataset.
 
-    For a local dataset this is its own folder. For one in an object store it is a folder in `TMPDIR`, always the same
-    for the same URL and user.
+    For a local dataset this is its own folder. For one in an object store it is a folder in
+    `TMPDIR`, always the same for the same URL and user.
 
     Returns:
         The folder, which may not exist; None for another kind of storage, such as an HTTP server.
@@ -27,7 +27,9 @@ def workplace(root: AnyPath) -> Path | None:
     import hashlib  # which local datasets do not need
     import tempfile
 
-    digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[:32]
+    digest = hashlib.sha256(str(root).rstrip("/").encode("utf-8", "surrogateescape")).hexdigest()[
+        :32
+    ]
     return Path(tempfile.gettempdir()) / f"bushel-{os.getuid()}" / digest
 
 
@@ -40,13 +42,17 @@ def make_workplace(root: AnyPath) -> Path:
     """
     folder = workplace(root)
     if folder is None:
-        raise UnsupportedError(f"{root} is neither local nor in an object store that Bushel writes to")
+        raise UnsupportedError(
+            f"{root} is neither local nor in an object store that Bushel writes to"
+        )
     if folder == root:
         return folder
     above = folder.parent
     above.mkdir(mode=0o700, parents=True, exist_ok=True)
     if above.is_symlink() or above.lstat().st_uid != os.getuid():
-        raise PermissionError(f"{above} belongs to another user: set TMPDIR to a folder of your own")
+        raise PermissionError(
+            f"{above} belongs to another user: set TMPDIR to a folder of your own"
+        )
     folder.mkdir(exist_ok=True)
     return folder
 
@@ -54,7 +60,8 @@ def make_workplace(root: AnyPath) -> Path:
 def leave_workplace(root: AnyPath) -> None:
     """Remove the workplace of a remote dataset, if it is empty."""
     if not isinstance(root, Path) and (folder := workplace(root)) is not None:
-        for removed in (folder / ".bushel").glob("done-*"):  # their removal was interrupted by a kill
+        # their removal was interrupted by a kill
+        for removed in (folder / ".bushel").glob("done-*"):
             try_remove_tree(removed)
         remove_empty(folder / ".bushel" / "staging", folder / ".bushel", folder)
 
@@ -65,7 +72,10 @@ def make_staging_folder(folder: Path) -> None:
     for _ in range(100):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-        except (FileNotFoundError, FileExistsError):  # another writer created or removed it meanwhile
+        except (
+            FileNotFoundError,
+            FileExistsError,
+        ):  # another writer created or removed it meanwhile
             continue
         return
     folder.mkdir(parents=True, exist_ok=True)

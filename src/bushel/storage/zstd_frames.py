@@ -27,14 +27,16 @@ _HINT = "test it with `zstd -t`, and fetch or write it again"
 
 def is_zstd(head: bytes) -> bool:
     """Return whether a file begins with a frame, given its first four bytes."""
-    return head[:4] == _ZSTD or (head[:1] != b"" and head[0] & 0xF0 == 0x50 and head[1:4] == _SKIPPABLE)
+    return head[:4] == _ZSTD or (
+        head[:1] != b"" and head[0] & 0xF0 == 0x50 and head[1:4] == _SKIPPABLE
+    )
 
 
 def zstd_blocks(file: File) -> Blocks:
     """Return a block for each frame of a file.
 
-    The headers of all frames and of their blocks are read, or the seek table alone. A frame whose size its header
-    does not have is expanded to learn it.
+    The headers of all frames and of their blocks are read, or the seek table alone. A frame whose
+    size its header does not have is expanded to learn it.
 
     Raises:
         FormatError: The file is damaged or truncated.
@@ -52,8 +54,10 @@ def zstd_blocks(file: File) -> Blocks:
     for offset, _, size in frames:
         if size > MAX_BLOCK:
             raise UnsupportedError(
-                f"{file.path}: the frame of zstd at byte {offset} expands to {size} bytes, and cannot be read in"
-                " part: recompress the file with gzip, or with zstd in frames of a few megabytes (pzstd, t2sz)"
+                f"{file.path}: the frame of zstd at byte {offset} expands to {size} bytes, and"
+                " cannot be read in"
+                " part: recompress the file with gzip, or with zstd in frames of a few megabytes"
+                " (pzstd, t2sz)"
             )
     offsets, lengths, sizes = np.array(frames, np.int64).reshape(-1, 3).T
     return Blocks.of(offsets.copy(), lengths.copy(), sizes, "zstd").check(file.path, [file.size])
@@ -62,7 +66,8 @@ def zstd_blocks(file: File) -> Blocks:
 def frames_between(file: File, ends: I64) -> Blocks:
     """Return a block for each of some frames that follow each other in a file.
 
-    `ends` is int64[frames + 1], where each begins, and where the last one ends; inside the file, in order.
+    `ends` is int64[frames + 1], where each begins, and where the last one ends; inside the file, in
+    order.
 
     Raises:
         FormatError: The file is damaged, or a frame ends elsewhere.
@@ -94,7 +99,9 @@ def _seek_table(file: File) -> list[tuple[int, int, int]] | None:
     offset = np.cumsum(length) - length
     if int(length.sum()) != file.size - whole:
         return None
-    return [row for row in zip(offset.tolist(), length.tolist(), size.tolist(), strict=True) if row[2]]
+    return [
+        row for row in zip(offset.tolist(), length.tolist(), size.tolist(), strict=True) if row[2]
+    ]
 
 
 class _Headers:
@@ -108,7 +115,10 @@ class _Headers:
     def read(self, at: int, size: int) -> bytes:
         """Return some bytes."""
         if not self._start <= at <= at + size <= self._start + len(self._data):
-            self._data, self._start = self._file.read(at, min(max(size, self._ahead), self.size - at)), at
+            self._data, self._start = (
+                self._file.read(at, min(max(size, self._ahead), self.size - at)),
+                at,
+            )
         first = at - self._start
         return self._data[first : first + size]
 
@@ -129,7 +139,9 @@ def _frame(file: _Headers, at: int) -> tuple[int, int]:
     if flags & 8 or len(head) < 5 + (not single) + dictionary + width:
         raise _damaged(file, at, "a frame has a header that no version of zstd writes")
     if dictionary and any(head[6 - single :][:dictionary]):
-        raise UnsupportedError(f"{file.path}: the frame of zstd at byte {at} needs a dictionary: recompress it without")
+        raise UnsupportedError(
+            f"{file.path}: the frame of zstd at byte {at} needs a dictionary: recompress it without"
+        )
     after = 5 + (not single) + dictionary
     size = int.from_bytes(head[after : after + width], "little") + (256 if width == 2 else 0)
     end, most = _end_of_blocks(file, at + after + width)

@@ -1,10 +1,12 @@
 """The conformance suite for containers, codecs, sources and storage back-ends.
 
-It does not need pytest. A failing check raises a `ConformanceError` with the expected and the found value:
+It does not need pytest. A failing check raises a `ConformanceError` with the expected and the found
+value:
 
     from bushel.testing import Golden, check_container, check_readable
     check_container("tar", tmp_path)
-    check_readable("shelf", Golden(Path("words.shelf"), [{"text": "one"}, {"text": "two"}], ["a", "b"]))
+    check_readable("shelf", Golden(Path("words.shelf"), [{"text": "one"}, {"text": "two"}], ["a",
+    "b"]))
 
 To run every check as a test of its own:
 
@@ -56,12 +58,16 @@ CONTAINER_CHECKS: Mapping[str, Callable[[Target], None]] = {
 """Checks by name. A check raises `InapplicableError` if the container lacks the feature that it tests."""
 
 READABLE_CHECKS: Mapping[str, Callable[[Readable], None]] = {
-    name.removeprefix("check_"): getattr(readable, name) for name in vars(readable) if name.startswith("check_")
+    name.removeprefix("check_"): getattr(readable, name)
+    for name in vars(readable)
+    if name.startswith("check_")
 }
 """Checks of containers that are only read, by name."""
 
 
-def check_container(container: str, folder: Path, *, generation: str | None = None, seed: int = 0) -> list[str]:
+def check_container(
+    container: str, folder: Path, *, generation: str | None = None, seed: int = 0
+) -> list[str]:
     """Check a container.
 
     Args:
@@ -96,8 +102,8 @@ def check_container(container: str, folder: Path, *, generation: str | None = No
 def check_readable(container: str, golden: Golden) -> list[str]:
     """Check a container that is read, whether or not Bushel writes it, by a dataset of its original tool.
 
-    Recognition, tables, values at random, verifying, epochs, pickling, conversion and damage are checked, on copies of
-    the dataset in a temporary folder.
+    Recognition, tables, values at random, verifying, epochs, pickling, conversion and damage are
+    checked, on copies of the dataset in a temporary folder.
 
     Args:
         container: Name of the container.

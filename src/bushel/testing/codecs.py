@@ -17,14 +17,17 @@ from bushel.testing.expect import expect, expect_equal, same
 _MUTATIONS = 200
 
 
-def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = True, seed: int = 0) -> None:
+def check_codec(
+    codec: str | Codec, values: Iterable[Any], *, lossless: bool = True, seed: int = 0
+) -> None:
     """Check a codec with given values: round trip, kinds of buffers, pickling, and damaged bytes.
 
     Args:
         codec: A codec, or the name of one that is registered.
         values: Values that it can encode.
-        lossless: Whether decoding must give an equal value. Otherwise it must give one of the same type (for arrays,
-            the same dtype and shape), and encoding may give other bytes each time.
+        lossless: Whether decoding must give an equal value. Otherwise it must give one of the same
+            type (for arrays, the same dtype and shape), and encoding may give other bytes each
+            time.
         seed: Seed of the random damage.
 
     Raises:
@@ -40,13 +43,22 @@ def check_codec(codec: str | Codec, values: Iterable[Any], *, lossless: bool = T
     for value in values:
         what = f"codec {checked.name!r}, value {str(value)[:60]}"
         stored = checked.encode(value)
-        expect(isinstance(stored, bytes | bytearray | memoryview), f"{what}: encoded as a {type(stored).__name__}")
+        expect(
+            isinstance(stored, bytes | bytearray | memoryview),
+            (f"{what}: encoded as a {type(stored).__name__}"),
+        )
         data = bytes(stored)
         decoded = checked.decode(data)
         _expect_like(decoded, value, what, lossless=lossless)
         expect_equal(copy.decode(data), decoded, f"{what}, decoded by the pickled codec")
-        # Encoding need not give the same bytes every time; a lossy codec then decodes to a value like the first.
-        _expect_like(copy.decode(bytes(copy.encode(value))), value, f"{what}, pickled codec", lossless=lossless)
+        # Encoding need not give the same bytes every time; a lossy codec then decodes to a value
+        # like the first.
+        _expect_like(
+            copy.decode(bytes(copy.encode(value))),
+            value,
+            f"{what}, pickled codec",
+            lossless=lossless,
+        )
         _check_buffers(checked, data, decoded, what)
         if checked.ranged is not None:
             _check_ranged(checked.ranged, data, decoded, what)
@@ -59,7 +71,9 @@ def _expect_like(found: Any, value: Any, what: str, *, lossless: bool) -> None:
     if lossless:
         expect_equal(found, value, what)
     elif isinstance(value, np.ndarray):
-        expect_equal((found.dtype, found.shape), (value.dtype, value.shape), f"{what}: dtype and shape")
+        expect_equal(
+            (found.dtype, found.shape), (value.dtype, value.shape), f"{what}: dtype and shape"
+        )
     else:
         expect(isinstance(found, type(value)), f"{what}: decoded as a {type(found).__name__}")
 
@@ -88,7 +102,9 @@ def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
         expect_equal(ranged.decode(data, chosen), value[chosen], f"{what}: elements {chosen}")
     numbers = [count - 1, 0, -1] if count else []
     elements = ranged.decode(data, np.array(numbers, np.int64))
-    expect_equal(list(elements), [value[number] for number in numbers], f"{what}: elements {numbers}")
+    expect_equal(
+        list(elements), [value[number] for number in numbers], (f"{what}: elements {numbers}")
+    )
     try:
         ranged.decode(data, np.array([count], np.int64))
     except IndexError:
@@ -99,10 +115,18 @@ def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
 def _check_layout(layout: ArrayLayout, data: bytes, value: Any, what: str) -> None:
     """Check that header and elements are the stored bytes, and that the elements are the value."""
     header, dtype = layout.header, layout.dtype
-    expect(data.startswith(header), f"{what}: the stored bytes do not begin with the header of the layout")
-    expect(dtype.isnative and dtype.kind in "biufc", f"{what}: the layout has dtype {dtype}, expected numbers")
+    expect(
+        data.startswith(header),
+        (f"{what}: the stored bytes do not begin with the header of the layout"),
+    )
+    expect(
+        dtype.isnative and dtype.kind in "biufc",
+        f"{what}: the layout has dtype {dtype}, expected numbers",
+    )
     size = dtype.itemsize * math.prod(layout.shape)
-    expect_equal(len(header) + size, len(data), f"{what}: bytes in header and elements of the layout")
+    expect_equal(
+        len(header) + size, len(data), (f"{what}: bytes in header and elements of the layout")
+    )
     elements = np.frombuffer(data[len(header) :], np.uint8).view(dtype).reshape(layout.shape)
     expect_equal(elements, value, f"{what}: the elements that the layout finds")
 
@@ -124,4 +148,10 @@ def _check_damage(codec: Codec, data: bytes, what: str, rng: random.Random) -> N
         except CodecError:
             continue
         except Exception as error:
-            expect(False, f"{what}: damaged bytes {bytes(damaged[:40])!r} raise {error!r}, not a CodecError")
+            expect(
+                False,
+                (
+                    f"{what}: damaged bytes {bytes(damaged[:40])!r} raise {error!r}, not a"
+                    " CodecError"
+                ),
+            )

@@ -64,7 +64,8 @@ def _in_processes(target: Target, method: str) -> None:
     results = context.Queue()
     work = [(dataset, expected), (view, expected[::-2])]
     processes = [
-        context.Process(target=_child, args=(part, expected_samples, results)) for part, expected_samples in work
+        context.Process(target=_child, args=(part, expected_samples, results))
+        for part, expected_samples in work
     ]
     for process in processes:
         process.start()

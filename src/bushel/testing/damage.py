@@ -33,7 +33,11 @@ def check_lost_sidecar(target: Target) -> None:
             for element in value if spec[name].endswith("[]") else [value]:
                 is_read = any(same(leaf, element) for leaf in leaves)
                 expect(
-                    is_read, f"{name}={element!r} of sample {number} is missing from {dataset.spec} without the sidecar"
+                    is_read,
+                    (
+                        f"{name}={element!r} of sample {number} is missing from"
+                        f" {dataset.spec} without the sidecar"
+                    ),
                 )
 
 
@@ -59,13 +63,20 @@ def check_damage(target: Target) -> None:
         [shard] = dataset.shards
         places = []
         for name, column in shard.index.fields.items():
-            expect(column.crc32 is not None, f"the index of a written dataset has no checksums for {name!r}")
+            expect(
+                column.crc32 is not None,
+                (f"the index of a written dataset has no checksums for {name!r}"),
+            )
             rows = np.flatnonzero(column.length > 0)
             if len(rows):
                 row = int(rows[len(rows) // 2])
                 starts = column.starts
-                sample = row if starts is None else int(np.searchsorted(starts, row, side="right")) - 1
-                place = shard.index.place(column.file, int(column.offset[row]) + int(column.length[row]) // 2)
+                sample = (
+                    row if starts is None else int(np.searchsorted(starts, row, side="right")) - 1
+                )
+                place = shard.index.place(
+                    column.file, int(column.offset[row]) + int(column.length[row]) // 2
+                )
                 if place.file is not None:
                     places.append((name, sample, shard.shard.path(place.file), place.offset))
     expect(places, "no field has bytes in a file")
@@ -75,12 +86,22 @@ def check_damage(target: Target) -> None:
             try:
                 dataset.read([sample], [name], decode=False)
             except CorruptError as error:
-                expect_equal((error.key, error.field), (f"key{sample:03d}", name), "key and field of the CorruptError")
+                expect_equal(
+                    (error.key, error.field),
+                    (f"key{sample:03d}", name),
+                    "key and field of the CorruptError",
+                )
             else:
-                expect(False, f"a flipped bit in {name!r} of sample {sample} was read without an error")
+                expect(
+                    False,
+                    (f"a flipped bit in {name!r} of sample {sample} was read without an error"),
+                )
             intact = [number for number in range(5) if number != sample]
             dataset.read(intact, [name])
-        expect(not bushel.verify(path).ok, f"verify does not find a flipped bit in {name!r} of sample {sample}")
+        expect(
+            not bushel.verify(path).ok,
+            (f"verify does not find a flipped bit in {name!r} of sample {sample}"),
+        )
         flip(file, at)
     expect(bushel.verify(path).ok, "verify reports problems after the damage was undone")
 
@@ -104,9 +125,12 @@ def check_stale_index(target: Target) -> None:
         file = dataset.shards[0].shard.path(0)
     os.truncate(file, file.stat().st_size // 2 - 1)
     with warnings.catch_warnings():
-        warnings.simplefilter("error", DamagedWarning)  # samples whose bytes are left can still be read
+        # samples whose bytes are left can still be read
+        warnings.simplefilter("error", DamagedWarning)
         with (
-            expect_raises(BushelError, DamagedWarning, what="a data file that lost its second half"),
+            expect_raises(
+                BushelError, DamagedWarning, what="a data file that lost its second half"
+            ),
             target.open(path) as dataset,
         ):
             for sample in dataset:

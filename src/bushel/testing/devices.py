@@ -20,7 +20,9 @@ _LEVELS = 1.0  # mean difference of pixels from the CPU's, in levels of 255, tha
 
 def geometry_of(images: EncodedImages, number: int) -> Geometry:
     """Return the crop, size and flips of an image as one value."""
-    box, scaled, window = (tuple(array[number].tolist()) for array in (images.boxes, images.scaled, images.windows))
+    box, scaled, window = (
+        tuple(array[number].tolist()) for array in (images.boxes, images.scaled, images.windows)
+    )
     horizontal, vertical = images.flips[number].tolist()
     return Geometry(box, scaled, window, horizontal, vertical)
 
@@ -29,7 +31,8 @@ class CpuDeviceDecoder:
     """A device decoder that works on the CPU, with the same pixels as a Loader without a device.
 
     Args:
-        refuses: Called with the stored bytes of each image; an image for which it returns a text has that error.
+        refuses: Called with the stored bytes of each image; an image for which it returns a text
+            has that error.
         reducing_gap: As for `Loader`.
 
     Attributes:
@@ -48,7 +51,9 @@ class CpuDeviceDecoder:
     """
 
     def __init__(
-        self, refuses: Callable[[memoryview], str | None] | None = None, reducing_gap: float | None = 2.0
+        self,
+        refuses: Callable[[memoryview], str | None] | None = None,
+        reducing_gap: float | None = 2.0,
     ) -> None:
         self._refuses, self._gap = refuses, reducing_gap
         self.batches: list[int] = []
@@ -64,7 +69,9 @@ class CpuDeviceDecoder:
                 errors[number] = text
                 continue
             image, place = out[number : number + 1], geometry_of(images, number)
-            for error in decode_into(_PLAN, [bytes(data)], [place], image, reducing_gap=self._gap).values():
+            for error in decode_into(
+                _PLAN, [bytes(data)], [place], image, reducing_gap=self._gap
+            ).values():
                 errors[number] = str(error)
         return out, errors
 
@@ -104,8 +111,13 @@ def check_device_decoder(decoder: DeviceDecoder, device: Any = None) -> None:
     for number in range(len(datas)):
         _expect_near(decoded[number], expected[number], f"image {number}")
     damaged = datas[0][: len(datas[0]) // 2] + b"\xff\xd9"
-    pixels, errors = decoder.decode(_images([datas[1], damaged, datas[3]], [places[1], places[0], places[3]], device))
-    expect(set(errors) <= {1}, f"expected at most an error of the damaged image 1, found {dict(errors)}")
+    pixels, errors = decoder.decode(
+        _images([datas[1], damaged, datas[3]], [places[1], places[0], places[3]], device)
+    )
+    expect(
+        set(errors) <= {1},
+        (f"expected at most an error of the damaged image 1, found {dict(errors)}"),
+    )
     decoded = torch.from_dlpack(pixels).cpu().numpy()
     for number, whole in ((0, 1), (2, 3)):
         _expect_near(decoded[number], expected[whole], f"image {number} beside a damaged one")
@@ -113,7 +125,10 @@ def check_device_decoder(decoder: DeviceDecoder, device: Any = None) -> None:
 
 def _expect_near(found: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], what: str) -> None:
     levels = float(np.abs(found.astype(np.int64) - expected).mean())
-    expect(levels <= _LEVELS, f"{what}: expected the CPU's pixels within {_LEVELS:g} level, found {levels:.2f}")
+    expect(
+        levels <= _LEVELS,
+        (f"{what}: expected the CPU's pixels within {_LEVELS:g} level, found {levels:.2f}"),
+    )
 
 
 def _jpeg(seed: int, width: int, height: int, *, grey: bool) -> bytes:

@@ -38,15 +38,26 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
     with _closing(make()) as engine:
         expect(engine.slots >= 2, f"the engine has {engine.slots} slots; these checks need two")
         ends = _run(engine, _Task(folder), range(_TASKS))
-        expect_equal({n: end.result for n, end in ends.items()}, {n: n * n for n in range(_TASKS)}, "the results")
+        expect_equal(
+            {n: end.result for n, end in ends.items()},
+            {n: n * n for n in range(_TASKS)},
+            "the results",
+        )
         expect(all(end.error is None for end in ends.values()), "a task without an error has one")
         engine.close()
         ends = _run(engine, _Cube(), range(3))
-        expect_equal({n: end.result for n, end in ends.items()}, {n: n**3 for n in range(3)}, "another task's results")
+        expect_equal(
+            {n: end.result for n, end in ends.items()},
+            {n: n**3 for n in range(3)},
+            "another task's results",
+        )
     with _closing(make()) as engine:
         (folder / "refuse-1").touch()
         ends = _run(engine, _Task(folder), range(3))
-        expect(isinstance(ends[1].error, ValueError), f"the error of a task is {ends[1].error!r}, not its ValueError")
+        expect(
+            isinstance(ends[1].error, ValueError),
+            (f"the error of a task is {ends[1].error!r}, not its ValueError"),
+        )
         expect_equal(str(ends[1].error), "number 1", "the text of the error")
         expect_equal(ends[2].result, 4, "the result of another task")
     if kills:
@@ -74,7 +85,9 @@ def _check_hung(make: Callable[[], Engine], folder: Path) -> None:
         engine.submit(task, second)
         ended: list[Finished] = []
         _until(lambda: bool(_take(engine, ended)), "the second attempt did not finish")
-        expect_equal([(end.attempt, end.result) for end in ended], [(second, 0)], "what has finished")
+        expect_equal(
+            [(end.attempt, end.result) for end in ended], [(second, 0)], "what has finished"
+        )
         engine.submit(task, Attempt(3, 0))
         ended.clear()
         _until(
@@ -119,13 +132,16 @@ def _run(engine: Engine, task: Task, numbers: range) -> dict[int, Finished]:
     end = time.monotonic() + _PATIENCE_SECONDS
     while waiting or running:
         expect(
-            time.monotonic() < end, f"these attempts did not finish: {sorted(attempt.number for attempt in running)}"
+            time.monotonic() < end,
+            (f"these attempts did not finish: {sorted(attempt.number for attempt in running)}"),
         )
         while waiting and len(running) < engine.slots:
             running.add(waiting[0])
             engine.submit(task, waiting.pop(0))
         for finished in engine.wait(0.2):
-            expect(finished.attempt in running, f"{finished.attempt} has finished, but does not run")
+            expect(
+                finished.attempt in running, f"{finished.attempt} has finished, but does not run"
+            )
             running.discard(finished.attempt)
             ends[finished.attempt.number] = finished
     return ends

@@ -17,7 +17,8 @@ class ConformanceError(AssertionError):
         >>> check_codec("f32", [0.1])  # float32 is not exact enough
         Traceback (most recent call last):
             ...
-        bushel.testing.expect.ConformanceError: codec 'f32', value 0.1: expected 0.1, found 0.10000000149011612
+        bushel.testing.expect.ConformanceError: codec 'f32', value 0.1: expected 0.1, found
+        0.10000000149011612
     """
 
 
@@ -49,8 +50,14 @@ def same(one: Any, other: Any) -> bool:
             and bool(np.array_equal(one, other, equal_nan=one.dtype.kind in "fc"))
         )
     if isinstance(one, Mapping) and isinstance(other, Mapping):
-        return one.keys() == other.keys() and all(same(value, other[name]) for name, value in one.items())
-    if isinstance(one, Sequence) and isinstance(other, Sequence) and not isinstance(one, str | bytes):
+        return one.keys() == other.keys() and all(
+            same(value, other[name]) for name, value in one.items()
+        )
+    if (
+        isinstance(one, Sequence)
+        and isinstance(other, Sequence)
+        and not isinstance(one, str | bytes)
+    ):
         return len(one) == len(other) and all(map(same, one, other))
     return bool(one == other) or (one != one and other != other)
 

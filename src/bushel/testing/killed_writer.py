@@ -41,7 +41,10 @@ def _write(target: Target, spec: dict[str, str], plan: Plan) -> None:
             writer.append(make_sample(spec, target.seed, number), key=keys[number])
         if plan.within is not None:
             sample = make_sample(spec, target.seed, plan.samples)
-            writer.append({**sample, plan.within: _killing_sequence(sample[plan.within])}, key=keys[plan.samples])
+            writer.append(
+                {**sample, plan.within: _killing_sequence(sample[plan.within])},
+                key=keys[plan.samples],
+            )
         if plan.renames is None:
             _kill_self()
     _kill_self()

@@ -1,7 +1,8 @@
 """Conformance checks of killed writers: a real process, a real SIGKILL, and `mode="resume"` after it.
 
-The processes (`bushel.testing.killed_writer`) write samples that the parent can make, too, and kill themselves at a
-chosen moment: after a number of samples, in the middle of one, or before one of the renames of finished files.
+The processes (`bushel.testing.killed_writer`) write samples that the parent can make, too, and kill
+themselves at a chosen moment: after a number of samples, in the middle of one, or before one of the
+renames of finished files.
 """
 
 from __future__ import annotations
@@ -41,14 +42,23 @@ def check_kill_and_resume(target: Target) -> None:
     plans = [
         Plan(f"killed-{shard}-{samples}-{within}", samples, within, None, shard)
         for shard in (None, 5)
-        for samples, within in ((0, None), (1, None), (5, None), (7, None), (7, sequence), (16, None))
+        for samples, within in (
+            (0, None),
+            (1, None),
+            (5, None),
+            (7, None),
+            (7, sequence),
+            (16, None),
+        )
     ]
     _check(target, spec, list(dict.fromkeys(plans)))
 
 
 def check_kill_while_finishing(target: Target) -> None:
     """Check that a kill between the renames of a finished shard's files is recovered from, too."""
-    plans = [Plan(f"renamed-{renames}", COUNT, renames=renames, shard_samples=5) for renames in range(8)]
+    plans = [
+        Plan(f"renamed-{renames}", COUNT, renames=renames, shard_samples=5) for renames in range(8)
+    ]
     _check(target, target.fit(), plans)
 
 
@@ -59,11 +69,18 @@ def _check(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
         whole = target.folder / f"whole-{plan.shard_samples}"
         if not whole.exists():
             target.write(whole.name, spec, samples, keys, shard_samples=plan.shard_samples)
-        with target.writer(plan.name, spec, mode="resume", shard_samples=plan.shard_samples) as writer:
+        with target.writer(
+            plan.name, spec, mode="resume", shard_samples=plan.shard_samples
+        ) as writer:
             stored = len(writer)
-            finished = plan.samples // plan.shard_samples * plan.shard_samples if plan.shard_samples else 0
+            finished = (
+                plan.samples // plan.shard_samples * plan.shard_samples if plan.shard_samples else 0
+            )
             expect(stored <= plan.samples, f"{plan}: {stored} samples are stored")
-            expect(stored == finished or plan.renames is not None, f"{plan}: {stored} samples, not {finished}")
+            expect(
+                stored == finished or plan.renames is not None,
+                (f"{plan}: {stored} samples, not {finished}"),
+            )
             for number in range(stored, COUNT):
                 writer.append(make_sample(spec, target.seed, number), key=keys[number])
         with target.open(target.folder / plan.name, verify=True) as dataset:
@@ -78,10 +95,15 @@ def _kill(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
         "plans": [asdict(plan) for plan in plans],
     }
     command = [sys.executable, "-m", "bushel.testing.killed_writer"]
-    process = subprocess.run(command, input=json.dumps(work), capture_output=True, text=True, check=False)
+    process = subprocess.run(
+        command, input=json.dumps(work), capture_output=True, text=True, check=False
+    )
     expect(process.returncode == 0, f"{' '.join(command)} failed: {process.stderr}")
     for plan, code in zip(plans, json.loads(process.stdout), strict=True):
-        expect(code == -signal.SIGKILL, f"{plan}: the writer ended by itself ({code}): {process.stderr}")
+        expect(
+            code == -signal.SIGKILL,
+            (f"{plan}: the writer ended by itself ({code}): {process.stderr}"),
+        )
 
 
 def _expect_same_files(path: Path, whole: Path, what: str) -> None:
@@ -95,5 +117,9 @@ def _expect_same_files(path: Path, whole: Path, what: str) -> None:
 
 
 def _files(path: Path) -> list[str]:
-    names = (path_below.relative_to(path).as_posix() for path_below in path.rglob("*") if path_below.is_file())
+    names = (
+        path_below.relative_to(path).as_posix()
+        for path_below in path.rglob("*")
+        if path_below.is_file()
+    )
     return sorted(name for name in names if ".bushel/" not in name)

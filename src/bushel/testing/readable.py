@@ -79,8 +79,12 @@ class Readable:
         place = self.folder / name / self.golden.path.name
         place.parent.mkdir()
         if self.golden.path.is_dir():
-            return Path(shutil.copytree(self.golden.path, place, ignore=shutil.ignore_patterns(".bushel")))
-        shutil.copytree(self.golden.path.parent, place.parent, dirs_exist_ok=True, ignore=self._others)
+            return Path(
+                shutil.copytree(self.golden.path, place, ignore=shutil.ignore_patterns(".bushel"))
+            )
+        shutil.copytree(
+            self.golden.path.parent, place.parent, dirs_exist_ok=True, ignore=self._others
+        )
         return place
 
     def _others(self, folder: str, names: list[str]) -> list[str]:
@@ -104,7 +108,9 @@ class Readable:
         for number, sample in enumerate(self.golden.samples):
             read_sample = dict(dataset[number])
             expect_equal(
-                read_sample.pop("__key__"), self.golden.all_keys[number], f"{what}: __key__ of sample {number}"
+                read_sample.pop("__key__"),
+                self.golden.all_keys[number],
+                (f"{what}: __key__ of sample {number}"),
             )
             expect_equal(sorted(read_sample), sorted(sample), f"{what}: fields of sample {number}")
             for name, value in sample.items():
@@ -114,7 +120,11 @@ class Readable:
 def check_recognition(readable: Readable) -> None:
     """Check that the container recognises its own datasets and no others, and refuses to write."""
     path = readable.copied("own")
-    expect_equal(readable.open(path).info.container, readable.container, "container that is found without a name")
+    expect_equal(
+        readable.open(path).info.container,
+        readable.container,
+        ("container that is found without a name"),
+    )
     named = readable.open(path, container=readable.container)
     expect_equal(named.info.container, readable.container, "container that is found by name")
     other = readable.folder / "other"
@@ -123,7 +133,8 @@ def check_recognition(readable: Readable) -> None:
     (other / "photo.of-nothing").write_bytes(b"\0")
     if readable.own.suffixes:
         expect(
-            readable.own.shards(other / "photo.of-nothing") is None, "a file of another kind is recognised as a dataset"
+            readable.own.shards(other / "photo.of-nothing") is None,
+            ("a file of another kind is recognised as a dataset"),
         )
     if not isinstance(readable.own, WritableContainer):
         import bushel
@@ -143,7 +154,11 @@ def check_tables(readable: Readable) -> None:
         expect_equal(index.container, readable.container, "container of the table")
         expect_equal([stamp.name for stamp in index.files], list(shard.files), "files of the table")
         for number, stamp in enumerate(index.files):
-            expect_equal(stamp.size, shard.path(number).stat().st_size, f"size of {stamp.name} in the table")
+            expect_equal(
+                stamp.size,
+                shard.path(number).stat().st_size,
+                (f"size of {stamp.name} in the table"),
+            )
         again = pickle.loads(pickle.dumps(readable.own.index(shard, ReadOptions())))
         expect_equal(again.samples, index.samples, "number of samples of a second pass")
         expect_equal(list(again.fields), list(index.fields), "fields of a second pass")
@@ -158,15 +173,25 @@ def check_values(readable: Readable) -> None:
     readable.compare(dataset, "in order")
     if not golden.samples:
         return
-    order = [rng.randrange(-len(golden.samples), len(golden.samples)) for _ in range(2 * len(golden.samples))]
+    order = [
+        rng.randrange(-len(golden.samples), len(golden.samples))
+        for _ in range(2 * len(golden.samples))
+    ]
     for position, sample in zip(order, dataset.read(order), strict=True):
         expected = golden.samples[position]
         for name, value in expected.items():
             expect_equal(sample[name], value, f"field {name!r} of sample {position} in a batch")
-            expect_equal(dataset[position, [name]][name], value, f"field {name!r} of sample {position} alone")
+            expect_equal(
+                dataset[position, [name]][name],
+                value,
+                (f"field {name!r} of sample {position} alone"),
+            )
         key = golden.all_keys[position]
         if golden.all_keys.count(key) == 1:
-            expect(same(dict(dataset[key]), dict(dataset[position])), f"ds[{key!r}] is not ds[{position}]")
+            expect(
+                same(dict(dataset[key]), dict(dataset[position])),
+                (f"ds[{key!r}] is not ds[{position}]"),
+            )
     for position in (len(golden.samples), -len(golden.samples) - 1):
         with expect_raises(IndexError, what=f"ds[{position}] of {len(golden.samples)} samples"):
             dataset[position]
@@ -189,7 +214,10 @@ def check_verifying(readable: Readable) -> None:
             file, offset = dataset.location(position, name)
             if dataset.read([position], [name], decode=False)[0][name] and Path(file).is_file():
                 flip(Path(file), offset)
-                expect(not bushel.verify(path).ok, f"verify does not find a flipped bit in {name!r} of {position}")
+                expect(
+                    not bushel.verify(path).ok,
+                    (f"verify does not find a flipped bit in {name!r} of {position}"),
+                )
                 flip(Path(file), offset)
                 return
 
@@ -204,7 +232,9 @@ def check_epochs(readable: Readable) -> None:
     dataset = readable.open(readable.copied("epochs"))
 
     def loader() -> Any:
-        return bushel.Loader(dataset, 1, shuffle=True, seed=1, rank=0, world_size=1, drop_last=False)
+        return bushel.Loader(
+            dataset, 1, shuffle=True, seed=1, rank=0, world_size=1, drop_last=False
+        )
 
     first = loader()
     for epoch in range(2):
@@ -214,7 +244,11 @@ def check_epochs(readable: Readable) -> None:
     keys = list(next(iter(begun))["__key__"])
     resumed.load_state_dict(begun.state_dict())
     keys += [key for batch in resumed for key in batch["__key__"]]
-    expect_equal(sorted(keys), sorted(readable.golden.all_keys), "keys of an epoch that was resumed after a batch")
+    expect_equal(
+        sorted(keys),
+        sorted(readable.golden.all_keys),
+        ("keys of an epoch that was resumed after a batch"),
+    )
 
 
 def check_pickling(readable: Readable) -> None:
@@ -241,7 +275,11 @@ def check_conversion(readable: Readable) -> None:
 def check_damaged_files(readable: Readable) -> None:
     """Check that damaged files give errors of Bushel, or the samples that are left, and nothing else."""
     path, rng = readable.copied("damage"), random.Random(7)
-    files = [shard.path(number) for shard in readable.own.shards(path) or () for number in range(len(shard.files))]
+    files = [
+        shard.path(number)
+        for shard in readable.own.shards(path) or ()
+        for number in range(len(shard.files))
+    ]
     for file in dict.fromkeys(files):
         whole = Path(str(file)).read_bytes()
         for number in range(_DAMAGES):
@@ -250,7 +288,9 @@ def check_damaged_files(readable: Readable) -> None:
                 del damaged[rng.randrange(len(damaged) + 1) :]
             else:
                 for _ in range(rng.choice([1, 1, 4])):
-                    damaged[rng.randrange(min(len(damaged), rng.choice([64, 1 << 30])))] = rng.randrange(256)
+                    damaged[rng.randrange(min(len(damaged), rng.choice([64, 1 << 30])))] = (
+                        rng.randrange(256)
+                    )
             Path(str(file)).write_bytes(damaged)
             _read_all(readable, path)
         os.remove(Path(str(file)))

@@ -22,7 +22,11 @@ def check_positions(target: Target) -> None:
     for chosen in (slice(2, 7), slice(None, None, -3), [5, 1, 1], np.array([8, -1, 0])):
         expected_keys = list(np.array(list(dataset.keys))[chosen])
         expect_equal(list(dataset[chosen].keys), expected_keys, f"keys of ds[{chosen}]")
-        expect_equal([sample["__key__"] for sample in dataset[chosen]], expected_keys, f"samples of ds[{chosen}]")
+        expect_equal(
+            [sample["__key__"] for sample in dataset[chosen]],
+            expected_keys,
+            f"samples of ds[{chosen}]",
+        )
 
 
 def check_elements(target: Target) -> None:
@@ -37,15 +41,33 @@ def check_elements(target: Target) -> None:
     for number, sample in enumerate(samples):
         for name, values in sample.items():
             values = decoded(spec[name], values)
-            expect_equal(dataset.available(number)[name], range(len(values)), f"available({number})[{name!r}]")
-            for chosen in (slice(1, 3), slice(None, None, -2), slice(-3, None), slice(9, 2), slice(0, 2**40)):
+            expect_equal(
+                dataset.available(number)[name],
+                range(len(values)),
+                f"available({number})[{name!r}]",
+            )
+            for chosen in (
+                slice(1, 3),
+                slice(None, None, -2),
+                slice(-3, None),
+                slice(9, 2),
+                slice(0, 2**40),
+            ):
                 part = dataset[number, {name: chosen}]
-                expect_equal(part[name], values[chosen], f"elements {chosen} of {name!r} of sample {number}")
+                expect_equal(
+                    part[name],
+                    values[chosen],
+                    (f"elements {chosen} of {name!r} of sample {number}"),
+                )
                 expect_equal(sorted(part), ["__key__", name], "fields of a masked read")
             if values:
                 some = [len(values) - 1, 0, -1, 0]
                 part = dataset[number, {name: some}][name]
-                expect_equal(part, [values[at] for at in some], f"elements {some} of {name!r} of sample {number}")
+                expect_equal(
+                    part,
+                    [values[at] for at in some],
+                    (f"elements {some} of {name!r} of sample {number}"),
+                )
             with expect_raises(IndexError, what=f"element {len(values)} of {len(values)}"):
                 dataset[number, {name: [len(values)]}]
 
@@ -61,7 +83,9 @@ def check_masks(target: Target) -> None:
             part = dataset[1, mask]
             expect_equal(sorted(part), sorted(["__key__", name]), f"fields of ds[1, {mask}]")
             expect_equal(part[name], value, f"ds[1, {mask}]")
-        expect_equal(dataset.select_fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])")
+        expect_equal(
+            dataset.select_fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])"
+        )
     with expect_raises(KeyError, what="an unknown field"):
         dataset[0, ["no such field"]]
 
@@ -76,10 +100,17 @@ def check_batches(target: Target) -> None:
     expect_equal(dataset.read(order), single, "read(positions), compared with ds[position]")
     stored = dataset.read(order, decode=False)
     for position, sample, raw in zip(order, single, stored, strict=True):
-        expect_equal(dataset.decode_sample(raw, position), sample, f"decoded stored bytes of sample {position}")
+        expect_equal(
+            dataset.decode_sample(raw, position),
+            sample,
+            (f"decoded stored bytes of sample {position}"),
+        )
     for name, kind in spec.items():
         if kind.endswith("[]"):
             continue
         buffer, offsets = dataset.gather(order, name)
         for row, raw in enumerate(stored):
-            expect(buffer[offsets[row] : offsets[row + 1]].tobytes() == bytes(raw[name]), f"gather of {name!r}")
+            expect(
+                buffer[offsets[row] : offsets[row + 1]].tobytes() == bytes(raw[name]),
+                f"gather of {name!r}",
+            )

@@ -73,7 +73,11 @@ POOL: Mapping[str, str] = {
 
 
 def fit(
-    container: str, generation: str | None, rng: random.Random, pool: Mapping[str, str] = POOL, limit: int = 99
+    container: str,
+    generation: str | None,
+    rng: random.Random,
+    pool: Mapping[str, str] = POOL,
+    limit: int = 99,
 ) -> dict[str, str]:
     """Return a random spec of fields that the container can hold. Fields that it cannot hold are dropped.
 
@@ -90,16 +94,24 @@ def fit(
             spec[first] = pool[first]
             break
     else:
-        raise ConformanceError(f"{container} refuses each of the specs {[{name: pool[name]} for name in names]}")
+        raise ConformanceError(
+            f"{container} refuses each of the specs {[{name: pool[name]} for name in names]}"
+        )
     for name in names:
-        if len(spec) < limit and name not in spec and _holds(container, generation, {**spec, name: pool[name]}):
+        if (
+            len(spec) < limit
+            and name not in spec
+            and _holds(container, generation, {**spec, name: pool[name]})
+        ):
             spec[name] = pool[name]
     return spec
 
 
 def _holds(container: str, generation: str | None, spec: Mapping[str, str]) -> bool:
     try:
-        get_writable(container).layout(parse_spec(spec), WriteOptions(keyed=True, generation=generation))
+        get_writable(container).layout(
+            parse_spec(spec), WriteOptions(keyed=True, generation=generation)
+        )
     except SpecError:
         return False
     return True
@@ -111,7 +123,11 @@ def make_sample(spec: Mapping[str, str], seed: int, number: int) -> Sample:
     sample: Sample = {}
     for name, kind in spec.items():
         make = _MAKERS[kind.removesuffix("[]").partition("(")[0]]
-        sample[name] = [make(rng) for _ in range(rng.choice([0, 1, 2, 5, 9]))] if kind.endswith("[]") else make(rng)
+        sample[name] = (
+            [make(rng) for _ in range(rng.choice([0, 1, 2, 5, 9]))]
+            if kind.endswith("[]")
+            else make(rng)
+        )
     if all(isinstance(value, list) and not value for value in sample.values()):
         name, kind = next(iter(spec.items()))
         sample[name] = [_MAKERS[kind.removesuffix("[]").partition("(")[0]](rng)]

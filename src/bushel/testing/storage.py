@@ -41,13 +41,20 @@ def check_storage(folder: Callable[[], AnyPath]) -> None:
 
 def _check_files(folder: AnyPath) -> None:
     rng = random.Random(0)
-    contents = {f"file-{number}": rng.randbytes(size) for number, size in enumerate([0, 1, 5000, 200_000])}
+    contents = {
+        f"file-{number}": rng.randbytes(size) for number, size in enumerate([0, 1, 5000, 200_000])
+    }
     for name, content in contents.items():
         with (folder / name).open("wb") as handle:
             handle.write(content)
-        expect((folder / name).exists() and (folder / name).is_file(), f"{name} does not exist after it was written")
+        expect(
+            (folder / name).exists() and (folder / name).is_file(),
+            (f"{name} does not exist after it was written"),
+        )
         expect_equal(int((folder / name).stat().st_size), len(content), f"size of {name}")
-    expect_equal(sorted(path.name for path in folder.iterdir()), sorted(contents), "names in the folder")
+    expect_equal(
+        sorted(path.name for path in folder.iterdir()), sorted(contents), "names in the folder"
+    )
     expect(not (folder / "absent").exists(), "a file that was never written exists")
     with expect_raises(FileNotFoundError, what="opening a missing file"):
         open_file(folder / "absent")
@@ -62,18 +69,33 @@ def _check_reads(files: list[File], contents: list[bytes], rng: random.Random) -
         start = rng.randrange(len(contents[at]) + 1)
         number.append(at)
         offset.append(start)
-        length.append(rng.choice([-1, 0, min(1, len(contents[at]) - start), rng.randint(0, len(contents[at]) - start)]))
+        length.append(
+            rng.choice(
+                [
+                    -1,
+                    0,
+                    min(1, len(contents[at]) - start),
+                    rng.randint(0, len(contents[at]) - start),
+                ]
+            )
+        )
     expected = [
         None if size < 0 else contents[at][start : start + size]
         for at, start, size in zip(number, offset, length, strict=True)
     ]
     checks = np.array([crc32(value or b"") for value in expected], np.uint32)
-    extents = Extents(np.array(number, np.int32), np.array(offset, np.int64), np.array(length, np.int64), checks)
+    extents = Extents(
+        np.array(number, np.int32), np.array(offset, np.int64), np.array(length, np.int64), checks
+    )
     expect_equal(read_many(files, extents), expected, "a batch of extents")
     buffer, ends = gather(files, extents)
     joined = b"".join(value or b"" for value in expected)
     expect(buffer.tobytes() == joined, "gathered bytes differ from the files")
-    expect_equal(np.diff(ends).tolist(), [len(value or b"") for value in expected], "lengths of gathered extents")
+    expect_equal(
+        np.diff(ends).tolist(),
+        [len(value or b"") for value in expected],
+        "lengths of gathered extents",
+    )
     for at, content in enumerate(contents):
         expect_equal(files[at].size, len(content), f"size of file {at}")
         expect_equal(files[at].read(0, len(content)), content, f"the whole of file {at}")

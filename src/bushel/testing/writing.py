@@ -103,8 +103,19 @@ def check_keys_of_their_own(target: Target) -> None:
 
 def check_empty_values(target: Target) -> None:
     """Check that empty text, empty bytes, empty lists and lists of empty values are kept."""
-    empty: dict[str, Any] = {"utf8": "", "bytes": b"", "json": {}, "msgpack": [], "int": 0, "float": 0.0}
-    pool = {name: kind for name, kind in POOL.items() if kind.removesuffix("[]") in empty or kind == "jpg[]"}
+    empty: dict[str, Any] = {
+        "utf8": "",
+        "bytes": b"",
+        "json": {},
+        "msgpack": [],
+        "int": 0,
+        "float": 0.0,
+    }
+    pool = {
+        name: kind
+        for name, kind in POOL.items()
+        if kind.removesuffix("[]") in empty or kind == "jpg[]"
+    }
     pool["image"] = "jpg"  # some containers need one
     spec = target.fit(pool)
     samples: list[Sample] = []
@@ -152,12 +163,16 @@ def check_refused_values(target: Target) -> None:
         for number, sample in enumerate(samples):
             for name, kind in spec.items():
                 bad = (_broken() if kind.endswith("[]") else object()) if name != "image" else 3
-                with expect_raises(BushelError, TypeError, ZeroDivisionError, what=f"an impossible {name}"):
+                with expect_raises(
+                    BushelError, TypeError, ZeroDivisionError, what=f"an impossible {name}"
+                ):
                     writer.append({**sample, name: bad}, key=f"bad{number}{name}")
             with expect_raises(SpecError, what="a field that is not in the spec"):
                 writer.append({**sample, "surplus": 1}, key=f"surplus{number}")
             writer.append(sample, key=f"key{number:03d}")
-    compare(target.open(target.folder / "refused"), samples, spec, numbered(4), "after refused samples")
+    compare(
+        target.open(target.folder / "refused"), samples, spec, numbered(4), "after refused samples"
+    )
 
 
 def _broken() -> Iterator[Any]:
@@ -177,7 +192,10 @@ def check_huge_values(target: Target) -> None:
     with target.open(path, verify=True) as dataset:
         for number in (1, 0, 2):
             stored = dataset.read([number], [name], decode=False)[0][name]
-            expect(bytes(stored) == samples[number][name], f"field {name!r} of sample {number} differs")
+            expect(
+                bytes(stored) == samples[number][name],
+                (f"field {name!r} of sample {number} differs"),
+            )
 
 
 def check_append(target: Target) -> None:
@@ -196,7 +214,11 @@ def check_append(target: Target) -> None:
                 with expect_raises(ValueError, SpecError, what="an existing key"):
                     writer.append(samples[0], key=keys[1])
                 for number in range(first, last):
-                    expect_equal(writer.append(samples[number], key=keys[number]), number, "position of a new sample")
+                    expect_equal(
+                        writer.append(samples[number], key=keys[number]),
+                        number,
+                        "position of a new sample",
+                    )
         compare(target.open(path, verify=True), samples, spec, keys, "after appending")
         forget(path)
         expect_equal(list(target.open(path).keys), keys, "keys after appending, without sidecars")

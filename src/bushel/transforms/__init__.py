@@ -1,6 +1,7 @@
 """Image transforms: frozen values that work alone, and that the loader fuses with decoding where it can.
 
-`Crop`, `Flip`, `ScaleTo` and `apply_steps` are for transforms of your own that should be fused too: see `Spatial`.
+`Crop`, `Flip`, `ScaleTo` and `apply_steps` are for transforms of your own that should be fused too:
+see `Spatial`.
 """
 
 from bushel._runtime.public import names_of_stub

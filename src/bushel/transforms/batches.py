@@ -19,9 +19,12 @@ class _Mixing(ABC):
     """Shared base of `MixUp` and `CutMix`."""
 
     image: str  # the field of images: an array of shape (samples, ...)
-    label: str  # the field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes)
+    # the field of labels: integers of shape (samples,), or shares of classes of shape (samples,
+    # classes)
+    label: str
     classes: int  # number of classes
-    alpha: float = 1.0  # parameter of the Beta distribution of the share that a sample keeps of itself
+    # parameter of the Beta distribution of the share that a sample keeps of itself
+    alpha: float = 1.0
 
     def __post_init__(self) -> None:
         if self.alpha <= 0 or self.classes < 1:
@@ -35,7 +38,9 @@ class _Mixing(ABC):
             TypeError: The images are not one array, or the labels not integers.
             ValueError: A label is not below `classes`.
         """
-        images, share = self._mixed(self._images(batch), float(rng.beta(self.alpha, self.alpha)), rng)
+        images, share = self._mixed(
+            self._images(batch), float(rng.beta(self.alpha, self.alpha)), rng
+        )
         return batch | {self.image: images, self.label: self._mixed_labels(batch, share)}
 
     @abstractmethod
@@ -46,10 +51,13 @@ class _Mixing(ABC):
         images = batch[self.image]
         if not isinstance(images, np.ndarray) or images.ndim < 3:
             description = (
-                f"{images.dtype} of shape {images.shape}" if isinstance(images, np.ndarray) else type(images).__name__
+                f"{images.dtype} of shape {images.shape}"
+                if isinstance(images, np.ndarray)
+                else type(images).__name__
             )
             raise TypeError(
-                f"the field {self.image!r} of the batch is {description}: expected an array of images of one size. "
+                f"the field {self.image!r} of the batch is {description}: expected an array of"
+                " images of one size. "
                 f"Put a crop or resizing into transforms="
             )
         return images
@@ -61,18 +69,23 @@ class _Mixing(ABC):
             return labels.astype(np.float32)
         if labels.ndim != 1 or labels.dtype.kind not in "iu":
             raise TypeError(
-                f"the field {self.label!r} of the batch is {labels.dtype} of shape {labels.shape}: expected integers, "
+                f"the field {self.label!r} of the batch is {labels.dtype} of shape"
+                f" {labels.shape}: expected integers, "
                 f"one for each sample"
             )
         if labels.size and not 0 <= int(labels.min()) <= int(labels.max()) < self.classes:
             raise ValueError(
-                f"the field {self.label!r} has labels from {labels.min()} to {labels.max()}, but classes={self.classes}"
+                f"the field {self.label!r} has labels from {labels.min()} to {labels.max()},"
+                " but"
+                f" classes={self.classes}"
             )
         return np.asarray(np.eye(self.classes, dtype=np.float32)[labels])
 
     def _mixed_labels(self, batch: Batch, kept: float) -> npt.NDArray[np.float32]:
         shares = self._shares(batch)
-        mixed: npt.NDArray[np.float32] = shares * np.float32(kept) + np.roll(shares, 1, 0) * np.float32(1 - kept)
+        mixed: npt.NDArray[np.float32] = shares * np.float32(kept) + np.roll(
+            shares, 1, 0
+        ) * np.float32(1 - kept)
         return mixed
 
 
@@ -84,7 +97,8 @@ class MixUp(_Mixing):
 
     Attributes:
         image: The field of images: an array of shape (samples, ...).
-        label: The field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes).
+        label: The field of labels: integers of shape (samples,), or shares of classes of shape
+            (samples, classes).
         classes: Number of classes.
         alpha: Parameter of the Beta distribution of the share that a sample keeps of itself.
 
@@ -112,8 +126,10 @@ class CutMix(_Mixing):
     Labels become float32 of shape (samples, classes), by the areas.
 
     Attributes:
-        image: The field of images: an array (samples, height, width) or (samples, height, width, channels).
-        label: The field of labels: integers of shape (samples,), or shares of classes of shape (samples, classes).
+        image: The field of images: an array (samples, height, width) or (samples, height, width,
+            channels).
+        label: The field of labels: integers of shape (samples,), or shares of classes of shape
+            (samples, classes).
         classes: Number of classes.
         alpha: Parameter of the Beta distribution of the share that a sample keeps of itself.
         chw: Whether images are (samples, channels, height, width), as after `ToCHW`.

@@ -15,8 +15,9 @@ Together = tuple[str | Follower, ...]
 Transforms = Transform | Sequence[Transform] | Mapping[Any, Transform | Sequence[Transform]]
 """The argument `transforms=` of `Loader`, `StreamLoader`, `MapView` and `pack`.
 
-It is one transform or a list of transforms for the only image field, or a mapping of field names to either. A tuple
-names fields that move together, an image first: `("image", Mask("mask"), Boxes("boxes"))`.
+It is one transform or a list of transforms for the only image field, or a mapping of field names to
+either. A tuple names fields that move together, an image first:
+`("image", Mask("mask"), Boxes("boxes"))`.
 """
 
 _TOGETHER = 'write a field, or ("image", Mask("mask"), Boxes("boxes"), Points("points"))'
@@ -31,11 +32,12 @@ def transforms_by_field(
     Args:
         transforms: The argument of a user; None for no transforms.
         spec: Field to type, such as `{"image": "jpg", "label": "int"}`.
-        complete: Whether `spec` lists all fields. The fields of a stream are not known before it is read.
+        complete: Whether `spec` lists all fields. The fields of a stream are not known before it is
+            read.
 
     Raises:
-        SpecError: The field does not exist, or transforms without a field name are given and the number of image fields
-            is not one.
+        SpecError: The field does not exist, or transforms without a field name are given and the
+            number of image fields is not one.
         TypeError: `transforms`, or a value in it, is neither a function nor a list of functions.
     """
     if transforms is None:
@@ -46,8 +48,12 @@ def transforms_by_field(
                 raise SpecError(f"transforms= names {name!r}: fields move together in loaders only")
             if complete and name not in spec:
                 meant = did_you_mean(name, list(spec)) or f"the fields are {_names(spec)}"
-                raise SpecError(f"transforms= names {name!r}, which the dataset does not have: {meant}")
-        return {name: _functions(value, f"transforms[{name!r}]") for name, value in transforms.items()}
+                raise SpecError(
+                    f"transforms= names {name!r}, which the dataset does not have: {meant}"
+                )
+        return {
+            name: _functions(value, f"transforms[{name!r}]") for name, value in transforms.items()
+        }
     functions = _functions(transforms, "transforms")
     if not functions:
         return {}
@@ -67,7 +73,9 @@ def transforms_by_field(
     )
 
 
-def split_together(transforms: Transforms | None) -> tuple[dict[Together, tuple[Transform, ...]], Any]:
+def split_together(
+    transforms: Transforms | None,
+) -> tuple[dict[Together, tuple[Transform, ...]], Any]:
     """Return the transforms of fields that move together, and all others.
 
     Raises:
@@ -81,10 +89,17 @@ def split_together(transforms: Transforms | None) -> tuple[dict[Together, tuple[
     seen = set[str]()
     for key, value in transforms.items():
         parts = (key,) if isinstance(key, str) else key
-        if not isinstance(parts, tuple) or not parts or not all(isinstance(part, str | Follower) for part in parts):
+        if (
+            not isinstance(parts, tuple)
+            or not parts
+            or not all(isinstance(part, str | Follower) for part in parts)
+        ):
             raise TypeError(f"transforms= has the key {key!r}: {_TOGETHER}")
         if not isinstance(parts[0], str):
-            raise TypeError(f"transforms= has the key {key!r}, which does not begin with an image field: {_TOGETHER}")
+            raise TypeError(
+                f"transforms= has the key {key!r}, which does not begin with an image"
+                f" field: {_TOGETHER}"
+            )
         if len(set(names := names_of(parts))) < len(names) or not seen.isdisjoint(names):
             raise SpecError(f"transforms= names a field twice, of {', '.join(map(repr, names))}")
         seen.update(names)

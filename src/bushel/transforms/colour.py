@@ -18,10 +18,16 @@ if TYPE_CHECKING:
 _Range = float | tuple[float, float]
 
 
-def _bounds(name: str, value: _Range, centre: float, least: float, most: float) -> tuple[float, float]:
-    low, high = (max(centre - value, least), centre + value) if isinstance(value, float | int) else value
+def _bounds(
+    name: str, value: _Range, centre: float, least: float, most: float
+) -> tuple[float, float]:
+    low, high = (
+        (max(centre - value, least), centre + value) if isinstance(value, float | int) else value
+    )
     if not least <= low <= high <= most:
-        raise ValueError(f"invalid {name}={value!r}: expected a number or (low, high) between {least} and {most}")
+        raise ValueError(
+            f"invalid {name}={value!r}: expected a number or (low, high) between {least} and {most}"
+        )
     return low, high
 
 
@@ -36,8 +42,8 @@ def check_grey_or_rgb(image: Image, transform: str) -> None:
 class ColorJitter:
     """Change brightness, contrast, saturation and hue at random, in random order, as torchvision does.
 
-    Each value is a pair of bounds, or a number x: then the factor lies between max(0, 1 - x) and 1 + x, and the shift
-    of the hue between -x and x. Saturation and hue of grey images do not change.
+    Each value is a pair of bounds, or a number x: then the factor lies between max(0, 1 - x) and 1
+    + x, and the shift of the hue between -x and x. Saturation and hue of grey images do not change.
 
     Attributes:
         brightness: Factor of all levels.
@@ -61,7 +67,11 @@ class ColorJitter:
         self._all_bounds()
 
     def _all_bounds(self) -> NDArray[np.float64]:
-        factors = {"brightness": self.brightness, "contrast": self.contrast, "saturation": self.saturation}
+        factors = {
+            "brightness": self.brightness,
+            "contrast": self.contrast,
+            "saturation": self.saturation,
+        }
         rows = [_bounds(name, value, 1, 0, float("inf")) for name, value in factors.items()]
         return np.array([*rows, _bounds("hue", self.hue, 0, -0.5, 0.5)])
 
@@ -81,7 +91,9 @@ class ColorJitter:
             if number == 3:
                 picture = _shift_hue(picture, value)
             else:
-                enhance = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)[number]
+                enhance = (ImageEnhance.Brightness, ImageEnhance.Contrast, ImageEnhance.Color)[
+                    number
+                ]
                 picture = enhance(picture).enhance(value)
         return np.array(picture)
 
@@ -126,8 +138,8 @@ class Grayscale:
 class GaussianBlur:
     """Blur with a Gaussian of random width, by Pillow's three box filters.
 
-    Away from the edges, the result differs from a convolution with the Gaussian itself by less than two levels on
-    average.
+    Away from the edges, the result differs from a convolution with the Gaussian itself by less than
+    two levels on average.
 
     Attributes:
         sigma: Standard deviation in pixels: a number, or (low, high) between which it is drawn.
@@ -143,7 +155,9 @@ class GaussianBlur:
     def __post_init__(self) -> None:
         low, high = self._bounds()
         if not 0 < low <= high:
-            raise ValueError(f"invalid sigma={self.sigma!r}: expected a number above 0, or (low, high)")
+            raise ValueError(
+                f"invalid sigma={self.sigma!r}: expected a number above 0, or (low, high)"
+            )
 
     def _bounds(self) -> tuple[float, float]:
         if isinstance(self.sigma, int | float):
@@ -171,8 +185,9 @@ class RandomErasing:
         p: Probability.
         scale: Bounds of the box's area, as a share of the image's area.
         ratio: Bounds of height / width. Its logarithm is uniform between them.
-        value: The contents of the box: a number, one for each channel, or `"random"`: a random value of each
-            pixel and channel, uniform over all levels for uint8 and normal for floats.
+        value: The contents of the box: a number, one for each channel, or `"random"`: a random
+            value of each pixel and channel, uniform over all levels for uint8 and normal for
+            floats.
 
     Examples:
         >>> from bushel.transforms import RandomErasing, RandomResizedCrop
@@ -188,15 +203,26 @@ class RandomErasing:
         if not 0 <= self.p <= 1:
             raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
         if not 0 < self.scale[0] <= self.scale[1] <= 1 or not 0 < self.ratio[0] <= self.ratio[1]:
-            raise ValueError(f"invalid scale or ratio in {self}: expected (lower, upper) above 0, and scale up to 1")
+            raise ValueError(
+                f"invalid scale or ratio in {self}: expected (lower, upper) above 0,"
+                " and scale up to 1"
+            )
         if isinstance(self.value, str) and self.value != "random":
-            raise ValueError(f'invalid value={self.value!r}: expected a number, one for each channel, or "random"')
+            raise ValueError(
+                f"invalid value={self.value!r}: expected a number, one for each"
+                ' channel, or "random"'
+            )
 
     def __call__(self, image: npt.NDArray[Any], rng: np.random.Generator) -> npt.NDArray[Any]:
         """Transform an image: HxW or HxWxC, uint8 or normalised; before `ToCHW`, not after it."""
         if not isinstance(image, np.ndarray) or image.ndim not in (2, 3):
-            raise TypeError(f"RandomErasing cannot transform a {type(image).__name__}: expected HxW or HxWxC")
-        if rng.random() >= self.p or (box := self._box(image.shape[0], image.shape[1], rng)) is None:
+            raise TypeError(
+                f"RandomErasing cannot transform a {type(image).__name__}: expected HxW or HxWxC"
+            )
+        if (
+            rng.random() >= self.p
+            or (box := self._box(image.shape[0], image.shape[1], rng)) is None
+        ):
             return image
         top, left, height, width = box
         erased = image.copy()
@@ -209,7 +235,9 @@ class RandomErasing:
             part[...] = rng.standard_normal(part.shape)
         return erased
 
-    def _box(self, height: int, width: int, rng: np.random.Generator) -> tuple[int, int, int, int] | None:
+    def _box(
+        self, height: int, width: int, rng: np.random.Generator
+    ) -> tuple[int, int, int, int] | None:
         least, most = math.log(self.ratio[0]), math.log(self.ratio[1])
         for _ in range(10):
             part, shape, x, y = rng.random(4).tolist()

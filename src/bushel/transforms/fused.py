@@ -1,8 +1,9 @@
 """Transforms that are fused into decoding.
 
-Crops, flips and at most one resizing at the start of a list of transforms become one `Geometry` per image. A
-`Normalize` and a `ToCHW` that follow set how pixels are written. The remaining transforms are applied afterwards.
-`plan_decode` plans this without pixels, and `decode_into` carries it out, from encoded images into a batch array.
+Crops, flips and at most one resizing at the start of a list of transforms become one `Geometry` per
+image. A `Normalize` and a `ToCHW` that follow set how pixels are written. The remaining transforms
+are applied afterwards. `plan_decode` plans this without pixels, and `decode_into` carries it out,
+from encoded images into a batch array.
 """
 
 from __future__ import annotations
@@ -103,9 +104,18 @@ def _step(transform: Spatial) -> tuple[str | float, ...] | None:
     kind: Any = type(transform)  # a subclass may do anything
     if isinstance(transform, RandomHorizontalFlip | RandomVerticalFlip) and kind in _FLIPS:
         return (_FLIPS[kind], float(transform.p)) if _are_plain(transform.p) else None
-    if isinstance(transform, Resize | CenterCrop | RandomCrop | RandomResizedCrop) and kind in _SIZES:
+    if (
+        isinstance(transform, Resize | CenterCrop | RandomCrop | RandomResizedCrop)
+        and kind in _SIZES
+    ):
         size: Any = transform.size
-        sides = (size, size) if type(size) is int else tuple(size) if isinstance(size, tuple | list) else ()
+        sides = (
+            (size, size)
+            if type(size) is int
+            else tuple(size)
+            if isinstance(size, tuple | list)
+            else ()
+        )
         if len(sides) != 2 or not all(type(side) is int and side <= _MOST_PIXELS for side in sides):
             return None
         if kind is Resize and type(size) is int:
@@ -113,7 +123,10 @@ def _step(transform: Spatial) -> tuple[str | float, ...] | None:
         if isinstance(transform, RandomResizedCrop):
             if not _are_plain(*transform.scale, *transform.ratio):
                 return None
-            numbers = (*map(float, (*transform.scale, *transform.ratio)), *map(math.log, transform.ratio))
+            numbers = (
+                *map(float, (*transform.scale, *transform.ratio)),
+                *map(math.log, transform.ratio),
+            )
             return ("random_resized_crop", *sides, *numbers)
         return (_SIZES[kind], *sides)
     return None
@@ -132,7 +145,10 @@ _SIZES = {
 
 def _are_plain(*numbers: object) -> bool:
     """Return whether numbers are floats, or ints that a float holds. Other types have arithmetic of their own."""
-    return all(type(number) is float or (type(number) is int and abs(number) < _MOST_EXACT) for number in numbers)
+    return all(
+        type(number) is float or (type(number) is int and abs(number) < _MOST_EXACT)
+        for number in numbers
+    )
 
 
 class DecodePlan(Struct, frozen=True):
@@ -144,7 +160,8 @@ class DecodePlan(Struct, frozen=True):
         layout: Layout of the pixels.
         rest: The transforms to apply to the result.
         size: Height and width of every result; None if they depend on the image.
-        program: The steps with which a kernel draws the geometries, as `geometry` does; None if it cannot.
+        program: The steps with which a kernel draws the geometries, as `geometry` does; None if it
+            cannot.
     """
 
     spatial: tuple[Spatial, ...]
@@ -162,7 +179,8 @@ class DecodePlan(Struct, frozen=True):
     def geometry(self, width: int, height: int, rng: np.random.Generator | None = None) -> Geometry:
         """Return the geometry for an image of a given size.
 
-        It draws the same random numbers, in the same order, as the transforms do when they are called.
+        It draws the same random numbers, in the same order, as the transforms do when they are
+        called.
 
         Args:
             width: Width of the image in pixels.
@@ -178,7 +196,9 @@ class DecodePlan(Struct, frozen=True):
                 geometry = geometry.then(step)
         return geometry
 
-    def array_shape(self, images: int, size: tuple[int, int], channels: int = 3) -> tuple[int, int, int, int]:
+    def array_shape(
+        self, images: int, size: tuple[int, int], channels: int = 3
+    ) -> tuple[int, int, int, int]:
         """Return the shape of a batch array for images of a height and width."""
         if self.layout == "CHW":
             return (images, channels, *size)
@@ -213,7 +233,11 @@ def plan_decode(transforms: Sequence[Transform]) -> DecodePlan:
     if flat and isinstance(flat[0], ToCHW):
         layout = "CHW"
         flat.pop(0)
-    sizes = [transform.output for transform in spatial if transform.resizes or transform.output is not None]
+    sizes = [
+        transform.output
+        for transform in spatial
+        if transform.resizes or transform.output is not None
+    ]
     size = sizes[-1] if sizes else None
     return DecodePlan(tuple(spatial), normalise, layout, tuple(flat), size, program_of(spatial))
 
@@ -221,23 +245,30 @@ def plan_decode(transforms: Sequence[Transform]) -> DecodePlan:
 def plan_frames(frames: EachFrame) -> DecodePlan | None:
     """Return the plan for the frames of a sequence field.
 
-    None if one of the remaining transforms is random: it would draw between the geometries of two frames.
+    None if one of the remaining transforms is random: it would draw between the geometries of two
+    frames.
     """
     plan = plan_decode(frames.transforms)
     return None if any(map(takes_rng, plan.rest)) else plan
 
 
 def frame_geometries(
-    frames: EachFrame, plan: DecodePlan, sizes: Iterable[tuple[int, int]], rng: np.random.Generator | None = None
+    frames: EachFrame,
+    plan: DecodePlan,
+    sizes: Iterable[tuple[int, int]],
+    rng: np.random.Generator | None = None,
 ) -> list[Geometry]:
     """Return the geometry of each frame of a sample, given the widths and heights of the frames."""
     if not frames.same:
         return [plan.geometry(*size, rng) for size in sizes]
-    # Frames of one size share a geometry. The geometry for the size of the last frame is drawn last, so that the
-    # generator ends in the same state as after a draw for every frame.
+    # Frames of one size share a geometry. The geometry for the size of the last frame is drawn
+    # last, so that the generator ends in the same state as after a draw for every frame.
     every = list(sizes)
     order = reversed(dict.fromkeys(reversed(every)))
-    geometries = {size: plan.geometry(*size, rng) for size, rng in zip(order, frames.generators(rng), strict=False)}
+    geometries = {
+        size: plan.geometry(*size, rng)
+        for size, rng in zip(order, frames.generators(rng), strict=False)
+    }
     return [geometries[size] for size in every]
 
 
@@ -342,17 +373,20 @@ def decode_into(
 ) -> dict[int, CodecError]:
     """Decode, crop and resize encoded images into a batch array. The GIL is released.
 
-    Only the needed region of a JPEG is decoded, and of a PNG only the rows down to its end. Images of other formats are
-    decoded whole first.
+    Only the needed region of a JPEG is decoded, and of a PNG only the rows down to its end. Images
+    of other formats are decoded whole first.
 
     Args:
         plan: Plan with the layout and normalisation of the result.
         datas: The encoded images.
-        geometries: The geometry of each image: `plan.geometry` of its `image_size`; or their `geometry_rows`.
-        out: C-contiguous output with a row for each image, of shape `plan.array_shape` and dtype `plan.dtype`. Grey
-            images fill three channels; alpha is dropped if the output has no channel for it.
-        reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times larger than the result,
-            as Pillow does. None turns this off; the result is then within one level of the single transforms'.
+        geometries: The geometry of each image: `plan.geometry` of its `image_size`; or their
+            `geometry_rows`.
+        out: C-contiguous output with a row for each image, of shape `plan.array_shape` and dtype
+            `plan.dtype`. Grey images fill three channels; alpha is dropped if the output has no
+            channel for it.
+        reducing_gap: Let a JPEG's inverse DCT shrink the image while it stays this many times
+            larger than the result, as Pillow does. None turns this off; the result is then within
+            one level of the single transforms'.
         reading: Options for decoding. A damaged JPEG is an error unless `allow_truncated` is set.
         seek_tables: The seek table of each image, empty or None for an image without one.
         refused: A list that grows by an element for each image whose seek table is not its own.

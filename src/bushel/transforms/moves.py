@@ -1,8 +1,9 @@
 """Consecutive geometric transforms of decoded images, which are drawn first and then combined.
 
-Transforms that can be fused into decoding are a `Geometry` (see `bushel.transforms.fused`). Everything after it, such
-as a rotation and the crop that follows it, is a list of stages: a crop or flip after a `Warp` becomes part of the warp,
-so that no pixel is computed that a crop drops, and every pixel is interpolated once.
+Transforms that can be fused into decoding are a `Geometry` (see `bushel.transforms.fused`).
+Everything after it, such as a rotation and the crop that follows it, is a list of stages: a crop or
+flip after a `Warp` becomes part of the warp, so that no pixel is computed that a crop drops, and
+every pixel is interpolated once.
 """
 
 from __future__ import annotations
@@ -121,7 +122,9 @@ def moved_image(image: Any, stage: Stage) -> Any:
         return stage.apply(image)
     if stage.resizes:
         if image.dtype != np.uint8:
-            raise ValueError(f"an image of {image.dtype} cannot be resized: expected uint8. Name it as a Mask")
+            raise ValueError(
+                f"an image of {image.dtype} cannot be resized: expected uint8. Name it as a Mask"
+            )
         return resample(image, stage)
     left, top, right, bottom = stage.box
     moved = image[top:bottom, left:right]
@@ -135,12 +138,14 @@ def moved_image(image: Any, stage: Stage) -> Any:
 class Mask:
     """A field of values per pixel, such as classes, that moves with an image.
 
-    It is resampled by the nearest neighbour of each pixel's centre, as Pillow does, so its values stay exact. A centre
-    that falls between two pixels takes the right or lower one.
+    It is resampled by the nearest neighbour of each pixel's centre, as Pillow does, so its values
+    stay exact. A centre that falls between two pixels takes the right or lower one.
 
     Attributes:
-        field: The field: an array HxW or HxWxC of any dtype, of the size of the image; or a list of such arrays.
-        fill: Value of pixels that a rotation, shift or padding leaves without a source, such as the class to ignore.
+        field: The field: an array HxW or HxWxC of any dtype, of the size of the image; or a list of
+            such arrays.
+        fill: Value of pixels that a rotation, shift or padding leaves without a source, such as the
+            class to ignore.
 
     Examples:
         >>> from bushel.transforms import Mask, RandomResizedCrop
@@ -156,7 +161,9 @@ class Mask:
     field: str
     fill: int = 0
 
-    def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
+    def follow(
+        self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]
+    ) -> dict[str, Any]:
         """Return the fields of a sample after a geometry.
 
         Args:
@@ -173,11 +180,19 @@ class Mask:
         return {self.field: self._moved(value, geometry, size)}
 
     def _moved(self, mask: Any, geometry: Stage, size: tuple[int, int]) -> npt.NDArray[Any]:
-        if not isinstance(mask, np.ndarray) or mask.ndim not in (2, 3) or mask.shape[:2] != size[::-1]:
+        if (
+            not isinstance(mask, np.ndarray)
+            or mask.ndim not in (2, 3)
+            or mask.shape[:2] != size[::-1]
+        ):
             description = (
-                f"an array of shape {mask.shape}" if isinstance(mask, np.ndarray) else f"a {type(mask).__name__}"
+                f"an array of shape {mask.shape}"
+                if isinstance(mask, np.ndarray)
+                else f"a {type(mask).__name__}"
             )
-            raise ValueError(f"the mask {self.field!r} is {description}, but its image is {size[0]}x{size[1]}")
+            raise ValueError(
+                f"the mask {self.field!r} is {description}, but its image is {size[0]}x{size[1]}"
+            )
         if not isinstance(geometry, Geometry):
             return geometry.nearest(mask, self.fill)
         rows, columns = _sources(geometry, axis=1), _sources(geometry, axis=0)
@@ -189,11 +204,13 @@ class Boxes:
     """A field of boxes that move with an image. Boxes are clipped to the image; those without area are dropped.
 
     Attributes:
-        field: The field: numbers (boxes, 4), an array or a list of lists. It becomes a float32 array.
+        field: The field: numbers (boxes, 4), an array or a list of lists. It becomes a float32
+            array.
         format: The meaning of the four numbers: `"xyxy"`, `"xywh"` or `"cxcywh"`.
-        relative: Whether they are fractions of the image's width and height. If not, they are pixels.
-        rows: Fields with an entry for each box, arrays or lists, such as `("classes",)`: entries of dropped boxes are
-            dropped, too.
+        relative: Whether they are fractions of the image's width and height. If not, they are
+            pixels.
+        rows: Fields with an entry for each box, arrays or lists, such as `("classes",)`: entries of
+            dropped boxes are dropped, too.
 
     Examples:
         >>> from bushel.transforms import Boxes, CenterCrop
@@ -211,14 +228,22 @@ class Boxes:
 
     def __post_init__(self) -> None:
         if self.format not in get_args(BoxFormat):
-            raise ValueError(f"unknown format {self.format!r} of boxes: expected {', '.join(get_args(BoxFormat))}")
-        object.__setattr__(self, "rows", (self.rows,) if isinstance(self.rows, str) else tuple(self.rows))
+            raise ValueError(
+                f"unknown format {self.format!r} of boxes: expected"
+                f" {', '.join(get_args(BoxFormat))}"
+            )
+        object.__setattr__(
+            self, "rows", (self.rows,) if isinstance(self.rows, str) else tuple(self.rows)
+        )
 
-    def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
+    def follow(
+        self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]
+    ) -> dict[str, Any]:
         """Return the fields of a sample after a geometry; see `Mask.follow`.
 
         Raises:
-            ValueError: The boxes are not numbers (boxes, 4), or a field of `rows` has not one entry for each.
+            ValueError: The boxes are not numbers (boxes, 4), or a field of `rows` has not one entry
+                for each.
         """
         boxes = np.asarray(sample[self.field])
         if not boxes.size:
@@ -228,15 +253,22 @@ class Boxes:
         boxes = boxes.astype(np.float32)
         for name in self.rows:
             if len(sample[name]) != len(boxes):
-                raise ValueError(f"the field {name!r} has {len(sample[name])} rows for {len(boxes)} boxes")
+                raise ValueError(
+                    f"the field {name!r} has {len(sample[name])} rows for {len(boxes)} boxes"
+                )
         first, second = boxes[:, :2], boxes[:, 2:]
         if self.format == "xywh":
             second = first + second
         elif self.format == "cxcywh":
             first, second = first - second / 2, first + second / 2
-        other_corners = np.stack([first[:, 0], second[:, 1]], 1), np.stack([second[:, 0], first[:, 1]], 1)
+        other_corners = (
+            np.stack([first[:, 0], second[:, 1]], 1),
+            np.stack([second[:, 0], first[:, 1]], 1),
+        )
         scale = size if self.relative else None
-        corners = np.stack([_moved(corner, geometry, scale) for corner in (first, second, *other_corners)])
+        corners = np.stack(
+            [_moved(corner, geometry, scale) for corner in (first, second, *other_corners)]
+        )
         limits = np.array(geometry.size, np.float32)
         low: npt.NDArray[Any] = np.clip(corners.min(axis=0), 0, limits)
         high: npt.NDArray[Any] = np.clip(corners.max(axis=0), 0, limits)
@@ -256,17 +288,19 @@ class Boxes:
 class Points:
     """A field of points that move with an image, such as key points. Points that leave the image are kept.
 
-    Like the corners of boxes, they are places between pixels: x = 0 is the left border of the image, and the centre of
-    its first pixel is at 0.5. torchvision and Albumentations flip key points by the numbers of pixels: they are then
-    one pixel farther to the left, or up.
+    Like the corners of boxes, they are places between pixels: x = 0 is the left border of the
+    image, and the centre of its first pixel is at 0.5. torchvision and Albumentations flip key
+    points by the numbers of pixels: they are then one pixel farther to the left, or up.
 
     Attributes:
-        field: The field: numbers (points, 2 or more), or (objects, points, 2 or more), x and y first; further numbers,
-            such as visibility, stay. It becomes a float32 array. `Boxes("boxes", rows=("keypoints",))` in the same
-            tuple drops the points of boxes that are dropped.
-        relative: Whether x and y are fractions of the image's width and height. If not, they are pixels.
-        columns: What follows the number of points in the shape of an empty list, such as 3, or (17, 3) for 17 points
-            per object. An empty array keeps its own.
+        field: The field: numbers (points, 2 or more), or (objects, points, 2 or more), x and y
+            first; further numbers, such as visibility, stay. It becomes a float32 array.
+            `Boxes("boxes", rows=("keypoints",))` in the same tuple drops the points of boxes that
+            are dropped.
+        relative: Whether x and y are fractions of the image's width and height. If not, they are
+            pixels.
+        columns: What follows the number of points in the shape of an empty list, such as 3, or (17,
+            3) for 17 points per object. An empty array keeps its own.
 
     Examples:
         >>> from bushel.transforms import CenterCrop, Points
@@ -280,17 +314,22 @@ class Points:
     relative: bool = False
     columns: int | tuple[int, ...] = 2
 
-    def follow(self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]) -> dict[str, Any]:
+    def follow(
+        self, sample: Mapping[str, Any], geometry: Stage, size: tuple[int, int]
+    ) -> dict[str, Any]:
         """Return the fields of a sample after a geometry; see `Mask.follow`.
 
         Raises:
-            ValueError: The points are not numbers (points, 2 or more) or (objects, points, 2 or more).
+            ValueError: The points are not numbers (points, 2 or more) or (objects, points, 2 or
+                more).
         """
         points = np.array(sample[self.field])
         if points.ndim < 2 and not points.size:
             points = np.zeros((0, *np.atleast_1d(self.columns)), np.float32)
         if points.ndim not in (2, 3) or points.shape[-1] < 2 or points.dtype.kind not in "iuf":
-            raise _not_numbers(points, self.field, "(points, 2 or more) or (objects, points, 2 or more)")
+            raise _not_numbers(
+                points, self.field, ("(points, 2 or more) or (objects, points, 2 or more)")
+            )
         points = points.astype(np.float32)
         places = points[..., :2].reshape(-1, 2)
         moved = _moved(places, geometry, size if self.relative else None)
@@ -330,7 +369,9 @@ def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F3
 
 
 def _not_numbers(array: npt.NDArray[Any], field: str, expected: str) -> ValueError:
-    return ValueError(f"the field {field!r} is {array.dtype} of shape {array.shape}: expected numbers {expected}")
+    return ValueError(
+        f"the field {field!r} is {array.dtype} of shape {array.shape}: expected numbers {expected}"
+    )
 
 
 def _kept(rows: Any, kept: npt.NDArray[np.bool_]) -> Any:
@@ -345,5 +386,8 @@ def names_of(key: Sequence[str | Follower]) -> tuple[str, ...]:
     names: list[str] = []
     for member in key:
         rows = member.rows if isinstance(member, Boxes) else ()
-        names += [member if isinstance(member, str) else member.field, *(name for name in rows if name not in points)]
+        names += [
+            member if isinstance(member, str) else member.field,
+            *(name for name in rows if name not in points),
+        ]
     return tuple(names)

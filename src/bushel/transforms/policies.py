@@ -1,7 +1,7 @@
 """Policies that draw a few of many operations for each image: RandAugment, TrivialAugment, AugMix and choices.
 
-Operations, their ranges and their order follow torchvision's `transforms.v2`, on Pillow images with bilinear
-interpolation; only the random numbers differ.
+Operations, their ranges and their order follow torchvision's `transforms.v2`, on Pillow images with
+bilinear interpolation; only the random numbers differ.
 """
 
 from __future__ import annotations
@@ -72,14 +72,18 @@ class RandomChoice:
     transforms: tuple[Transform, ...]
     weights: tuple[float, ...] | None = None
 
-    def __init__(self, transforms: Iterable[Transform], weights: Sequence[float] | None = None) -> None:
+    def __init__(
+        self, transforms: Iterable[Transform], weights: Sequence[float] | None = None
+    ) -> None:
         object.__setattr__(self, "transforms", tuple(transforms))
         object.__setattr__(self, "weights", None if weights is None else tuple(weights))
         if not self.transforms:
             raise ValueError("RandomChoice needs at least one transform")
         shares = (1.0,) * len(self.transforms) if self.weights is None else self.weights
         if len(shares) != len(self.transforms) or min(shares) < 0 or not sum(shares):
-            raise ValueError(f"weights={weights!r}: expected one number of 0 or more for each transform")
+            raise ValueError(
+                f"weights={weights!r}: expected one number of 0 or more for each transform"
+            )
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
         """Transform a value of any kind that the transforms take."""
@@ -93,8 +97,9 @@ class RandomChoice:
 class MultiCrop:
     """Make several views of one image, which is decoded once, as self-supervised training needs them.
 
-    As `sample_transform=` of a loader, it adds a field for each group of views: arrays of shape (views, ...), so that
-    a batch has arrays of shape (samples, views, ...). The image itself goes, unless a group has its name.
+    As `sample_transform=` of a loader, it adds a field for each group of views: arrays of shape
+    (views, ...), so that a batch has arrays of shape (samples, views, ...). The image itself goes,
+    unless a group has its name.
 
     Attributes:
         field: The field of the image.
@@ -115,10 +120,14 @@ class MultiCrop:
 
     def __init__(self, field: str, groups: Mapping[str, tuple[int, Iterable[Transform]]]) -> None:
         object.__setattr__(self, "field", field)
-        all_groups = tuple((name, views, tuple(transforms)) for name, (views, transforms) in groups.items())
+        all_groups = tuple(
+            (name, views, tuple(transforms)) for name, (views, transforms) in groups.items()
+        )
         object.__setattr__(self, "groups", all_groups)
         if not all_groups or any(views < 1 for _, views, _ in all_groups):
-            raise ValueError(f"groups={groups!r}: expected at least one group, and one view or more in each")
+            raise ValueError(
+                f"groups={groups!r}: expected at least one group, and one view or more in each"
+            )
 
     def __call__(self, sample: Mapping[str, Any], rng: np.random.Generator) -> dict[str, Any]:
         """Return the sample with the views, and without the image.
@@ -129,7 +138,8 @@ class MultiCrop:
         """
         if self.field not in sample:
             raise KeyError(
-                f"the sample has no field {self.field!r}, from which MultiCrop makes views: {sorted(sample)}"
+                f"the sample has no field {self.field!r}, from which MultiCrop makes views:"
+                f" {sorted(sample)}"
             )
         image = sample[self.field]
         views_by_name = {name: value for name, value in sample.items() if name != self.field}
@@ -159,7 +169,9 @@ def _high(share: float) -> Callable[[int, int, int], Any]:
     return lambda bins, width, height: np.linspace(0, share * height, bins)
 
 
-def _space(shear: float, shift_x: Any, shift_y: Any, turn: float, colour: float | None, bits: Any) -> Space:
+def _space(
+    shear: float, shift_x: Any, shift_y: Any, turn: float, colour: float | None, bits: Any
+) -> Space:
     coloured = {} if colour is None else {name: (_to(colour), True) for name in _ENHANCERS}
     return {
         "ShearX": (_to(shear), True),
@@ -187,14 +199,17 @@ _TRIVIAL = _IDENTITY | _space(0.99, _to(32), _to(32), 135, 0.99, _bits(8, 6))
 _AUGMIX = _space(0.3, _wide(1 / 3), _high(1 / 3), 30, 0.9, _bits(4, 4))
 
 
-def apply_operation(picture: PIL.Image.Image, name: str, magnitude: float, fill: Fill = 0) -> PIL.Image.Image:
+def apply_operation(
+    picture: PIL.Image.Image, name: str, magnitude: float, fill: Fill = 0
+) -> PIL.Image.Image:
     """Apply one operation to a Pillow image of mode L or RGB.
 
     Args:
         picture: The image.
         name: Name of the operation, as torchvision calls it.
-        magnitude: Its strength: radians' tangent of a shear, pixels of a shift, degrees of a counter-clockwise
-            rotation, factor - 1 of a colour, bits or the threshold. Operations without one ignore it.
+        magnitude: Its strength: radians' tangent of a shear, pixels of a shift, degrees of a
+            counter-clockwise rotation, factor - 1 of a colour, bits or the threshold. Operations
+            without one ignore it.
         fill: Level of pixels without a source.
     """
     from PIL import Image, ImageEnhance, ImageOps
@@ -210,19 +225,32 @@ def apply_operation(picture: PIL.Image.Image, name: str, magnitude: float, fill:
         return ImageOps.solarize(picture, magnitude)  # type: ignore[arg-type]  # Pillow compares levels with it
     if name in ("AutoContrast", "Equalize"):
         return (ImageOps.autocontrast if name == "AutoContrast" else ImageOps.equalize)(picture)
-    level: Any = (fill,) * len(picture.getbands()) if isinstance(fill, int) and picture.mode != "L" else fill
+    level: Any = (
+        (fill,) * len(picture.getbands()) if isinstance(fill, int) and picture.mode != "L" else fill
+    )
     if name == "Rotate":
         return picture.rotate(magnitude, Image.Resampling.BILINEAR, fillcolor=level)
     if name.startswith("Shear"):
         angle = math.degrees(math.atan(magnitude))
-        warp = affine(picture.size, shear=(angle, 0) if name == "ShearX" else (0, angle), centre=(0, 0))
+        warp = affine(
+            picture.size, shear=(angle, 0) if name == "ShearX" else (0, angle), centre=(0, 0)
+        )
     else:
-        warp = affine(picture.size, shift=(int(magnitude), 0) if name == "TranslateX" else (0, int(magnitude)))
-    return picture.transform(warp.size, Image.Transform.AFFINE, warp.matrix, Image.Resampling.BILINEAR, fillcolor=level)
+        warp = affine(
+            picture.size, shift=(int(magnitude), 0) if name == "TranslateX" else (0, int(magnitude))
+        )
+    return picture.transform(
+        warp.size, Image.Transform.AFFINE, warp.matrix, Image.Resampling.BILINEAR, fillcolor=level
+    )
 
 
 def _drawn(
-    space: Space, bins: int, bin_of: int, picture: PIL.Image.Image, fill: Fill, rng: np.random.Generator
+    space: Space,
+    bins: int,
+    bin_of: int,
+    picture: PIL.Image.Image,
+    fill: Fill,
+    rng: np.random.Generator,
 ) -> PIL.Image.Image:
     """Apply a random operation of a space, with the magnitude of one of its bins and a random sign."""
     name = list(space)[rng.integers(len(space))]
@@ -259,7 +287,9 @@ class RandAugment:
     def __post_init__(self) -> None:
         check_fill(self.fill)
         if self.operations < 0 or self.bins < 2 or not 0 <= self.magnitude < self.bins:
-            raise ValueError(f"invalid {self}: expected operations >= 0, bins >= 2 and 0 <= magnitude < bins")
+            raise ValueError(
+                f"invalid {self}: expected operations >= 0, bins >= 2 and 0 <= magnitude < bins"
+            )
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""
@@ -294,7 +324,9 @@ class TrivialAugmentWide:
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""
         picture = _picture(image, "TrivialAugmentWide")
-        return np.array(_drawn(_TRIVIAL, self.bins, int(rng.integers(self.bins)), picture, self.fill, rng))
+        return np.array(
+            _drawn(_TRIVIAL, self.bins, int(rng.integers(self.bins)), picture, self.fill, rng)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +360,9 @@ class AugMix:
             or self.alpha <= 0
             or (self.depth is not None and self.depth < 1)
         ):
-            raise ValueError(f"invalid {self}: expected severity 1 to 10, width and depth >= 1, alpha above 0")
+            raise ValueError(
+                f"invalid {self}: expected severity 1 to 10, width and depth >= 1, alpha above 0"
+            )
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWx3."""
@@ -339,7 +373,9 @@ class AugMix:
         for share in shares.tolist():
             picture = original
             for _ in range(int(rng.integers(1, 4)) if self.depth is None else self.depth):
-                picture = _drawn(_AUGMIX, 10, int(rng.integers(self.severity)), picture, self.fill, rng)
+                picture = _drawn(
+                    _AUGMIX, 10, int(rng.integers(self.severity)), picture, self.fill, rng
+                )
             mixed += share * np.asarray(picture, np.float32)
         return np.asarray(mixed.clip(0, 255), np.uint8)
 

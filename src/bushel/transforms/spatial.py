@@ -1,8 +1,8 @@
 """Crops, resizing and flips: as transforms, as steps for an image of known size, and combined into one geometry.
 
-A transform is a frozen value that can be used in two ways. Calling it with an image transforms the image. `steps` only
-returns the steps for an image of a given size. Both draw the same random numbers, so a planned transform (see
-`bushel.transforms.fused`) gives the same crop as a call.
+A transform is a frozen value that can be used in two ways. Calling it with an image transforms the
+image. `steps` only returns the steps for an image of a given size. Both draw the same random
+numbers, so a planned transform (see `bushel.transforms.fused`) gives the same crop as a call.
 """
 
 from __future__ import annotations
@@ -70,9 +70,11 @@ Step: TypeAlias = Crop | ScaleTo | Flip
 class Geometry(Struct, frozen=True):
     """The combined effect of crops, at most one resizing, more crops, and flips."""
 
-    box: tuple[int, int, int, int]  # left, top, right, bottom: the region of the image that is resized
+    # left, top, right, bottom: the region of the image that is resized
+    box: tuple[int, int, int, int]
     scaled: tuple[int, int]  # width and height to which the box is resized
-    window: tuple[int, int, int, int]  # left, top, right, bottom: the region of the resized box that is kept
+    # left, top, right, bottom: the region of the resized box that is kept
+    window: tuple[int, int, int, int]
     flip_horizontal: bool = False  # whether the result is mirrored left to right
     flip_vertical: bool = False  # whether the result is mirrored top to bottom
 
@@ -120,7 +122,12 @@ class Geometry(Struct, frozen=True):
 
     def _cropped(self, crop: Crop) -> Geometry:
         width, height = self.size
-        if crop.left < 0 or crop.top < 0 or crop.left + crop.width > width or crop.top + crop.height > height:
+        if (
+            crop.left < 0
+            or crop.top < 0
+            or crop.left + crop.width > width
+            or crop.top + crop.height > height
+        ):
             raise ValueError(f"{crop} is not inside an image of {width}x{height} pixels")
         left = width - crop.left - crop.width if self.flip_horizontal else crop.left
         top = height - crop.top - crop.height if self.flip_vertical else crop.top
@@ -138,7 +145,9 @@ def check_image(image: Any) -> None:
     is_array = isinstance(image, np.ndarray)
     if not is_array or image.dtype != np.uint8 or image.ndim not in (2, 3) or not all(image.shape):
         description = f"{image.dtype} of shape {image.shape}" if is_array else type(image).__name__
-        raise TypeError(f"{description} is not an image: expected a uint8 array of shape HxW or HxWxC")
+        raise TypeError(
+            f"{description} is not an image: expected a uint8 array of shape HxW or HxWxC"
+        )
 
 
 def apply_steps(steps: tuple[Step, ...], image: Image) -> Image:
@@ -160,7 +169,8 @@ def apply_steps(steps: tuple[Step, ...], image: Image) -> Image:
         if isinstance(step, Flip):
             image = image[:, ::-1] if step.horizontal else image[::-1]
         elif isinstance(step, Crop):
-            Geometry.whole(image.shape[1], image.shape[0]).then(step)  # checks that the box is inside
+            # checks that the box is inside
+            Geometry.whole(image.shape[1], image.shape[0]).then(step)
             image = image[step.top : step.top + step.height, step.left : step.left + step.width]
         elif (step.width, step.height) != (image.shape[1], image.shape[0]):
             image = resample(image, Geometry.whole(image.shape[1], image.shape[0]).then(step))
@@ -186,8 +196,8 @@ Steps: TypeAlias = tuple[Step, ...]
 class Spatial(Protocol):
     """A geometric transform that can be fused into decoding.
 
-    `steps` returns its steps for an image of a given size. Called with an image, it must do the same: see
-    `apply_steps`.
+    `steps` returns its steps for an image of a given size. Called with an image, it must do the
+    same: see `apply_steps`.
 
     Examples:
         >>> from bushel.transforms import Crop, apply_steps
@@ -235,7 +245,11 @@ def _is_whole(value: object) -> bool:
 
 
 def _check_bounds(name: str, bounds: Any) -> None:
-    if not isinstance(bounds, Sequence) or len(bounds) != 2 or not all(isinstance(bound, Real) for bound in bounds):
+    if (
+        not isinstance(bounds, Sequence)
+        or len(bounds) != 2
+        or not all(isinstance(bound, Real) for bound in bounds)
+    ):
         raise TypeError(f"invalid {name}={bounds!r}: expected (lower, upper), two numbers")
 
 
@@ -243,7 +257,9 @@ def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> 
     """Return the crop of a size (height, width) at fraction x, y (below 1) of the places where it fits."""
     if size[0] > height or size[1] > width:
         raise ValueError(
-            f"an image of {width}x{height} pixels is too small for a crop of {size[1]}x{size[0]}: put Resize before it"
+            f"an image of {width}x{height} pixels is too small for a crop of"
+            f" {size[1]}x{size[0]}:"
+            " put Resize before it"
         )
     return Crop(int(x * (width - size[1] + 1)), int(y * (height - size[0] + 1)), size[1], size[0])
 
@@ -253,7 +269,8 @@ class Resize:
     """Resize to (height, width), or the shorter edge to `size` pixels: bilinear and antialiased, as Pillow does.
 
     Attributes:
-        size: (height, width), or the length of the shorter edge. The other edge is rounded down, as in torchvision.
+        size: (height, width), or the length of the shorter edge. The other edge is rounded down, as
+            in torchvision.
 
     Examples:
         >>> from bushel.transforms import Resize
@@ -316,7 +333,9 @@ class CenterCrop(_ToSize):
         """Return the steps for an image of this size."""
         size = _pair(self.size)
         _box(size, width, height, 0, 0)
-        return (Crop(round((width - size[1]) / 2), round((height - size[0]) / 2), size[1], size[0]),)
+        return (
+            Crop(round((width - size[1]) / 2), round((height - size[0]) / 2), size[1], size[0]),
+        )
 
     def __call__(self, image: Image) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
@@ -350,7 +369,8 @@ class RandomCrop(_ToSize):
 class RandomResizedCrop(_ToSize):
     """Keep a box of random area, aspect ratio and place, resized to `size` (the Inception crop, as in torchvision).
 
-    If ten random boxes do not fit into the image, the largest centred box with an allowed aspect ratio is kept.
+    If ten random boxes do not fit into the image, the largest centred box with an allowed aspect
+    ratio is kept.
 
     Attributes:
         size: Size of the result.
@@ -373,7 +393,10 @@ class RandomResizedCrop(_ToSize):
         _check_bounds("scale", self.scale)
         _check_bounds("ratio", self.ratio)
         if not 0 < self.scale[0] <= self.scale[1] <= 1 or not 0 < self.ratio[0] <= self.ratio[1]:
-            raise ValueError(f"invalid scale or ratio in {self}: expected (lower, upper) above 0, and scale up to 1")
+            raise ValueError(
+                f"invalid scale or ratio in {self}: expected (lower, upper) above 0,"
+                " and scale up to 1"
+            )
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""

@@ -43,7 +43,8 @@ class Normalize:
             levels: object = getattr(self, name)
             if isinstance(levels, str | bytes) or not isinstance(levels, Iterable):
                 raise TypeError(
-                    f"Normalize({name}={levels!r}): expected a number for each channel, such as (0.5, 0.5, 0.5)"
+                    f"Normalize({name}={levels!r}): expected a number for each channel, such as"
+                    " (0.5, 0.5, 0.5)"
                 )
             object.__setattr__(self, name, tuple(map(float, levels)))
         if len(self.mean) != len(self.std) or not self.mean or not all(self.std):
@@ -63,7 +64,8 @@ class Normalize:
         channels = 1 if image.ndim == 2 else image.shape[2]
         if channels != len(self.mean):
             raise ValueError(
-                f"{self} is for {len(self.mean)} channels, which an image of shape {image.shape} does not have: give a "
+                f"{self} is for {len(self.mean)} channels, which an image of shape {image.shape}"
+                " does not have: give a "
                 "mean and a std for each channel, and put Normalize before ToCHW"
             )
         if image.ndim == 2:
@@ -74,7 +76,9 @@ class Normalize:
 @lru_cache(maxsize=64)
 def _table(normalise: Normalize) -> npt.NDArray[Any]:
     levels = np.arange(256, dtype=np.float64)[:, None] / 255
-    table: npt.NDArray[Any] = ((levels - np.array(normalise.mean)) / np.array(normalise.std)).astype(normalise.dtype)
+    table: npt.NDArray[Any] = (
+        (levels - np.array(normalise.mean)) / np.array(normalise.std)
+    ).astype(normalise.dtype)
     table.flags.writeable = False
     return table
 
@@ -142,8 +146,8 @@ class EachFrame:
 
     Attributes:
         transforms: The transforms for each frame.
-        same: Whether all frames get the same random numbers, so that frames of one size are cropped and flipped
-            alike. Otherwise each frame gets its own.
+        same: Whether all frames get the same random numbers, so that frames of one size are cropped
+            and flipped alike. Otherwise each frame gets its own.
 
     Examples:
         >>> from bushel.transforms import EachFrame, RandomCrop
@@ -162,7 +166,9 @@ class EachFrame:
     def __call__(self, frames: Iterable[Any], rng: np.random.Generator | None = None) -> list[Any]:
         """Transform a list of frames."""
         apply = Compose(self.transforms)
-        return [apply(frame, rng=rng) for frame, rng in zip(frames, self.generators(rng), strict=False)]
+        return [
+            apply(frame, rng=rng) for frame, rng in zip(frames, self.generators(rng), strict=False)
+        ]
 
     def generators(self, rng: np.random.Generator | None) -> Iterable[np.random.Generator | None]:
         """Yield the source of random numbers of each frame. Use each one before you take the next."""
@@ -180,15 +186,21 @@ def check_instances(name: str, functions: tuple[Transform, ...]) -> tuple[Transf
 
     Args:
         name: Where they were given, for the message.
-        functions: The transforms. Classes such as `str` and `np.float32` are functions of a value here.
+        functions: The transforms. Classes such as `str` and `np.float32` are functions of a value
+            here.
 
     Raises:
         TypeError: One is such a class.
     """
     for function in functions:
-        if isinstance(function, type) and any("__call__" in vars(base) for base in function.__mro__):
+        if isinstance(function, type) and any(
+            "__call__" in vars(base) for base in function.__mro__
+        ):
             what = f"{function.__module__}.{function.__qualname__}"
-            raise TypeError(f"{name} has the class {what}: make a transform of it, as in {function.__name__}(...)")
+            raise TypeError(
+                f"{name} has the class {what}: make a transform of it, as in"
+                f" {function.__name__}(...)"
+            )
     return functions
 
 

@@ -1,7 +1,7 @@
 """Affine maps and padding: geometry that cannot be fused into decoding, and is applied to decoded images.
 
-`Warp` and `Padding` are steps, as `Crop` is: values from which the source of each pixel follows. So masks, boxes
-and points can follow them (see `bushel.transforms.moves`).
+`Warp` and `Padding` are steps, as `Crop` is: values from which the source of each pixel follows. So
+masks, boxes and points can follow them (see `bushel.transforms.moves`).
 """
 
 from __future__ import annotations
@@ -28,11 +28,13 @@ PadMode = Literal["constant", "edge", "reflect", "symmetric"]
 class Warp(Struct, frozen=True):
     """Apply an affine map with bilinear interpolation, as Pillow does.
 
-    Places are in pixels from the upper left corner, so that the centre of the first pixel is (0.5, 0.5).
+    Places are in pixels from the upper left corner, so that the centre of the first pixel is (0.5,
+    0.5).
     """
 
     size: tuple[int, int]  # width and height of the result
-    # a, b, c, d, e, f: the place (x, y) of the result shows the place (a x + b y + c, d x + e y + f) of the image
+    # a, b, c, d, e, f: the place (x, y) of the result shows the place (a x + b y + c, d x + e y +
+    # f) of the image
     matrix: tuple[float, float, float, float, float, float]
     fill: Fill = 0  # level of pixels whose place lies outside the image
 
@@ -42,11 +44,18 @@ class Warp(Struct, frozen=True):
 
         check_image(image)
         if image.ndim == 3 and image.shape[2] not in (3, 4):
-            planes = [self.apply(np.ascontiguousarray(image[:, :, place])) for place in range(image.shape[2])]
+            planes = [
+                self.apply(np.ascontiguousarray(image[:, :, place]))
+                for place in range(image.shape[2])
+            ]
             return np.stack(planes, axis=2)
         fill = _levels(self.fill, image)
         picture = Pillow.fromarray(image).transform(
-            self.size, Pillow.Transform.AFFINE, self.matrix, Pillow.Resampling.BILINEAR, fillcolor=fill
+            self.size,
+            Pillow.Transform.AFFINE,
+            self.matrix,
+            Pillow.Resampling.BILINEAR,
+            fillcolor=fill,
         )
         return np.array(picture)
 
@@ -55,7 +64,10 @@ class Warp(Struct, frozen=True):
         width, height = self.size
         a, b, c, d, e, f = self.matrix
         x, y = np.arange(width) + 0.5, np.arange(height)[:, None] + 0.5
-        columns, rows = np.floor(a * x + b * y + c).astype(np.int64), np.floor(d * x + e * y + f).astype(np.int64)
+        columns, rows = (
+            np.floor(a * x + b * y + c).astype(np.int64),
+            np.floor(d * x + e * y + f).astype(np.int64),
+        )
         inside = (columns >= 0) & (columns < mask.shape[1]) & (rows >= 0) & (rows < mask.shape[0])
         out = np.full((height, width, *mask.shape[2:]), fill, mask.dtype)
         out[inside] = mask[rows[inside], columns[inside]]
@@ -115,7 +127,10 @@ def _levels(fill: Fill, image: Image) -> Any:
     if isinstance(fill, int):
         return fill if channels == 1 else (fill,) * channels
     if len(fill) != channels:
-        raise ValueError(f"fill={fill!r} does not fit an image of {channels} channels: expected one level for each")
+        raise ValueError(
+            f"fill={fill!r} does not fit an image of {channels} channels: expected"
+            " one level for each"
+        )
     return fill[0] if image.ndim == 2 else fill
 
 
@@ -123,7 +138,9 @@ def check_fill(fill: Fill) -> None:
     """Check that a fill is made of levels. Raise ValueError if it is not."""
     levels = (fill,) if isinstance(fill, int) else fill
     if not levels or not all(isinstance(level, int) and 0 <= level <= 255 for level in levels):
-        raise ValueError(f"invalid fill={fill!r}: expected a level between 0 and 255, or one for each channel")
+        raise ValueError(
+            f"invalid fill={fill!r}: expected a level between 0 and 255, or one for each channel"
+        )
 
 
 class Warping(ABC):
@@ -145,9 +162,12 @@ class Pad(Warping):
     """Add pixels at the edges, as torchvision does.
 
     Attributes:
-        padding: Pixels on all sides; (left and right, top and bottom); or (left, top, right, bottom).
-        fill: Level of the pixels that the mode `"constant"` adds: one number, or one for each channel.
-        mode: Which pixels are added: `"constant"`, or `"edge"`, `"reflect"` or `"symmetric"` as in `numpy.pad`.
+        padding: Pixels on all sides; (left and right, top and bottom); or (left, top, right,
+            bottom).
+        fill: Level of the pixels that the mode `"constant"` adds: one number, or one for each
+            channel.
+        mode: Which pixels are added: `"constant"`, or `"edge"`, `"reflect"` or `"symmetric"` as in
+            `numpy.pad`.
 
     Examples:
         >>> from bushel.transforms import Pad, RandomCrop
@@ -163,11 +183,14 @@ class Pad(Warping):
     def __post_init__(self) -> None:
         check_fill(self.fill)
         if self.mode not in get_args(PadMode):
-            raise ValueError(f"unknown mode {self.mode!r} of padding: expected {', '.join(get_args(PadMode))}")
+            raise ValueError(
+                f"unknown mode {self.mode!r} of padding: expected {', '.join(get_args(PadMode))}"
+            )
         sides = self._sides()
         if len(sides) != 4 or not all(isinstance(side, int) and side >= 0 for side in sides):
             raise ValueError(
-                f"invalid padding={self.padding!r}: expected an int, (left and right, top and bottom) or "
+                f"invalid padding={self.padding!r}: expected an int, (left and right, top and"
+                " bottom) or "
                 f"(left, top, right, bottom), 0 or more"
             )
 
@@ -192,7 +215,9 @@ def _symmetric(name: str, value: float | tuple[float, float]) -> tuple[float, fl
     """Return (low, high) of a range that may be given as one number x, for (-x, x)."""
     low, high = (-value, value) if isinstance(value, int | float) else value
     if not low <= high:
-        raise ValueError(f"invalid {name}={value!r}: expected a number of 0 or more, or (low, high)")
+        raise ValueError(
+            f"invalid {name}={value!r}: expected a number of 0 or more, or (low, high)"
+        )
     return low, high
 
 
@@ -202,7 +227,8 @@ class RandomRotation(Warping):
 
     Attributes:
         degrees: Bounds of the angle, counter-clockwise; a number x means (-x, x).
-        expand: Whether the result is as large as it must be to hold the whole image. If not, it has the image's size.
+        expand: Whether the result is as large as it must be to hold the whole image. If not, it has
+            the image's size.
         fill: Level of the corners that have no source: one number, or one for each channel.
 
     Examples:
@@ -222,7 +248,9 @@ class RandomRotation(Warping):
     def step(self, width: int, height: int, rng: np.random.Generator) -> Warp:
         """Return the step for an image of this size."""
         low, high = _symmetric("degrees", self.degrees)
-        return rotation(low + (high - low) * rng.random(), width, height, expand=self.expand, fill=self.fill)
+        return rotation(
+            low + (high - low) * rng.random(), width, height, expand=self.expand, fill=self.fill
+        )
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
@@ -253,8 +281,8 @@ class RandomAffine(Warping):
         degrees: Bounds of the angle, clockwise; a number x means (-x, x).
         translate: Largest shift in x and y, as shares of width and height.
         scale: Bounds of the factor.
-        shear: Bounds of the angles of shearing in degrees: x for (-x, x) of the x axis, (low, high) of the x axis, or
-            (low, high, low, high) of both axes.
+        shear: Bounds of the angles of shearing in degrees: x for (-x, x) of the x axis, (low, high)
+            of the x axis, or (low, high, low, high) of both axes.
         fill: Level of what has no source: one number, or one for each channel.
 
     Examples:
@@ -275,7 +303,9 @@ class RandomAffine(Warping):
         _symmetric("degrees", self.degrees)
         self._shears()
         if not all(0 <= share <= 1 for share in self.translate) or len(self.translate) != 2:
-            raise ValueError(f"invalid translate={self.translate!r}: expected two shares between 0 and 1")
+            raise ValueError(
+                f"invalid translate={self.translate!r}: expected two shares between 0 and 1"
+            )
         if len(self.scale) != 2 or not 0 < self.scale[0] <= self.scale[1]:
             raise ValueError(f"invalid scale={self.scale!r}: expected (low, high) above 0")
 
@@ -283,7 +313,9 @@ class RandomAffine(Warping):
         if isinstance(self.shear, tuple) and len(self.shear) == 4:
             return _symmetric("shear", self.shear[:2]), _symmetric("shear", self.shear[2:])
         if isinstance(self.shear, tuple) and len(self.shear) != 2:
-            raise ValueError(f"invalid shear={self.shear!r}: expected a number, or two or four of them")
+            raise ValueError(
+                f"invalid shear={self.shear!r}: expected a number, or two or four of them"
+            )
         return _symmetric("shear", self.shear), (0.0, 0.0)
 
     def step(self, width: int, height: int, rng: np.random.Generator) -> Warp:
@@ -295,9 +327,12 @@ class RandomAffine(Warping):
         ]
         ranges = (_symmetric("degrees", self.degrees), self.scale, *self._shears())
         angle, scale, shear_x, shear_y = (
-            low + (high - low) * part for (low, high), part in zip(ranges, (drawn[0], *drawn[3:]), strict=True)
+            low + (high - low) * part
+            for (low, high), part in zip(ranges, (drawn[0], *drawn[3:]), strict=True)
         )
-        return affine((width, height), angle, (shifts[0], shifts[1]), scale, (shear_x, shear_y), self.fill)
+        return affine(
+            (width, height), angle, (shifts[0], shifts[1]), scale, (shear_x, shear_y), self.fill
+        )
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
@@ -325,7 +360,8 @@ def affine(
         centre: The place that shearing, scaling and rotating keep; None for the middle.
     """
     turn, x_shear, y_shear = math.radians(angle), math.radians(shear[0]), math.radians(shear[1])
-    # the map from the image to the result is scale * [[a, b], [c, d]]; its determinant without the scale is 1
+    # the map from the image to the result is scale * [[a, b], [c, d]]; its determinant without the
+    # scale is 1
     a = math.cos(turn - y_shear) / math.cos(y_shear)
     b = -a * math.tan(x_shear) - math.sin(turn)
     c = math.sin(turn - y_shear) / math.cos(y_shear)

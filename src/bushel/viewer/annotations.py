@@ -13,12 +13,25 @@ from bushel._runtime.arrays import F64, Bools
 FORMS = ("xyxy", "xywh", "cxcywh")
 """The meanings of the four numbers of a box, in the words of `bushel.transforms.Boxes`."""
 _BOX = ("bbox", "box", "bboxes", "boxes")
-_CLASS = ("category_name", "class_name", "label_name", "name", "category", "categories", "category_id", "category_ids")
+_CLASS = (
+    "category_name",
+    "class_name",
+    "label_name",
+    "name",
+    "category",
+    "categories",
+    "category_id",
+    "category_ids",
+)
 _CLASSES = (*_CLASS, "label", "labels", "class", "classes", "class_id")
 _SCORE = ("score", "scores", "confidence")
 _POLYGON = ("segmentation", "polygon", "polygons")
 _POINTS = ("keypoints", "landmarks", "points")
-_CORNERS = (("xmin", "ymin", "xmax", "ymax"), ("x1", "y1", "x2", "y2"), ("left", "top", "right", "bottom"))
+_CORNERS = (
+    ("xmin", "ymin", "xmax", "ymax"),
+    ("x1", "y1", "x2", "y2"),
+    ("left", "top", "right", "bottom"),
+)
 _SIZED = (("x", "y", "width", "height"), ("x", "y", "w", "h"), ("left", "top", "width", "height"))
 _MOST = 500  # shapes of one value that are drawn
 
@@ -28,7 +41,8 @@ class Form:
     """The meaning of the numbers of a field."""
 
     box: str = "xyxy"  # one of `FORMS`
-    relative: bool = False  # whether they are fractions of the width and height of the picture; if not, they are pixels
+    # whether they are fractions of the width and height of the picture; if not, they are pixels
+    relative: bool = False
     guessed: bool = False  # whether that was concluded from the values
 
     def __str__(self) -> str:
@@ -40,20 +54,26 @@ class Shape:
     """A shape on a picture."""
 
     kind: str  # `box`, `polygon` or `points`
-    places: F64  # numbers (points, 2), fractions of the width and height of the picture: of a box, its two corners
+    # numbers (points, 2), fractions of the width and height of the picture: of a box, its two
+    # corners
+    places: F64
     name: int | str | None = None  # its class: a number, a text, or None
     score: float | None = None
     seen: Sequence[bool] = field(default=())  # whether each key point is visible
 
 
-def shapes_of(value: Any, form: Form, size: tuple[int, int], *, points: bool = False) -> list[Shape]:
+def shapes_of(
+    value: Any, form: Form, size: tuple[int, int], *, points: bool = False
+) -> list[Shape]:
     """Return the shapes of a decoded value. A value without a known layout has no shapes.
 
     Args:
-        value: An array (boxes, 4) or lists, a list of mappings such as COCO's annotations, or a mapping of lists.
+        value: An array (boxes, 4) or lists, a list of mappings such as COCO's annotations, or a
+            mapping of lists.
         form: How its numbers are to be read.
         size: Width and height of the picture in pixels.
-        points: Whether it holds key points: an array (points, 2), (points, 3) or with one more axis in front.
+        points: Whether it holds key points: an array (points, 2), (points, 3) or with one more axis
+            in front.
     """
     scale = np.array((1.0, 1.0) if form.relative else size, np.float64).clip(min=1e-9)
     if points and (several := _points(value)) is not None:
@@ -69,7 +89,9 @@ def shapes_of(value: Any, form: Form, size: tuple[int, int], *, points: bool = F
 
 def box_numbers(value: Any) -> F64:
     """Return the four numbers of each box of a value that a `Form` applies to: (boxes, 4)."""
-    boxes = [box for item in _items(value)[:_MOST] if (box := _four(_first(item, _BOX))) is not None]
+    boxes = [
+        box for item in _items(value)[:_MOST] if (box := _four(_first(item, _BOX))) is not None
+    ]
     return np.array(boxes, np.float64).reshape(-1, 4)
 
 
@@ -91,7 +113,9 @@ def guessed_form(boxes: F64, sizes: F64, *, usual: str) -> Form:
         "xyxy": np.mean(np.all((second >= first) & (second <= limits + slack), 1)),
         "xywh": np.mean(np.all(first + second <= limits + slack, 1)),
         "cxcywh": np.mean(
-            np.all((first - second / 2 >= -slack) & (first + second / 2 <= limits + slack), 1) if relative else 0.0
+            np.all((first - second / 2 >= -slack) & (first + second / 2 <= limits + slack), 1)
+            if relative
+            else 0.0
         ),
     }
     order = sorted(FORMS, key=lambda form: form != usual)
@@ -105,7 +129,10 @@ def _items(value: Any) -> list[Mapping[str, Any]]:
             if name in value:
                 return _items(value[name])
         if (boxes := _first(value, _BOX)) is not None and _four(boxes) is None:
-            return [dict(zip(("bbox", "category", "score"), row, strict=True)) for row in _by_rows(value, boxes)]
+            return [
+                dict(zip(("bbox", "category", "score"), row, strict=True))
+                for row in _by_rows(value, boxes)
+            ]
         return [value]
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biuf" or value.ndim == 0:
@@ -129,7 +156,9 @@ def _by_rows(value: Mapping[str, Any], boxes: Any) -> list[tuple[Any, Any, Any]]
     if not isinstance(boxes, list | tuple | np.ndarray):
         return []
     beside = [_first(value, names) for names in (_CLASSES, _SCORE)]
-    columns = [column if _length(column) == len(boxes) else [None] * len(boxes) for column in beside]
+    columns = [
+        column if _length(column) == len(boxes) else [None] * len(boxes) for column in beside
+    ]
     return list(zip(boxes, *columns, strict=True))
 
 
@@ -148,7 +177,11 @@ def _shapes_of_item(item: Mapping[str, Any], form: Form, scale: F64) -> list[Sha
     if (corners := _corners(item, form)) is not None:
         shapes.append(Shape("box", corners / scale, name, score))
     polygons = _first(item, _POLYGON)
-    if isinstance(polygons, list | tuple) and polygons and not isinstance(polygons[0], list | tuple | np.ndarray):
+    if (
+        isinstance(polygons, list | tuple)
+        and polygons
+        and not isinstance(polygons[0], list | tuple | np.ndarray)
+    ):
         polygons = [polygons]
     for polygon in polygons if isinstance(polygons, list | tuple) else ():
         numbers = _numbers(np.asarray(polygon).reshape(-1) if _is_regular(polygon) else None)
@@ -156,7 +189,9 @@ def _shapes_of_item(item: Mapping[str, Any], form: Form, scale: F64) -> list[Sha
             shapes.append(Shape("polygon", numbers.reshape(-1, 2) / scale, name, score))
     points = _first(item, _POINTS)
     if points is not None and (several := _points(points)) is not None:
-        shapes += [Shape("points", joints[:, :2] / scale, name, seen=_seen(joints)) for joints in several]
+        shapes += [
+            Shape("points", joints[:, :2] / scale, name, seen=_seen(joints)) for joints in several
+        ]
     return shapes
 
 
@@ -199,7 +234,9 @@ def _points(value: Any) -> list[F64] | None:
 
 def _seen(points: F64) -> list[bool]:
     placed: Bools = np.all(np.isfinite(points), axis=1)
-    return [bool(seen) for seen in (placed & (points[:, 2] > 0) if points.shape[1] == 3 else placed)]
+    return [
+        bool(seen) for seen in (placed & (points[:, 2] > 0) if points.shape[1] == 3 else placed)
+    ]
 
 
 def _is_regular(value: Any) -> bool:
@@ -239,7 +276,11 @@ def _length(value: Any) -> int:
 def _name(value: Any) -> int | str | None:
     if isinstance(value, str):
         return value[:100]
-    if isinstance(value, int | float | np.integer | np.floating) and np.isfinite(value) and value == int(value):
+    if (
+        isinstance(value, int | float | np.integer | np.floating)
+        and np.isfinite(value)
+        and value == int(value)
+    ):
         return int(value)
     return None
 

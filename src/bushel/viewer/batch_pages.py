@@ -87,7 +87,11 @@ class BatchPages(Pages):
         """A picture of a value of a batch."""
         parameters = request.query_params
         place, loader = self._asked(parameters)
-        batch, name, row = self._batch(place, loader), parameters.get("f", ""), number_in(parameters, "row")
+        batch, name, row = (
+            self._batch(place, loader),
+            parameters.get("f", ""),
+            number_in(parameters, "row"),
+        )
         if name not in batch or row >= len(batch[name]):
             raise KeyError(f"the batch has no field {name!r} of a row {row}")
         drawn = array_pixels(np.asarray(value_at(batch[name], row)), _SIDE)
@@ -110,8 +114,10 @@ class BatchPages(Pages):
                 batch: Any = loader.peek(place.step, place.rank, place.epoch)
                 if not isinstance(batch, Mapping) or "__key__" not in batch:
                     raise ValueError(
-                        f"the loader {place.loader!r} gives {type(batch).__name__}: batches are shown if they are "
-                        "dicts with keys, so leave out keys=False, and a collate or batch_transform that makes "
+                        f"the loader {place.loader!r} gives {type(batch).__name__}: batches are"
+                        " shown if they are "
+                        "dicts with keys, so leave out keys=False, and a collate or"
+                        " batch_transform that makes "
                         "something else"
                     )
                 if loader.batch_size is None and not loader.bucket_by:  # a single sample

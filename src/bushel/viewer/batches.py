@@ -17,7 +17,8 @@ from bushel.viewer.shelf import plain_text
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
 
-_OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)  # the entries of batches besides fields
+# the entries of batches besides fields
+_OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)
 _LINE = 160
 _TOKENS = 48  # tokens of a document that are shown
 
@@ -27,7 +28,8 @@ class Document:
     """A document, or a part of one, in a row."""
 
     key: str  # key of its sample
-    source: str  # the dataset of a mixture that it comes from; empty if the dataset is not a mixture
+    # the dataset of a mixture that it comes from; empty if the dataset is not a mixture
+    source: str
     start: int  # place of its first token in the row
     size: int  # number of its tokens
     tokens: str  # the first tokens, as text of the tokenizer or as numbers
@@ -41,7 +43,8 @@ class Row:
     Attributes:
         number: Its number in the batch.
         key: Key of its sample; empty if documents share the row.
-        source: The dataset of a mixture that its sample comes from; empty if documents share the row.
+        source: The dataset of a mixture that its sample comes from; empty if documents share the
+            row.
         pictures: The fields that are drawn.
         values: Names and values of the others as lines of text.
         documents: The documents of a shared row.
@@ -58,7 +61,10 @@ class Row:
 
 
 def rows_of_batch(
-    batch: Mapping[str, Any], tokens: str | None = None, tokenizer: Tokenizer | None = None, most: int = 256
+    batch: Mapping[str, Any],
+    tokens: str | None = None,
+    tokenizer: Tokenizer | None = None,
+    most: int = 256,
 ) -> list[Row]:
     """Return the rows of a batch.
 
@@ -76,7 +82,8 @@ def rows_of_batch(
     for number in range(min(most, len(keys))):
         pictures, values = [], []
         for name, value in batch.items():
-            if name in _OWN or (tokens is not None and hasattr(value, "shape")):  # tokens, and arrays packed alike
+            # tokens, and arrays packed alike
+            if name in _OWN or (tokens is not None and hasattr(value, "shape")):
                 continue
             shown = value_at(value, number)
             if isinstance(shown, np.ndarray) and shown.ndim >= 2 and _drawable(shown):
@@ -110,10 +117,14 @@ def value_at(value: Any, number: int) -> Any:
 
 def _drawable(array: npt.NDArray[Any]) -> bool:
     first_channels = array.ndim == 3 and array.shape[0] in (1, 3) and min(array.shape[1:]) >= 8
-    return array.dtype.kind in "biuf" and (is_picture(array) or first_channels or min(array.shape[-2:]) >= 8)
+    return array.dtype.kind in "biuf" and (
+        is_picture(array) or first_channels or min(array.shape[-2:]) >= 8
+    )
 
 
-def _documents(batch: Mapping[str, Any], tokens: str, number: int, tokenizer: Tokenizer | None) -> tuple[Document, ...]:
+def _documents(
+    batch: Mapping[str, Any], tokens: str, number: int, tokenizer: Tokenizer | None
+) -> tuple[Document, ...]:
     row = np.asarray(value_at(batch[tokens], number))
     bounds = np.asarray(value_at(batch["cu_seqlens"], number)).tolist()
     documents = []
@@ -122,7 +133,11 @@ def _documents(batch: Mapping[str, Any], tokens: str, number: int, tokenizer: To
     for key, source, start, stop in zip(keys, sources, bounds[:-1], bounds[1:], strict=True):
         shown = row[start : min(stop, start + _TOKENS)].tolist()
         text = _text(shown, tokenizer)
-        documents.append(Document(plain_text(str(key)), source, start, stop - start, text, stop - start - len(shown)))
+        documents.append(
+            Document(
+                plain_text(str(key)), source, start, stop - start, text, stop - start - len(shown)
+            )
+        )
     return tuple(documents)
 
 
@@ -132,12 +147,16 @@ def _text(tokens: Sequence[int], tokenizer: Tokenizer | None) -> str:
     try:
         return plain_text(str(tokenizer(list(tokens))))
     except Exception as error:
-        raise ValueError(f"the tokenizer fails for {list(tokens)[:8]} …: {type(error).__name__}: {error}") from error
+        raise ValueError(
+            f"the tokenizer fails for {list(tokens)[:8]} …: {type(error).__name__}: {error}"
+        ) from error
 
 
 def _line(value: Any) -> str:
     if isinstance(value, np.ndarray):
-        start = np.array2string(value.reshape(-1)[:6], precision=4, separator=", ", threshold=7)[1:-1]
+        start = np.array2string(value.reshape(-1)[:6], precision=4, separator=", ", threshold=7)[
+            1:-1
+        ]
         return f"{value.dtype}{list(value.shape)} {start}{', …' if value.size > 6 else ''}"
     if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
         return f"{len(value)} arrays, the first {_line(value[0])}"

@@ -16,7 +16,8 @@ class UnsatisfiableRange(ValueError):
 def requested_range(header: str | None, size: int) -> tuple[int, int] | None:
     """Return start and stop of the range in a Range header; None to send everything.
 
-    Headers that name several ranges, another unit or nonsense are ignored, as RFC 9110 (14.2) allows.
+    Headers that name several ranges, another unit or nonsense are ignored, as RFC 9110 (14.2)
+    allows.
 
     Raises:
         UnsatisfiableRange: The range has no bytes of the value.
@@ -43,8 +44,8 @@ def requested_range(header: str | None, size: int) -> tuple[int, int] | None:
 def media_type(head: bytes) -> str | None:
     """Return the media type of bytes that a browser shows without running anything in them; None for all others.
 
-    The type is detected from the first bytes, never taken from the dataset. SVG and HTML are never returned: they are
-    shown as text. `head` has at least the first 16 bytes.
+    The type is detected from the first bytes, never taken from the dataset. SVG and HTML are never
+    returned: they are shown as text. `head` has at least the first 16 bytes.
     """
     return _TYPES.get(kind_of(head) or "")
 

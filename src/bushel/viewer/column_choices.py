@@ -14,14 +14,20 @@ def column_choices(shown: Shown) -> Sequence[str]:
     """Return the columns for filters and sorting: the columns of the index, and the sizes of fields."""
     try:
         columns = shown.dataset.columns
-    except (BushelError, OSError):  # an index that cannot be read: reading its samples raises the error
+    except (
+        BushelError,
+        OSError,
+    ):  # an index that cannot be read: reading its samples raises the error
         columns = ()
     names = {field.name for field in shown.fields}
     lengths = [f"{field.name}.length" for field in shown.fields if field.sequence]
     windows = windows_of(shown.dataset)
-    padding = set() if windows is None else set(windows.shape.pads)  # of windows, without bytes of their own
+    # of windows, without bytes of their own
+    padding = set() if windows is None else set(windows.shape.pads)
     sized = [field for field in shown.fields if field.name not in padding]
-    sizes = [f"{field.name}.bytes" for field in sized if field.visual or field.kind in ("bytes", "text")]
+    sizes = [
+        f"{field.name}.bytes" for field in sized if field.visual or field.kind in ("bytes", "text")
+    ]
     chosen = [name for name in columns if name in names or name.partition(".")[0] in names]
     chosen.sort(key=lambda name: name not in names)  # labels before sizes
     return list(dict.fromkeys([*chosen, *lengths, *sizes]))
@@ -30,4 +36,7 @@ def column_choices(shown: Shown) -> Sequence[str]:
 def predicted_column(names: Sequence[str]) -> str | None:
     """Return the name, of fields or columns, which says that it has predictions; else None."""
     words = re.compile(r"pred|preds|predicted|prediction|predictions")
-    return next((name for name in names if any(words.fullmatch(part) for part in re.split(r"[._]", name))), None)
+    return next(
+        (name for name in names if any(words.fullmatch(part) for part in re.split(r"[._]", name))),
+        None,
+    )

@@ -32,7 +32,9 @@ class FieldCount:
     name: str  # the field
     same: int  # number of samples with the same bytes
     changed: int  # number of samples with another length, checksum or presence
-    unknown: int  # number of samples whose values the index does not decide: they are compared when they are shown
+    # number of samples whose values the index does not decide: they are compared when they are
+    # shown
+    unknown: int
 
 
 class ComparePages(Pages):
@@ -40,7 +42,8 @@ class ComparePages(Pages):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self._last: tuple[tuple[int, int], Diff] | None = None  # of two datasets: finding it again takes a while
+        # of two datasets: finding it again takes a while
+        self._last: tuple[tuple[int, int], Diff] | None = None
 
     @at("/d/{d:int}/compare")
     def compare(self, request: Any) -> Any:
@@ -61,7 +64,9 @@ class ComparePages(Pages):
             here="compare",
             left=left,
             right=right,
-            choices=[Side(dataset, field.name) for dataset in shelf.datasets for field in dataset.fields],
+            choices=[
+                Side(dataset, field.name) for dataset in shelf.datasets for field in dataset.fields
+            ],
             shows=SHOWN,
             show=show,
             diff=comparison.diff,
@@ -103,7 +108,9 @@ def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:
     if text:
         number, _, name = text.partition(":")
         if not (number.isascii() and number.isdecimal() and len(number) < 6):
-            raise ValueError(f"{text!r}: expected the number of a dataset and a field, such as 0:image")
+            raise ValueError(
+                f"{text!r}: expected the number of a dataset and a field, such as 0:image"
+            )
         chosen = shelf.shown(int(number))
         return Side(chosen, chosen.field(name).name)
     if len(shelf.datasets) > 1 and place:
@@ -155,7 +162,12 @@ def _counts(diff: Diff | None) -> list[FieldCount]:
         return []
     total = len(diff.pairs[0])
     counts = [
-        FieldCount(name, total - len(count.changed) - len(count.unknown), len(count.changed), len(count.unknown))
+        FieldCount(
+            name,
+            total - len(count.changed) - len(count.unknown),
+            len(count.changed),
+            len(count.unknown),
+        )
         for name, count in diff.fields.items()
     ]
     return sorted(counts, key=lambda each: not each.changed)
@@ -164,6 +176,8 @@ def _counts(diff: Diff | None) -> list[FieldCount]:
 def _url(left: Side, right: Side, show: str) -> Any:
     def url(**changed: Any) -> str:
         values = {"left": left.value, "right": right.value, "show": show, **changed}
-        return "?" + urlencode({name: value for name, value in values.items() if value not in ("all", 0)})
+        return "?" + urlencode(
+            {name: value for name, value in values.items() if value not in ("all", 0)}
+        )
 
     return url

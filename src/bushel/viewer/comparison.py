@@ -79,8 +79,9 @@ class Pair:
     key: str
     left: int | None  # position on the left; None if only the right side has the sample
     right: int | None  # position on the right; None if only the left side has it
-    # `same`, `value` (the same value, other bytes), `differs`, `large` (other bytes, too many to decode), `left`,
-    # `right` (only that side has the sample), `missing` (one of two values is missing) or `unreadable`
+    # `same`, `value` (the same value, other bytes), `differs`, `large` (other bytes, too many to
+    # decode), `left`, `right` (only that side has the sample), `missing` (one of two values is
+    # missing) or `unreadable`
     state: str
     sizes: tuple[int, int]  # bytes of both values; -1 for a missing one
     texts: tuple[str, str]  # both values as a line of text, where they are not shown as pictures
@@ -106,7 +107,8 @@ def compare_values(left: list[Stored] | None, right: list[Stored] | None) -> str
 class Comparison:
     """Two fields of one dataset or of two, and the pairs of their samples.
 
-    The pairs are numbered: first the samples of the left side, in order, then those that only the right side has.
+    The pairs are numbered: first the samples of the left side, in order, then those that only the
+    right side has.
     """
 
     left: Side  # the left field
@@ -146,7 +148,9 @@ class Comparison:
         """Return the pairs of two samples whose values are not the same by the index."""
         if self.diff is None:
             return np.arange(len(self._partners), dtype=np.int64)
-        difference = self.diff.fields.get(self.left.field) if self.left.field == self.right.field else None
+        difference = (
+            self.diff.fields.get(self.left.field) if self.left.field == self.right.field else None
+        )
         if difference is None:
             return self.diff.pairs[0]
         return np.sort(np.concatenate([difference.changed, difference.unknown]))
@@ -155,7 +159,9 @@ class Comparison:
         """Return whether a pair belongs to a choice of `SHOWN`."""
         if show == "differs":
             return pair.state in ("differs", "large", "missing", "unreadable")
-        return show == "all" or pair.state == show or (show == "differences" and pair.state != "same")
+        return (
+            show == "all" or pair.state == show or (show == "differences" and pair.state != "same")
+        )
 
     def found(self, numbers: Iterator[int]) -> Iterator[Pair]:
         """Yield the pairs with these numbers, compared."""
@@ -168,7 +174,9 @@ class Comparison:
                 yield self._pair(number, None if other < 0 else other)
 
     def _pair(self, left: int | None, right: int | None) -> Pair:
-        key = plain_text(self.left.shown.key(left) if left is not None else self.right.shown.key(right or 0))
+        key = plain_text(
+            self.left.shown.key(left) if left is not None else self.right.shown.key(right or 0)
+        )
         sizes, difference = (-1, -1), Difference()
         try:
             values = (_stored(self.left, left), _stored(self.right, right))
@@ -185,10 +193,12 @@ class Comparison:
         return Pair(key, left, right, state, sizes, texts, difference)
 
     def _by_value(self, left: int, right: int, size: int) -> tuple[str, Difference]:
-        from bushel.integrity.diff_datasets import same_value  # which imports much that other pages do not need
+        # which imports much that other pages do not need
+        from bushel.integrity.diff_datasets import same_value
 
         kinds = {side.shown.field(side.field).kind for side in (self.left, self.right)}
-        if "bytes" in kinds or "clip" in kinds:  # bytes are their own value, and clips are too long to decode
+        # bytes are their own value, and clips are too long to decode
+        if "bytes" in kinds or "clip" in kinds:
             return "differs", Difference()
         if size > _DECODED:
             return "large", Difference()

@@ -17,7 +17,8 @@ from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown
 from bushel.viewer.site import Pages, at
 
-_CLASSES = 60  # largest number of classes of a matrix; of more, the classes with the most disagreements
+# largest number of classes of a matrix; of more, the classes with the most disagreements
+_CLASSES = 60
 _WORST = 20
 
 
@@ -26,13 +27,16 @@ class Confusion:
     """How often two columns have each pair of classes."""
 
     classes: Sequence[Any]  # the classes of the matrix, ascending
-    counts: npt.NDArray[np.int64]  # int64[classes, classes]: by the class of the first column, then of the second
+    # int64[classes, classes]: by the class of the first column, then of the second
+    counts: npt.NDArray[np.int64]
     samples: int  # samples that have both values, in all classes
     equal: int  # samples of these whose values are equal
     hidden: int  # number of classes that the matrix leaves out
 
 
-def confusion_of(labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known: npt.NDArray[np.bool_]) -> Confusion:
+def confusion_of(
+    labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known: npt.NDArray[np.bool_]
+) -> Confusion:
     """Return the confusion matrix of two columns. `known` is bool[samples], whether a sample has both values."""
     labels, predictions = labels[known], predictions[known]
     classes, which = np.unique(np.concatenate([labels, predictions]), return_inverse=True)
@@ -40,7 +44,9 @@ def confusion_of(labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known:
     wrong = first != second
     chosen = np.arange(len(classes))
     if len(classes) > _CLASSES:
-        errors = np.bincount(first[wrong], minlength=len(classes)) + np.bincount(second[wrong], minlength=len(classes))
+        errors = np.bincount(first[wrong], minlength=len(classes)) + np.bincount(
+            second[wrong], minlength=len(classes)
+        )
         chosen = np.sort(np.argsort(-errors, kind="stable")[:_CLASSES])
     place = np.full(len(classes), -1, np.int64)
     place[chosen] = np.arange(len(chosen))
@@ -48,7 +54,9 @@ def confusion_of(labels: npt.NDArray[Any], predictions: npt.NDArray[Any], known:
     cells = place[first[inside]] * len(chosen) + place[second[inside]]
     counts = np.bincount(cells, minlength=len(chosen) ** 2).reshape(len(chosen), len(chosen))
     equal = len(labels) - int(np.count_nonzero(wrong))
-    return Confusion(classes[chosen].tolist(), counts, len(labels), equal, len(classes) - len(chosen))
+    return Confusion(
+        classes[chosen].tolist(), counts, len(labels), equal, len(classes) - len(chosen)
+    )
 
 
 class ConfusionPages(Pages):
@@ -65,9 +73,14 @@ class ConfusionPages(Pages):
             if name not in names:
                 listed = ", ".join(names) or "none; `bushel index --columns auto` makes columns"
                 raise KeyError(f"unknown column of classes {name!r}: the columns are {listed}")
-        (labels, lost), (predictions, gone) = (self._site.shelf.column(shown, name) for name in (first, second))
+        (labels, lost), (predictions, gone) = (
+            self._site.shelf.column(shown, name) for name in (first, second)
+        )
         if _is_text(shown, first) != _is_text(shown, second):
-            kinds = (f"{name} has {'texts' if _is_text(shown, name) else 'numbers'}" for name in (first, second))
+            kinds = (
+                f"{name} has {'texts' if _is_text(shown, name) else 'numbers'}"
+                for name in (first, second)
+            )
             raise ValueError(f"choose two columns of one kind: {' and '.join(kinds)}")
         present = np.ones(len(shown.dataset), np.bool_)
         for missing in (lost, gone):
@@ -95,8 +108,14 @@ def _is_text(shown: Shown, name: str) -> bool:
 
 def _labels_of(shown: Shown, names: Sequence[str], predicted: str) -> str:
     """Return the column whose classes are predicted: of the same kind, and named as labels are if there are several."""
-    candidates = [name for name in names if name != predicted and _is_text(shown, name) == _is_text(shown, predicted)]
-    named = (name for name in candidates if re.search("label|class|target|truth|category", name.lower()))
+    candidates = [
+        name
+        for name in names
+        if name != predicted and _is_text(shown, name) == _is_text(shown, predicted)
+    ]
+    named = (
+        name for name in candidates if re.search("label|class|target|truth|category", name.lower())
+    )
     return next(named, next(iter(candidates), predicted))
 
 
@@ -112,17 +131,26 @@ def _rows(found: Confusion, first: str, second: str) -> list[list[tuple[int, str
     sums = found.counts.sum(axis=1).clip(min=1)
     shades = np.ceil(9 * found.counts / sums[:, None]).astype(np.int64)
     size = range(len(found.classes))
-    return [[(*_cell(found, first, second, row, column), int(shades[row, column])) for column in size] for row in size]
+    return [
+        [(*_cell(found, first, second, row, column), int(shades[row, column])) for column in size]
+        for row in size
+    ]
 
 
-def _worst(shown: Shown, found: Confusion, first: str, second: str) -> list[tuple[str, str, int, str]]:
+def _worst(
+    shown: Shown, found: Confusion, first: str, second: str
+) -> list[tuple[str, str, int, str]]:
     """Return the pairs of different classes with the most samples."""
     wrong = found.counts.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong.reshape(-1), kind="stable")[:_WORST]
     pairs = [divmod(int(cell), len(found.classes)) for cell in order] if len(found.classes) else []
     return [
-        (line_of(shown, first, found.classes[row]), line_of(shown, second, found.classes[column]), *cell)
+        (
+            line_of(shown, first, found.classes[row]),
+            line_of(shown, second, found.classes[column]),
+            *cell,
+        )
         for row, column in pairs
         if (cell := _cell(found, first, second, row, column))[0]
     ]

@@ -70,14 +70,19 @@ def _of_arrays(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> Difference:
         return Difference()
     apart = _apart(left, right)
     share = 100 * np.count_nonzero(apart) / apart.size
-    note = f"{share:.3g} % of elements differ, by {np.nanmax(apart):.4g} at most and {np.nanmean(apart):.4g} on average"
+    note = (
+        f"{share:.3g} % of elements differ, by {np.nanmax(apart):.4g} at most and"
+        f" {np.nanmean(apart):.4g} on average"
+    )
     return Difference(note, drawn=apart.size > 1)
 
 
 def _apart(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
     with np.errstate(all="ignore"):
         apart = np.abs(left.astype(np.float64) - right.astype(np.float64))
-    return np.where(left == right, 0.0, np.nan_to_num(apart, nan=np.inf, posinf=np.finfo(np.float64).max))
+    return np.where(
+        left == right, 0.0, np.nan_to_num(apart, nan=np.inf, posinf=np.finfo(np.float64).max)
+    )
 
 
 def difference_pixels(left: Any, right: Any, side: int) -> npt.NDArray[np.uint8]:
@@ -91,7 +96,11 @@ def difference_pixels(left: Any, right: Any, side: int) -> npt.NDArray[np.uint8]
     Raises:
         CodecError: They are not arrays of one shape, or there is nothing to draw.
     """
-    if not isinstance(left, np.ndarray) or not isinstance(right, np.ndarray) or left.shape != right.shape:
+    if (
+        not isinstance(left, np.ndarray)
+        or not isinstance(right, np.ndarray)
+        or left.shape != right.shape
+    ):
         raise CodecError("only arrays and images of one shape have a picture of their difference")
     if left.dtype.kind not in "biuf" or right.dtype.kind not in "biuf":
         raise CodecError("only arrays of numbers have a picture of their difference")

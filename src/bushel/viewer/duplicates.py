@@ -62,7 +62,11 @@ def groups_of(crc32: U32, length: I64, positions: I64, unknown: int = 0) -> Grou
     order = np.lexsort((positions, crc32, length))
     sums, sizes = crc32[order], length[order]
     same = (sums[1:] == sums[:-1]) & (sizes[1:] == sizes[:-1])
-    borders = np.flatnonzero(np.concatenate([[True], ~same, [True]])) if len(order) else np.zeros(1, np.int64)
+    borders = (
+        np.flatnonzero(np.concatenate([[True], ~same, [True]]))
+        if len(order)
+        else np.zeros(1, np.int64)
+    )
     counts = np.diff(borders)
     large = np.flatnonzero(counts > 1)
     ranked = large[np.lexsort((borders[large], -counts[large]))]
@@ -107,7 +111,10 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
                 unknown += count
                 continue
             part = slice(count_known, count_known + count)
-            sums[part], lengths[part] = column.crc32[group.rows][present], column.length[group.rows][present]
+            sums[part], lengths[part] = (
+                column.crc32[group.rows][present],
+                column.length[group.rows][present],
+            )
             places[part] = positions_of_group[present]
             count_known += count
     return sums[:count_known], lengths[:count_known], places[:count_known], unknown
@@ -118,7 +125,8 @@ class DuplicatePages(Pages):
 
     def __init__(self, site: Site) -> None:
         super().__init__(site)
-        self._last: tuple[tuple[int, str], Groups] | None = None  # of one field: finding them again takes a while
+        # of one field: finding them again takes a while
+        self._last: tuple[tuple[int, str], Groups] | None = None
 
     @at("/d/{d:int}/duplicates")
     def duplicates(self, request: Any) -> Any:
@@ -131,10 +139,18 @@ class DuplicatePages(Pages):
         groups_of_field = None
         if name:
             if shown.field(name).sequence:
-                raise ValueError(f"field {name!r} is a sequence: duplicates are found in plain fields")
+                raise ValueError(
+                    f"field {name!r} is a sequence: duplicates are found in plain fields"
+                )
             groups_of_field = self._groups(shown, name)
-        listed = range(0 if groups_of_field is None else len(groups_of_field))[page * _PAGE : (page + 1) * _PAGE]
-        groups = [_group(shown, name, groups_of_field, at) for at in listed] if groups_of_field is not None else []
+        listed = range(0 if groups_of_field is None else len(groups_of_field))[
+            page * _PAGE : (page + 1) * _PAGE
+        ]
+        groups = (
+            [_group(shown, name, groups_of_field, at) for at in listed]
+            if groups_of_field is not None
+            else []
+        )
         return self._site.page(
             request,
             "duplicates.html",
@@ -157,7 +173,10 @@ class DuplicatePages(Pages):
 
 def _group(shown: Shown, name: str, found: Groups, at: int) -> dict[str, Any]:
     first, last = found.starts[at : at + 2].tolist()
-    listed, length = found.positions[first : min(last, first + _TILES)].tolist(), int(found.lengths[at])
+    listed, length = (
+        found.positions[first : min(last, first + _TILES)].tolist(),
+        int(found.lengths[at]),
+    )
     return {
         "rows": rows_of(shown, listed, [name]),
         "count": last - first,

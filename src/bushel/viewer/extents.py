@@ -16,12 +16,14 @@ from bushel.kernels import crc32
 class Extent:
     """The place of the bytes of one value."""
 
-    file: str | None  # path of the file that holds the first byte; None if the bytes are in the index
+    # path of the file that holds the first byte; None if the bytes are in the index
+    file: str | None
     offset: int  # offset in the file in bytes, or offset of the compressed block
     length: int  # number of bytes of the value
     crc32: int | None  # CRC-32 of the value on record, or None
     codec: str  # codec of the stored bytes
-    pieces: bool = False  # whether the value is not one piece of the file as it is: it has several, or is compressed
+    # whether the value is not one piece of the file as it is: it has several, or is compressed
+    pieces: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +77,9 @@ def stored_values(dataset: Dataset, position: int, name: str) -> list[Stored] | 
         return None
     rows: Sequence[int] = range(row, row + 1)
     if column.starts is not None:
-        rows = _in_window(dataset, position, name, range(int(column.starts[row]), int(column.starts[row + 1])))
+        rows = _in_window(
+            dataset, position, name, range(int(column.starts[row]), int(column.starts[row + 1]))
+        )
     elif column.length[row] == MISSING:
         return None
     shard = reader.shards[group.number]

@@ -1,9 +1,9 @@
 """Access to the viewer: a token in the path of URLs, a check of the Host header, and headers that bind the browser.
 
-Every program and every web page on the machine can reach a viewer, so its address alone gives no access: the path must
-contain the token. It is not kept in a cookie: browsers send a cookie of 127.0.0.1 to the servers on all its ports, and
-another one there could use it. The Host header must name this server, or another web site could have its own name
-resolve to 127.0.0.1 (DNS rebinding).
+Every program and every web page on the machine can reach a viewer, so its address alone gives no
+access: the path must contain the token. It is not kept in a cookie: browsers send a cookie of
+127.0.0.1 to the servers on all its ports, and another one there could use it. The Host header must
+name this server, or another web site could have its own name resolve to 127.0.0.1 (DNS rebinding).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 _POLICY = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self'; connect-src 'self'; "
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; media-src 'self';"
+    " connect-src 'self'; "
     "form-action 'self'; base-uri 'none'; frame-ancestors {ancestors}"
 )
 
@@ -37,7 +38,8 @@ HEADERS = {
 """Headers of every answer."""
 
 _REFUSED = (
-    "This page belongs to a viewer that `bushel view` started. Open the URL that it printed in its terminal: the token "
+    "This page belongs to a viewer that `bushel view` started. Open the URL that it printed in"
+    " its terminal: the token "
     "in it changes when the viewer is started again, unless --token-file keeps it.\n"
 )
 _TOKEN = re.compile(r"[A-Za-z0-9_-]{32,128}")
@@ -62,10 +64,13 @@ def kept_token(path: Path) -> str:
         token = path.read_text("utf-8", "replace").strip()
         if _TOKEN.fullmatch(token) is None:
             raise ValueError(
-                f"{path}: expected a token of 32 to 128 letters, digits, - and _; name a file that does not exist yet"
+                f"{path}: expected a token of 32 to 128 letters, digits, - and _; name a file"
+                " that does not exist yet"
             ) from None
         if os.name == "posix" and path.stat().st_mode & 0o077:
-            raise ValueError(f"{path}: other users can read or write this token: chmod 600 {path}") from None
+            raise ValueError(
+                f"{path}: other users can read or write this token: chmod 600 {path}"
+            ) from None
         return token
     with os.fdopen(file, "w") as writable:
         token = new_token()
@@ -79,12 +84,16 @@ class Door:
 
     token: str
     hosts: tuple[str, ...] = ()  # names that the Host header may have, besides loopback addresses
-    any_address: bool = False  # whether every IP address is a valid Host, because the server listens on all interfaces
-    framed: bool = False  # whether pages may be shown in a frame of a page on this machine, such as a notebook
+    # whether every IP address is a valid Host, because the server listens on all interfaces
+    any_address: bool = False
+    # whether pages may be shown in a frame of a page on this machine, such as a notebook
+    framed: bool = False
 
     def admits(self, token: str | None) -> bool:
         """Return whether this is the token, in a time that does not depend on the number of correct characters."""
-        return token is not None and hmac.compare_digest(token.encode("utf-8", "replace"), self.token.encode())
+        return token is not None and hmac.compare_digest(
+            token.encode("utf-8", "replace"), self.token.encode()
+        )
 
 
 def allowed_host(door: Door, header: str | None) -> bool:
@@ -105,8 +114,8 @@ def allowed_host(door: Door, header: str | None) -> bool:
 class Guard:
     """ASGI middleware that refuses requests without token, with a foreign Host, or of other methods than reading.
 
-    Paths are `/-/TOKEN/…`. The application sees what follows; `bushel.prefix` of the scope is the part before, with
-    which its links begin.
+    Paths are `/-/TOKEN/…`. The application sees what follows; `bushel.prefix` of the scope is the
+    part before, with which its links begin.
     """
 
     def __init__(self, app: App, door: Door) -> None:
@@ -132,7 +141,11 @@ class Guard:
             await self._refuse(send, 405, "The viewer only reads.\n")
             return
         origin = headers.get(b"origin")
-        if scope["method"] == "POST" and origin is not None and origin.partition("://")[2] != headers.get(b"host"):
+        if (
+            scope["method"] == "POST"
+            and origin is not None
+            and origin.partition("://")[2] != headers.get(b"host")
+        ):
             await self._refuse(send, 403, "Another site cannot ask this.\n")
             return
         prefix, token, path = self._token_in_path(scope["path"])
@@ -157,7 +170,9 @@ class Guard:
             (b"content-length", str(len(body)).encode()),
             (b"cache-control", b"no-store"),
         ]
-        await self._with_headers(send)({"type": "http.response.start", "status": status, "headers": headers})
+        await self._with_headers(send)(
+            {"type": "http.response.start", "status": status, "headers": headers}
+        )
         await send({"type": "http.response.body", "body": body})
 
     def _with_headers(self, send: Send) -> Send:

@@ -16,13 +16,17 @@ from bushel.viewer.selection import Query, select
 from bushel.viewer.shelf import plain_text
 from bushel.viewer.site import Pages, as_json_answer, at
 
-_CLASSES = 100  # largest number of different whole numbers that count as classes without names and with gaps
-_MANY_CLASSES = 50_000  # largest number of different whole numbers that count as classes if they have names or few gaps
+# largest number of different whole numbers that count as classes without names and with gaps
+_CLASSES = 100
+# largest number of different whole numbers that count as classes if they have names or few gaps
+_MANY_CLASSES = 50_000
 _LISTED = 100  # number of classes that are listed at once
 _TEXTS = 60  # number of texts that are listed at once; the most frequent ones
 _BINS = 28
-_TAILS = (0.01, 0.05, 0.1)  # shares of the values on each side that may be ignored to find the usual range
-_FAR = 4  # outliers share one interval if the range of all values is this many times the usual range
+# shares of the values on each side that may be ignored to find the usual range
+_TAILS = (0.01, 0.05, 0.1)
+# outliers share one interval if the range of all values is this many times the usual range
+_FAR = 4
 _SAMPLED = 200_000
 _COUNTED = 1 << 18  # number of values that are counted at a time
 
@@ -46,7 +50,8 @@ class HistogramRequest:
 
     labels: Sequence[str] = ()  # names of classes by number
     size: bool = False  # whether the column holds sizes, lengths or counts, which are never classes
-    logarithmic: bool = False  # whether the intervals of numbers grow by a factor; negative numbers have none such
+    # whether the intervals of numbers grow by a factor; negative numbers have none such
+    logarithmic: bool = False
     find: str = ""  # a text that the listed classes contain, in upper or lower case; empty for all
 
 
@@ -62,7 +67,10 @@ class Histogram:
 
 def condition_name(column: str) -> str:
     """Return the name of a column in a condition."""
-    if all(part.isidentifier() or part.isdecimal() for part in column.split(".")) and column[:1].isidentifier():
+    if (
+        all(part.isidentifier() or part.isdecimal() for part in column.split("."))
+        and column[:1].isidentifier()
+    ):
         return column
     return f"column({_text(column)})"
 
@@ -114,9 +122,12 @@ def _there(values: npt.NDArray[Any], missing: Bools | None) -> Bools | None:
     return None if present is None or bool(present.all()) else present
 
 
-def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, find: str) -> Histogram:
+def _of_texts(
+    name: str, total: Counter[str], counted: Counter[str], lost: int, find: str
+) -> Histogram:
     texts = [text for text, _ in total.most_common() if find.lower() in text.lower()]
-    if not find and len(total) > _TEXTS and total.most_common(1)[0][1] == 1:  # such as captions: nothing to choose from
+    # such as captions: nothing to choose from
+    if not find and len(total) > _TEXTS and total.most_common(1)[0][1] == 1:
         return Histogram("classes", [], lost, len(total))
     bins = [
         Bin(text or "(empty)", f"{name} == {_text(text)}", counted[text], total[text], _text(text))
@@ -126,7 +137,11 @@ def _of_texts(name: str, total: Counter[str], counted: Counter[str], lost: int, 
 
 
 def _of_classes(
-    name: str, known: tuple[npt.NDArray[Any], I64], own: npt.NDArray[Any], lost: int, asked: HistogramRequest
+    name: str,
+    known: tuple[npt.NDArray[Any], I64],
+    own: npt.NDArray[Any],
+    lost: int,
+    asked: HistogramRequest,
 ) -> Histogram:
     counted = dict(zip(*(part.tolist() for part in _counted(own)), strict=True))
     unique = Counter(asked.labels)
@@ -145,17 +160,21 @@ def _of_classes(
     return Histogram("classes", bins, lost, more)
 
 
-def _classes(values: npt.NDArray[Any], labels: Sequence[str]) -> tuple[npt.NDArray[Any] | None, I64]:
+def _classes(
+    values: npt.NDArray[Any], labels: Sequence[str]
+) -> tuple[npt.NDArray[Any] | None, I64]:
     """Return the different values and their counts; None if they are numbers rather than classes."""
     none = None, np.zeros(0, np.int64)
     least, greatest = int(values.min()), int(values.max())
     named = bool(labels) and least >= 0 and greatest < len(labels)
     dense = least >= 0 and greatest < min(_MANY_CLASSES, len(values))
-    if not named and not dense and len(np.unique(values[:10_000])) > _CLASSES:  # the usual case, without sorting all
+    # the usual case, without sorting all
+    if not named and not dense and len(np.unique(values[:10_000])) > _CLASSES:
         return none
     classes, counts = _counted(values)
     few_gaps = dense and 2 * len(classes) > greatest - least and 2 * len(classes) <= len(values)
-    few_gaps = few_gaps and int(counts.min()) * 50 > int(counts.mean())  # counts of objects thin out, classes do not
+    # counts of objects thin out, classes do not
+    few_gaps = few_gaps and int(counts.min()) * 50 > int(counts.mean())
     if named or len(classes) <= _CLASSES or few_gaps:
         return (classes, counts)
     return none
@@ -178,10 +197,13 @@ def _named(value: Any, labels: Sequence[str]) -> str:
     return f"{value} {labels[int(value)]}" if named else str(value)
 
 
-def bins_of(name: str, every: npt.NDArray[Any], own: npt.NDArray[Any], *, logarithmic: bool = False) -> list[Bin]:
+def bins_of(
+    name: str, every: npt.NDArray[Any], own: npt.NDArray[Any], *, logarithmic: bool = False
+) -> list[Bin]:
     """Return the intervals between the least and the greatest value.
 
-    Outliers do not make the intervals of the others too wide: they have an interval of their own at each end.
+    Outliers do not make the intervals of the others too wide: they have an interval of their own at
+    each end.
     """
     if not len(every):
         return []
@@ -198,7 +220,9 @@ def bins_of(name: str, every: npt.NDArray[Any], own: npt.NDArray[Any], *, logari
         high = max(high, greatest) if last else high
         condition = f"{name} >= {low!r} and {name} {'<=' if last else '<'} {high!r}"
         label = f"{low:,.6g} to {high:,.6g}"
-        bins.append(Bin(label, condition, counted[number], total[number], "", repr(low), repr(high)))
+        bins.append(
+            Bin(label, condition, counted[number], total[number], "", repr(low), repr(high))
+        )
     return bins
 
 
@@ -227,7 +251,9 @@ def _edges(values: npt.NDArray[Any], least: Any, greatest: Any, *, logarithmic: 
 def _middle(values: npt.NDArray[Any]) -> tuple[float, float]:
     """Return the range of most values, without outliers."""
     some = values[:: max(1, len(values) // _SAMPLED)]
-    ends = np.quantile(some, [quantile for tail in _TAILS for quantile in (tail, 1 - tail)]).reshape(-1, 2)
+    ends = np.quantile(
+        some, [quantile for tail in _TAILS for quantile in (tail, 1 - tail)]
+    ).reshape(-1, 2)
     spans = ends[:, 1] - ends[:, 0]
     chosen = 0
     if spans[-1] > 0:

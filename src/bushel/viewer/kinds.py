@@ -8,14 +8,27 @@ from typing import Literal
 
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 
-Kind = Literal["image", "frame", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"]
+Kind = Literal[
+    "image", "frame", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"
+]
 """The form in which a value is shown. `bytes` are shown by their content; `other` are values of codecs of users."""
 
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("array", "npy", "npz", "tenbin", "frames"), "array"),
     **dict.fromkeys(("json", "msgpack", "tree"), "tree"),
     **dict.fromkeys(
-        ("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "recordio-label", "recordio-label-int"),
+        (
+            "int",
+            "uint",
+            "i64",
+            "u64",
+            "cls",
+            "float",
+            "f32",
+            "float-text",
+            "recordio-label",
+            "recordio-label-int",
+        ),
         "number",
     ),
     **dict.fromkeys(("bool", "datetime64", "timedelta64"), "number"),
@@ -68,5 +81,6 @@ def kind_of(codec: str) -> Kind:
 def shown_fields(spec: Mapping[str, str]) -> tuple[ShownField, ...]:
     """Return the fields of a spec."""
     return tuple(
-        ShownField(name, type_, kind_of(type_.removesuffix("[]")), type_.endswith("[]")) for name, type_ in spec.items()
+        ShownField(name, type_, kind_of(type_.removesuffix("[]")), type_.endswith("[]"))
+        for name, type_ in spec.items()
     )

@@ -24,7 +24,8 @@ Legend = list[tuple[int, str, str]]
 _SECONDS = 1.0  # seconds for which one request reads vectors; then the page sends another one
 _CLASSES = 250
 _STEPS = 16
-_ABSENT, _OTHER = 255, 254  # colour numbers of samples without a value, and of those that the filters do not list
+# colour numbers of samples without a value, and of those that the filters do not list
+_ABSENT, _OTHER = 255, 254
 _CORNERS = 2000
 _SHOWN = 12
 
@@ -41,7 +42,9 @@ class MapPages(Pages):
         if name not in names:
             raise KeyError(f"unknown vectors {name!r}: known are {', '.join(names) or 'none'}")
         columns = column_choices(shown)
-        colour = parameters.get("colour", next((column for column in columns if column in shown.dataset.spec), ""))
+        colour = parameters.get(
+            "colour", next((column for column in columns if column in shown.dataset.spec), "")
+        )
         query = Query.of(parameters)
         return self._site.page(
             request,
@@ -90,7 +93,9 @@ class MapPages(Pages):
     def points(self, request: Any) -> Any:
         """The places of all vectors: float32 x and y, one after another, little-endian."""
         _, vectors = self._vectors(request)
-        return bytes_answer(_settled(request, vectors).astype("<f4").tobytes(), "application/octet-stream")
+        return bytes_answer(
+            _settled(request, vectors).astype("<f4").tobytes(), "application/octet-stream"
+        )
 
     @at("/api/{d:int}/colours")
     def colours(self, request: Any) -> Any:
@@ -110,19 +115,28 @@ class MapPages(Pages):
             numbers[~listed[vectors.rows]] = _OTHER
         counts = np.bincount(numbers, minlength=256)
         legend += [(_OTHER, "not listed", "#c9c4b8"), (_ABSENT, "no value", "#8a8579")]
-        used = [[number, text, colour, int(counts[number])] for number, text, colour in legend if counts[number]]
-        return as_json_answer({"legend": used, "numbers": base64.b64encode(numbers.tobytes()).decode()})
+        used = [
+            [number, text, colour, int(counts[number])]
+            for number, text, colour in legend
+            if counts[number]
+        ]
+        return as_json_answer(
+            {"legend": used, "numbers": base64.b64encode(numbers.tobytes()).decode()}
+        )
 
     @at("/api/{d:int}/lasso", "POST")
     def lasso(self, request: Any) -> Any:
         """Count the listed samples in a polygon, and give them a tag or take it away.
 
-        Parameters: `polygon`, x and y of its corners on the map, separated by commas; `name` and `do`, as for tags.
+        Parameters: `polygon`, x and y of its corners on the map, separated by commas; `name` and
+        `do`, as for tags.
         """
         shown, vectors = self._vectors(request)
         parameters = request.query_params
         places = _settled(request, vectors)
-        within: npt.NDArray[Any] = vectors.rows[inside(places, _polygon(parameters.get("polygon", "")))]
+        within: npt.NDArray[Any] = vectors.rows[
+            inside(places, _polygon(parameters.get("polygon", "")))
+        ]
         selection = select(self._site.shelf, shown, Query.of(parameters))
         if selection.positions is not None:
             listed: npt.NDArray[np.bool_] = np.isin(within, selection.positions)
@@ -135,7 +149,9 @@ class MapPages(Pages):
         first = within.tolist()[:: max(1, len(within) // _SHOWN)][:_SHOWN]
         keys = [plain_text(key) for key in keys_of(shown.dataset, first)] if first else []
         tags = self._site.shelf.tags[shown.number].counts()
-        return as_json_answer({"count": len(within), "some": list(zip(first, keys, strict=True)), "tags": tags})
+        return as_json_answer(
+            {"count": len(within), "some": list(zip(first, keys, strict=True)), "tags": tags}
+        )
 
     def _vectors(self, request: Any) -> tuple[Shown, Vectors]:
         shown = self._site.shown(request)
@@ -152,9 +168,13 @@ def _method(request: Any, vectors: Vectors) -> str:
 
 def _settled(request: Any, vectors: Vectors) -> npt.NDArray[np.float32]:
     """Return the places of all vectors. Raise ValueError if they are not known yet."""
-    places = vectors.settle(_method(request, vectors)) if vectors.done == len(vectors.rows) else None
+    places = (
+        vectors.settle(_method(request, vectors)) if vectors.done == len(vectors.rows) else None
+    )
     if places is None:
-        raise ValueError("the places are not known yet: ask /map until done is total, and nothing is computing")
+        raise ValueError(
+            "the places are not known yet: ask /map until done is total, and nothing is computing"
+        )
     return places
 
 
@@ -163,8 +183,15 @@ def _polygon(text: str) -> npt.NDArray[np.float64]:
         numbers = np.array([float(number) for number in text.split(",")], np.float64)
     except ValueError:
         numbers = np.zeros(0)
-    if len(numbers) < 6 or len(numbers) % 2 or len(numbers) > 2 * _CORNERS or not np.isfinite(numbers).all():
-        raise ValueError(f"the polygon has {len(numbers)} numbers: expected x and y of 3 to {_CORNERS:,} corners")
+    if (
+        len(numbers) < 6
+        or len(numbers) % 2
+        or len(numbers) > 2 * _CORNERS
+        or not np.isfinite(numbers).all()
+    ):
+        raise ValueError(
+            f"the polygon has {len(numbers)} numbers: expected x and y of 3 to {_CORNERS:,} corners"
+        )
     return numbers.reshape(-1, 2)
 
 
@@ -195,5 +222,6 @@ def _numbers(
     numbers[present] = np.searchsorted(edges[1:-1], column[present], side="right")
     shades = colours(np.arange(_STEPS, dtype=np.float64)[None])[0]
     return numbers, [
-        (step, f"{edges[step]:.4g} to {edges[step + 1]:.4g}", "#" + bytes(shades[step]).hex()) for step in range(_STEPS)
+        (step, f"{edges[step]:.4g} to {edges[step + 1]:.4g}", "#" + bytes(shades[step]).hex())
+        for step in range(_STEPS)
     ]

@@ -28,8 +28,10 @@ MEASURES: Mapping[str, Mapping[str, str]] = {
     "text": {
         "characters": "length of the text",
         "words": "number of words",
-        "distinct": "share of the words that are different ones: low for texts that repeat themselves",
-        "symbols": "share of the characters that are neither letters, digits nor spaces: high for code and tables",
+        "distinct": "share of the words that are different ones: low for texts that repeat"
+        " themselves",
+        "symbols": "share of the characters that are neither letters, digits nor spaces: high for"
+        " code and tables",
     },
     "array": {
         "invalid": "share of the numbers that are NaN or infinite",
@@ -85,8 +87,13 @@ def _cells(grey: F32, rows: int, columns: int) -> F32:
     for axis, count in ((0, rows), (1, columns)):
         size = grey.shape[axis]
         edges = np.linspace(0, size, count + 1).astype(np.int64)
-        sums = np.concatenate([np.zeros_like(grey.take([0], axis)), np.cumsum(grey, axis, dtype=np.float64)], axis)
-        low, high = edges[:-1].clip(max=size - 1), np.maximum(edges[1:], edges[:-1] + 1).clip(max=size)
+        sums = np.concatenate(
+            [np.zeros_like(grey.take([0], axis)), np.cumsum(grey, axis, dtype=np.float64)], axis
+        )
+        low, high = (
+            edges[:-1].clip(max=size - 1),
+            np.maximum(edges[1:], edges[:-1] + 1).clip(max=size),
+        )
         widths = (high - low).reshape((-1, 1) if axis == 0 else (1, -1))
         grey = ((sums.take(high, axis) - sums.take(low, axis)) / widths).astype(np.float32)
     return grey
@@ -139,7 +146,9 @@ def array_measures(array: npt.NDArray[np.generic]) -> dict[str, float]:
     """Return the measures of an array of numbers. Without a finite number, some are NaN. It has at least one number."""
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
-    mean, spread, largest = (finite.mean(), finite.std(), np.abs(finite).max()) if finite.size else (np.nan,) * 3
+    mean, spread, largest = (
+        (finite.mean(), finite.std(), np.abs(finite).max()) if finite.size else (np.nan,) * 3
+    )
     return {
         "invalid": 1 - finite.size / numbers.size,
         "zeros": float((numbers == 0).mean()),

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 def transforms_named(name: str) -> list[Any]:
     """Import the transforms that a name such as `my_training:augment` refers to.
 
-    It is a transform, a list of transforms, or a function without arguments that returns either. Modules are also
-    looked for in the current directory.
+    It is a transform, a list of transforms, or a function without arguments that returns either.
+    Modules are also looked for in the current directory.
 
     Raises:
         ValueError: The name is malformed, or what it refers to is not one of these.
@@ -43,7 +43,9 @@ def loader_named(name: str) -> Loader:
 
     loader = _called(_imported(name, "my_training:make_loader"))
     if not isinstance(loader, Loader):
-        raise ValueError(f"{name!r} is {loader!r}: expected a bushel.Loader, or a function that returns one")  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004
+            f"{name!r} is {loader!r}: expected a bushel.Loader, or a function that returns one"
+        )
     return loader
 
 
@@ -51,11 +53,12 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
     """Return the function from tokens to text that a file or a name refers to.
 
     Args:
-        name: A `tokenizer.json` of the package tokenizers, or `MODULE:NAME` of a function, or of an object whose
-            method `decode` is one.
+        name: A `tokenizer.json` of the package tokenizers, or `MODULE:NAME` of a function, or of an
+            object whose method `decode` is one.
 
     Raises:
-        MissingPackageError: It is a file, and tokenizers is not installed: `pip install tokenizers`.
+        MissingPackageError: It is a file, and tokenizers is not installed:
+            `pip install tokenizers`.
         ValueError: The file is not a tokenizer, or the name refers to something else.
         OSError: The file cannot be read.
     """
@@ -71,7 +74,10 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
     loaded = _imported(str(name), "my_training:tokenizer")
     function = getattr(loaded, "decode", loaded)
     if not callable(function):
-        raise ValueError(f"{str(name)!r} is {loaded!r}: expected a function of tokens, or an object with decode()")  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004
+            f"{str(name)!r} is {loaded!r}: expected a function of tokens, or an"
+            " object with decode()"
+        )
     return function  # type: ignore[no-any-return]
 
 

@@ -33,7 +33,9 @@ def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | 
     key = (shown.number, forms)
     if key not in overlays_by_dataset and forms:
         declared_overlays = overlays_of(site, shown)
-        overlays_by_dataset[key] = None if declared_overlays is None else settled(shown, declared_overlays)
+        overlays_by_dataset[key] = (
+            None if declared_overlays is None else settled(shown, declared_overlays)
+        )
     elif key not in overlays_by_dataset:
         names = {field.name for field in shown.fields}
         declared = {name: text for name, text in site.shelf.overlays.items() if name in names}
@@ -61,7 +63,9 @@ class OverlayPages(Pages):
             }
             for overlay in overlays.fields
         ]
-        samples = {str(position): annotations_of(shown, overlays, position) for position in positions}
+        samples = {
+            str(position): annotations_of(shown, overlays, position) for position in positions
+        }
         return as_json_answer({"picture": overlays.picture, "fields": fields, "samples": samples})
 
     @at("/d/{d:int}/mask")
@@ -71,11 +75,16 @@ class OverlayPages(Pages):
         position, name = number_in(parameters, "i"), parameters.get("f", "")
         side = side_for(number_in(parameters, "side", 256))
         without = tuple(
-            sorted(number_in({"without": number}, "without", most=255) for number in parameters.getlist("without"))
+            sorted(
+                number_in({"without": number}, "without", most=255)
+                for number in parameters.getlist("without")
+            )
         )
         key = (shown.number, position, name, side, "mask", without)
         with self._site.decoding:
-            picture = self._site.shelf.pictures.get(key, lambda: _mask_picture(shown, position, name, side, without))
+            picture = self._site.shelf.pictures.get(
+                key, lambda: _mask_picture(shown, position, name, side, without)
+            )
         return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
 
@@ -97,7 +106,9 @@ def annotations_of(shown: Shown, overlays: Overlays, position: int) -> dict[str,
     return facts
 
 
-def _annotate(shown: Shown, overlay: Overlay, position: int, size: tuple[int, int], found: dict[str, Any]) -> None:
+def _annotate(
+    shown: Shown, overlay: Overlay, position: int, size: tuple[int, int], found: dict[str, Any]
+) -> None:
     stored = stored_values(shown.dataset, position, overlay.field)
     if not stored or sum(value.size for value in stored) > _LARGEST:
         return
@@ -111,7 +122,11 @@ def _annotate(shown: Shown, overlay: Overlay, position: int, size: tuple[int, in
     sample = shown.dataset[position, names]
     value: Any = sample.get(overlay.field)
     if overlay.kind == "caption":
-        text = value if isinstance(value, str) else " / ".join(str(line) for line in value if isinstance(line, str))
+        text = (
+            value
+            if isinstance(value, str)
+            else " / ".join(str(line) for line in value if isinstance(line, str))
+        )
         found["captions"].append({"field": overlay.field, "text": plain_text(text[:_CAPTION])})
         return
     if isinstance(value, list) and value and all(isinstance(mask, np.ndarray) for mask in value):
@@ -119,13 +134,21 @@ def _annotate(shown: Shown, overlay: Overlay, position: int, size: tuple[int, in
     classes_ = _listed(sample.get(overlay.classes)) if overlay.classes else []
     shapes = shapes_of(value, overlay.form or Form(), size, points=overlay.kind == "keypoints")
     for number, shape in enumerate(shapes):
-        name = classes_[number] if shape.name is None and len(classes_) == len(shapes) else shape.name
+        name = (
+            classes_[number] if shape.name is None and len(classes_) == len(shapes) else shape.name
+        )
         found["shapes"].append(_plain(shape, overlay, *_class(shown, overlay, name)))
 
 
 def _plain(shape: Shape, overlay: Overlay, name: str, colour: str) -> dict[str, Any]:
     places = np.where(np.isfinite(shape.places), shape.places, 0.0).round(5).tolist()
-    shape_of_overlay = {"field": overlay.field, "kind": shape.kind, "places": places, "name": name, "colour": colour}
+    shape_of_overlay = {
+        "field": overlay.field,
+        "kind": shape.kind,
+        "places": places,
+        "name": name,
+        "colour": colour,
+    }
     return shape_of_overlay | {"score": shape.score, "seen": list(shape.seen)}
 
 
@@ -167,7 +190,9 @@ def _class_numbers(shown: Shown, position: int, name: str) -> npt.NDArray[np.uin
     return mask
 
 
-def _mask_picture(shown: Shown, position: int, name: str, side: int, without: Sequence[int]) -> Picture:
+def _mask_picture(
+    shown: Shown, position: int, name: str, side: int, without: Sequence[int]
+) -> Picture:
     mask = _class_numbers(shown, position, name)
     if mask is None:
         stored = stored_values(shown.dataset, position, name) or []

@@ -41,7 +41,8 @@ class Overlay:
     field: str
     kind: str  # `boxes`, `mask`, `keypoints` or `caption`
     form: Form | None = Form()  # how its numbers are to be read; None if the values are to say so
-    classes: str | None = None  # the field with the class of each box, or None if boxes have no classes
+    # the field with the class of each box, or None if boxes have no classes
+    classes: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +63,10 @@ def checked_overlay(field: str, text: str) -> tuple[str, Form | None]:
     kinds = [word for word in words if word in (*_KINDS, "none")]
     forms = [word for word in words if word in FORMS]
     units = [word for word in words if word in ("relative", "pixels")]
-    expected = f"{', '.join(_KINDS)}, none, or of boxes {', '.join(FORMS)}; then, if need be, ,relative or ,pixels"
+    expected = (
+        f"{', '.join(_KINDS)}, none, or of boxes {', '.join(FORMS)}; then, if need be,"
+        " ,relative or ,pixels"
+    )
     if len(kinds) + len(forms) != 1 or len(units) > 1 or len(words) != 1 + len(units):
         raise ValueError(f"the overlay {field}={text}: expected {expected}")
     if forms:
@@ -70,7 +74,9 @@ def checked_overlay(field: str, text: str) -> tuple[str, Form | None]:
     if units and kinds[0] == "keypoints":
         return "keypoints", Form("xyxy", units == ["relative"])
     if units:
-        raise ValueError(f"the overlay {field}={text}: only boxes with a form and key points have a unit")
+        raise ValueError(
+            f"the overlay {field}={text}: only boxes with a form and key points have a unit"
+        )
     return kinds[0], None
 
 
@@ -84,7 +90,9 @@ def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:
     """
     declared_kinds = {name: checked_overlay(name, text) for name, text in declared.items()}
     kinds = {
-        field.name: declared_kinds[field.name][0] if field.name in declared_kinds else _kind_by_name(field)
+        field.name: declared_kinds[field.name][0]
+        if field.name in declared_kinds
+        else _kind_by_name(field)
         for field in shown.fields
     }
     pictures = [
@@ -102,7 +110,11 @@ def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:
         form = declared_kinds.get(field.name, ("", None))[1]
         if form is None and kind not in ("boxes", "keypoints"):
             form = Form()
-        overlays.append(Overlay(field.name, kind, form, _classes_field(shown, field) if kind == "boxes" else None))
+        overlays.append(
+            Overlay(
+                field.name, kind, form, _classes_field(shown, field) if kind == "boxes" else None
+            )
+        )
     return Overlays(pictures[0], tuple(overlays)) if overlays else None
 
 
@@ -110,7 +122,9 @@ def settled(shown: Shown, overlays: Overlays) -> Overlays:
     """Return the same overlays, all with a form: those without one get it from the values of the first samples."""
     settled_overlays = []
     for overlay in overlays.fields:
-        form = overlay.form or _guess(shown, shown.field(overlay.field), overlays.picture, overlay.kind)
+        form = overlay.form or _guess(
+            shown, shown.field(overlay.field), overlays.picture, overlay.kind
+        )
         settled_overlays.append(replace(overlay, form=form))
     return Overlays(overlays.picture, tuple(settled_overlays))
 
@@ -128,14 +142,20 @@ def _kind_by_name(field: ShownField) -> str:
 
 
 def _classes_field(shown: Shown, field: ShownField) -> str | None:
-    stem = field.name.removesuffix("es") if field.name.endswith("boxes") else field.name.removesuffix("s")
+    stem = (
+        field.name.removesuffix("es")
+        if field.name.endswith("boxes")
+        else field.name.removesuffix("s")
+    )
     names = {field.name: field for field in shown.fields}
-    candidates = [f"{start}{mark}{word}" for start in (field.name, stem) for mark in "._" for word in _CLASSES] + [
-        *_CLASSES
-    ]
+    candidates = [
+        f"{start}{mark}{word}" for start in (field.name, stem) for mark in "._" for word in _CLASSES
+    ] + [*_CLASSES]
     for name in candidates:
         candidate_field = names.get(name)
-        if candidate_field is not None and (candidate_field.sequence or candidate_field.kind in ("array", "tree")):
+        if candidate_field is not None and (
+            candidate_field.sequence or candidate_field.kind in ("array", "tree")
+        ):
             return name
     return None
 
@@ -163,7 +183,9 @@ def _guess(shown: Shown, field: ShownField, picture: str, kind: str) -> Form:
     if "bbox" in field.name.lower() or field.kind == "tree":
         usual = "xywh"
     empty = np.zeros((0, 4))
-    return guessed_form(np.concatenate([*boxes, empty]), np.concatenate([*sizes, empty[:, :2]]), usual=usual)
+    return guessed_form(
+        np.concatenate([*boxes, empty]), np.concatenate([*sizes, empty[:, :2]]), usual=usual
+    )
 
 
 def _greatest(value: Any) -> float:

@@ -24,7 +24,9 @@ def side_for(wanted: int) -> int:
     return next((side for side in SIDES if side >= wanted), SIDES[-1])
 
 
-def picture_of(shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None) -> Picture:
+def picture_of(
+    shelf: Shelf, shown: Shown, position: int, name: str, side: int, element: int | None = None
+) -> Picture:
     """Return the thumbnail of a value. It is made once and kept.
 
     Raises:
@@ -56,7 +58,9 @@ def _picture(shown: Shown, position: int, name: str, side: int, element: int | N
         if element is not None:
             values = values[element : element + 1] if element >= 0 else []
         if not values:
-            raise CodecError("this sequence has no such element" if element is not None else "an empty sequence")
+            raise CodecError(
+                "this sequence has no such element" if element is not None else "an empty sequence"
+            )
         if len(values) > 1:
             half = max(side // 2, 1)
             chosen = [values[number] for number in _spread(len(values), _ON_TILE)]
@@ -75,6 +79,8 @@ def _spread(count: int, wanted: int) -> list[int]:
     return sorted({count * number // wanted for number in range(min(count, wanted))})
 
 
-def _clip_frame(shown: Shown, position: int, name: str, side: int, element: int | None) -> npt.NDArray[np.uint8]:
+def _clip_frame(
+    shown: Shown, position: int, name: str, side: int, element: int | None
+) -> npt.NDArray[np.uint8]:
     frames = shown.dataset[position, {name: [element or 0]}][name]
     return shrunk(np.asarray(frames)[0], side)

@@ -15,7 +15,8 @@ HASH = "hash"
 """Name of the column of hashes, beside the columns of the measures."""
 _FLAT = 1.0  # pictures with less entropy have similar hashes, even if they differ
 _BANDS = 4
-_NEAR = _BANDS - 1  # largest number of different bits in the hashes of near-duplicates: then one of four bands is equal
+# largest number of different bits in the hashes of near-duplicates: then one of four bands is equal
+_NEAR = _BANDS - 1
 _CROWD = 200  # hashes with one band in common are compared with each other up to this number
 
 
@@ -25,8 +26,11 @@ class Measures:
 
     field: str  # name of the field
     kind: str  # kind of its values, one of `MEASURES`
-    values: dict[str, F32]  # float32[samples] by measure; NaN for samples that were not measured or have no value
-    hashes: U64  # uint64[samples], hashes of pictures and texts that are nearly the same in those that are nearly alike
+    # float32[samples] by measure; NaN for samples that were not measured or have no value
+    values: dict[str, F32]
+    # uint64[samples], hashes of pictures and texts that are nearly the same in those that are
+    # nearly alike
+    hashes: U64
     hashed: Bools  # bool[samples], whether a sample has a useful hash
     done: int = 0  # number of samples that were measured, from the first on
     failed: int = 0  # number of samples among them whose value could not be read or decoded
@@ -107,7 +111,9 @@ def near_duplicates(hashes: Sequence[int] | U64) -> list[list[int]]:
     for band in range(_BANDS):
         part = (values >> np.uint64(16 * band)) & np.uint64(0xFFFF)
         order = np.argsort(part, kind="stable")
-        borders = np.flatnonzero(np.concatenate([[True], part[order][1:] != part[order][:-1], [True]]))
+        borders = np.flatnonzero(
+            np.concatenate([[True], part[order][1:] != part[order][:-1], [True]])
+        )
         for start, stop in zip(borders[:-1].tolist(), borders[1:].tolist(), strict=True):
             members = order[start : min(stop, start + _CROWD)]
             for place, first in enumerate(members[:-1].tolist()):

@@ -49,14 +49,23 @@ class QualityPages(Pages):
         shown, parameters = self._site.shown(request), request.query_params
         if not shown.measured:
             raise KeyError("this dataset has no pictures, sounds, texts or arrays to measure")
-        measures = self._site.shelf.measures_of(shown, parameters.get("field") or shown.measured[0].name)
+        measures = self._site.shelf.measures_of(
+            shown, parameters.get("field") or shown.measured[0].name
+        )
         partners = [
-            dataset for dataset in self._site.shelf.datasets if dataset is not shown and _alike(dataset, measures)
+            dataset
+            for dataset in self._site.shelf.datasets
+            if dataset is not shown and _alike(dataset, measures)
         ]
-        partner = next((dataset for dataset in partners if str(dataset.number) == parameters.get("with", "")), None)
+        partner = next(
+            (dataset for dataset in partners if str(dataset.number) == parameters.get("with", "")),
+            None,
+        )
         sides = [(shown, measures)]
         if partner is not None:
-            sides.append((partner, self._site.shelf.measures_of(partner, _alike(partner, measures) or "")))
+            sides.append(
+                (partner, self._site.shelf.measures_of(partner, _alike(partner, measures) or ""))
+            )
         with self._site.decoding:
             for side in sides:
                 measure(*side, _SECONDS)
@@ -96,7 +105,9 @@ def measure(shown: Shown, measures: Measures, seconds: float) -> None:
             values = stored_values(shown.dataset, position, measures.field)
             if not values:
                 continue
-            values_measured, hash_ = _measured(measures.kind, values[0].extent.codec, values[0].read())
+            values_measured, hash_ = _measured(
+                measures.kind, values[0].extent.codec, values[0].read()
+            )
         except (BushelError, OSError, ValueError):  # its tile and its page show the error
             measures.failed += 1
             continue
@@ -115,7 +126,11 @@ def _measured(kind: str, codec: str, data: bytes) -> tuple[dict[str, float], int
     codec_of_value = get_codec(codec)
     if kind == "audio":
         ranged = codec_of_value.ranged
-        sound = np.asarray(codec_of_value.decode(data) if ranged is None else ranged.decode(data, slice(0, _FRAMES)))
+        sound = np.asarray(
+            codec_of_value.decode(data)
+            if ranged is None
+            else ranged.decode(data, slice(0, _FRAMES))
+        )
         return (sound_measures(sound.reshape(len(sound), -1)) if sound.size else {}), None
     value = codec_of_value.decode(data)
     if kind == "text":
@@ -131,7 +146,8 @@ def _extremes(shown: Shown, own: Measures, name: str) -> tuple[Any, Any]:
     order = measured[np.argsort(values[measured], kind="stable")]
     ends = order[:_EXTREME].tolist(), order[::-1][:_EXTREME].tolist()
     return tuple(  # type: ignore[return-value]
-        [(row, float(values[row["position"]])) for row in _rows(shown, own.field, end)] for end in ends
+        [(row, float(values[row["position"]])) for row in _rows(shown, own.field, end)]
+        for end in ends
     )
 
 
@@ -141,7 +157,9 @@ def _rows(shown: Shown, field: str, positions: Sequence[int]) -> list[dict[str, 
     shown_field = shown.field(field)
     for row in rows:
         row["line"] = (
-            "" if shown_field.visual else dict(row["values"]).get(field) or _long(shown, field, row["position"])
+            ""
+            if shown_field.visual
+            else dict(row["values"]).get(field) or _long(shown, field, row["position"])
         )
     return rows
 
@@ -157,7 +175,9 @@ def _long(shown: Shown, field: str, position: int) -> str:
 def _groups(sides: Sequence[_Side]) -> list[dict[str, Any]]:
     """Return groups of near-duplicates: with two datasets, those that have members in both."""
     hashed_rows = [np.flatnonzero(measures.hashed) for _, measures in sides]
-    hashes = np.concatenate([measures.hashes[rows] for (_, measures), rows in zip(sides, hashed_rows, strict=True)])
+    hashes = np.concatenate(
+        [measures.hashes[rows] for (_, measures), rows in zip(sides, hashed_rows, strict=True)]
+    )
     members = [(side, int(row)) for side, rows in enumerate(hashed_rows) for row in rows]
     groups = []
     for group in near_duplicates(hashes):
@@ -170,7 +190,14 @@ def _groups(sides: Sequence[_Side]) -> list[dict[str, Any]]:
             chosen = [position for of, position in listed if of == side][:most]
             rows += [(shown, measures.field, row) for row in _rows(shown, measures.field, chosen)]
         labels = {value for _, _, row in rows for name, value in row["values"] if name in _LABELS}
-        groups.append({"count": len(listed), "rows": rows, "labels": sorted(labels), "where": _listing(sides, listed)})
+        groups.append(
+            {
+                "count": len(listed),
+                "rows": rows,
+                "labels": sorted(labels),
+                "where": _listing(sides, listed),
+            }
+        )
         if len(groups) == _GROUPS:
             break
     return groups
@@ -182,7 +209,9 @@ def _listing(sides: Sequence[_Side], members: Sequence[tuple[int, int]]) -> str:
     hashes = sorted({int(measures.hashes[position]) for side, position in members if side == 0})
     if len(hashes) > _LISTED:
         return ""
-    return f"{condition_name(f'{QUALITY}{measures.field}.{HASH}')} in ({', '.join(map(str, hashes))},)"
+    return (
+        f"{condition_name(f'{QUALITY}{measures.field}.{HASH}')} in ({', '.join(map(str, hashes))},)"
+    )
 
 
 def _outliers(site: Site, shown: Shown) -> list[dict[str, Any]]:

@@ -44,15 +44,17 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
     return text if len(text) <= _LINE else text[: _LINE - 1] + "…"
 
 
-def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None = None) -> list[dict[str, Any]]:
+def rows_of(
+    shown: Shown, positions: Sequence[int], fields: Sequence[str] | None = None
+) -> list[dict[str, Any]]:
     """Return rows of the grid.
 
-    Only the short values are read. If one cannot be read, its row has an `error`, and the others are as usual. By
-    default, the main field is shown as a picture.
+    Only the short values are read. If one cannot be read, its row has an `error`, and the others
+    are as usual. By default, the main field is shown as a picture.
 
     Returns:
-        For each sample: `position`, `key`, `cells` (field, kind and whether there is something to show), `values`
-        (name and line of text), and `error` if something cannot be read.
+        For each sample: `position`, `key`, `cells` (field, kind and whether there is something to
+        show), `values` (name and line of text), and `error` if something cannot be read.
     """
     dataset = shown.dataset
     if not positions:
@@ -60,19 +62,27 @@ def rows_of(shown: Shown, positions: Sequence[int], fields: Sequence[str] | None
     chosen = [shown.field(name) for name in fields or ()]
     if not fields and shown.main:
         chosen = [shown.main]
-    lengths = {field.name: dataset.lengths(positions, field.name).tolist() for field in shown.fields}
+    lengths = {
+        field.name: dataset.lengths(positions, field.name).tolist() for field in shown.fields
+    }
     rows: list[dict[str, Any]] = [
         {
             "position": position,
             "key": plain_text(key),
             "cells": [
-                {"field": field.name, "kind": _seen_as(field), "there": lengths[field.name][number] >= field.sequence}
+                {
+                    "field": field.name,
+                    "kind": _seen_as(field),
+                    "there": lengths[field.name][number] >= field.sequence,
+                }
                 for field in chosen
             ],
             "values": [],
             "error": None,
         }
-        for number, (position, key) in enumerate(zip(positions, keys_of(dataset, positions), strict=True))
+        for number, (position, key) in enumerate(
+            zip(positions, keys_of(dataset, positions), strict=True)
+        )
     ]
     if windows_of(dataset) is not None:
         for row in rows:
@@ -96,7 +106,9 @@ def add_columns(shown: Shown, rows: Sequence[dict[str, Any]], positions: Sequenc
     for name in column_choices(shown) if positions else ():
         values = view.column(name)
         lost = np.ma.getmaskarray(values)
-        for row, value, absent in zip(rows, np.ma.getdata(values).tolist(), lost.tolist(), strict=True):
+        for row, value, absent in zip(
+            rows, np.ma.getdata(values).tolist(), lost.tolist(), strict=True
+        ):
             if not absent:
                 row["columns"][name] = line_of(shown, name, value)
 
@@ -110,7 +122,11 @@ def window_text(dataset: Dataset, position: int) -> str:
     """Return which elements of its sample a window has, such as `frames 12 to 19 (8)`; empty if it is not a window."""
     parts = []
     for name, elements in elements_of_window(dataset, position).items():
-        parts.append(f"{name} {elements[0]} to {elements[-1]} ({len(elements)})" if len(elements) else f"{name}: none")
+        parts.append(
+            f"{name} {elements[0]} to {elements[-1]} ({len(elements)})"
+            if len(elements)
+            else f"{name}: none"
+        )
     return ", ".join(parts)
 
 
@@ -121,7 +137,11 @@ def _seen_as(field: ShownField) -> str:
 
 
 def _add_values(
-    shown: Shown, rows: list[dict[str, Any]], positions: Sequence[int], numbers: Sequence[int], names: Sequence[str]
+    shown: Shown,
+    rows: list[dict[str, Any]],
+    positions: Sequence[int],
+    numbers: Sequence[int],
+    names: Sequence[str],
 ) -> None:
     try:
         samples = shown.dataset.read(positions, list(names))
@@ -133,4 +153,6 @@ def _add_values(
             _add_values(shown, rows, [position], [number], names)
         return
     for number, sample in zip(numbers, samples, strict=True):
-        rows[number]["values"] += [[name, line_of(shown, name, value)] for name, value in sample.items() if name != KEY]
+        rows[number]["values"] += [
+            [name, line_of(shown, name, value)] for name, value in sample.items() if name != KEY
+        ]

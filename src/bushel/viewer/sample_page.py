@@ -44,7 +44,8 @@ class Place:
     crc32: str | None  # CRC-32 on record as eight hex digits, or None
     codec: str  # codec of the stored bytes
     pieces: bool  # whether the record is stored in pieces
-    checked: str  # `matches`, `differs`, `unknown` (no checksum on record) or `skipped` (too large to read now)
+    # `matches`, `differs`, `unknown` (no checksum on record) or `skipped` (too large to read now)
+    checked: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +73,14 @@ class FieldView:
     there: bool = False  # whether the sample has it
     size: int = 0  # bytes of all its values
     places: Sequence[Place] = ()  # where the values are
-    shape: str = ""  # how it is shown: `image`, `images`, `video`, `audio`, `array`, `text`, `tree`, `line` or `hex`
+    # how it is shown: `image`, `images`, `video`, `audio`, `array`, `text`, `tree`, `line` or `hex`
+    shape: str = ""
     content: Any = None  # the content, as the template expects it for that shape
     note: str = ""  # more about the value in a few words
     error: str = ""  # description of its error
     more: int = 0  # number of elements that are not shown
-    # for a mask of class numbers, each class as its name, its colour such as `#1f77b4`, and its share
+    # for a mask of class numbers, each class as its name, its colour such as `#1f77b4`, and its
+    # share
     classes: Sequence[tuple[str, str, float]] = ()
 
     @property
@@ -105,7 +108,10 @@ def _field(shown: Shown, position: int, field: ShownField) -> FieldView:
             return view
         view.there, view.size = True, sum(value.size for value in values)
         view.more = max(0, len(values) - _ELEMENTS)
-        read = [(value, value.read() if value.size <= _CHECKED else None) for value in values[:_ELEMENTS]]
+        read = [
+            (value, value.read() if value.size <= _CHECKED else None)
+            for value in values[:_ELEMENTS]
+        ]
         view.places = [_place(value, data) for value, data in read]
         if field.sequence:
             _show_sequence(shown, view, read)
@@ -126,7 +132,9 @@ def _place(value: Stored, data: bytes | None) -> Place:
     return Place(file, extent.offset, extent.length, checksum, extent.codec, extent.pieces, checked)
 
 
-def _show_sequence(shown: Shown, view: FieldView, read: Sequence[tuple[Stored, bytes | None]]) -> None:
+def _show_sequence(
+    shown: Shown, view: FieldView, read: Sequence[tuple[Stored, bytes | None]]
+) -> None:
     number = len(read) + view.more
     view.note = f"{number:,} element{'' if number == 1 else 's'}"
     if view.field.kind in ("image", "array") and read:
@@ -139,7 +147,9 @@ def _show_sequence(shown: Shown, view: FieldView, read: Sequence[tuple[Stored, b
         elif view.field.kind == "bytes":
             lines.append(data[:32].hex(" ") + (" …" if len(data) > 32 else ""))
         else:
-            lines.append(line_of(shown, view.field.name, get_codec(value.extent.codec).decode(data)))
+            lines.append(
+                line_of(shown, view.field.name, get_codec(value.extent.codec).decode(data))
+            )
     view.shape, view.content = "lines", lines
 
 
@@ -150,7 +160,9 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
         return
     head = data[:16] if data is not None else value.read(0, 16)
     media = media_type(head)
-    if kind in ("clip", "audio") or (kind == "bytes" and (media or "").startswith(("video/", "audio/"))):
+    if kind in ("clip", "audio") or (
+        kind == "bytes" and (media or "").startswith(("video/", "audio/"))
+    ):
         view.shape = "audio" if kind == "audio" or (media or "").startswith("audio/") else "video"
         view.note = media or "unknown format"
         return
@@ -158,9 +170,13 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
         view.shape, view.note = "image", media or ""
         if data is not None:
             width, height = image_size(data)
-            view.content, view.note = (width, height), f"{width} × {height} pixels, {media or 'image'}"
+            view.content, view.note = (
+                (width, height),
+                (f"{width} × {height} pixels, {media or 'image'}"),
+            )
             view.classes = _classes(shown, view.field.name, data) if _one_channel(data) else ()
-        # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of them are made here
+        # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of
+        # them are made here
         view.shape = "image" if media and not view.classes else "drawn"
         return
     if data is None or value.size > _DECODED or kind == "bytes":
@@ -232,7 +248,9 @@ def tree_of(value: Any) -> Leaf | Branch:
                     children.append(Leaf("…", "not shown"))
                     break
                 children.append(node(plain_text(str(key)), child, depth + 1))
-            return Branch(name, f"{len(value):,} {unit}{'' if len(value) == 1 else 's'}", tuple(children))
+            return Branch(
+                name, f"{len(value):,} {unit}{'' if len(value) == 1 else 's'}", tuple(children)
+            )
         if isinstance(value, str):
             return Leaf(name, plain_text(value[:1000]) + ("…" if len(value) > 1000 else ""))
         if value is None or isinstance(value, bool):

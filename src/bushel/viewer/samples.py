@@ -106,7 +106,10 @@ class SamplePages(Pages):
     def rows(self, request: Any) -> Any:
         """Rows of the grid."""
         shown, parameters = self._site.shown(request), request.query_params
-        first, count = number_in(parameters, "first", 0), min(number_in(parameters, "count", 60), MOST_ROWS)
+        first, count = (
+            number_in(parameters, "first", 0),
+            min(number_in(parameters, "count", 60), MOST_ROWS),
+        )
         selection = select(self._site.shelf, shown, Query.of(parameters))
         fields = parameters.getlist("field") or None
         positions = selection.part(first, count)

@@ -38,7 +38,8 @@ def keys_with(keys: Keys, text: str, *, prefix: bool) -> I64:
         last = min(max(last, first + 1), samples)
         offsets = np.asarray(keys.offsets[first : last + 1], np.int64) - begin
         rows_of_parts.append(
-            first + _search(_LOWER[keys.text[begin : begin + int(offsets[-1])]], offsets, pattern, prefix)
+            first
+            + _search(_LOWER[keys.text[begin : begin + int(offsets[-1])]], offsets, pattern, prefix)
         )
         first = last
     if rows_of_parts:
@@ -68,9 +69,11 @@ _PARAMETERS = ("q", "where", "sort", "tag")
 class Query:
     """A selection of samples."""
 
-    key: str = ""  # text that keys contain; with a leading `^`, they begin with the rest; empty for all keys
+    # text that keys contain; with a leading `^`, they begin with the rest; empty for all keys
+    key: str = ""
     where: str = ""  # a condition on columns, as `Dataset.where` takes it; empty for none
-    # name of the column to sort by, with a leading `-` from the greatest value; empty for the stored order
+    # name of the column to sort by, with a leading `-` from the greatest value; empty for the
+    # stored order
     sort: str = ""
     tag: str = ""  # a tag of the samples; `-` for samples without any tag; empty for all
 
@@ -125,7 +128,9 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
         return Selection(len(shown.dataset))
     tags = shelf.tags[shown.number]
     tagged = tags.version if query.tag else 0
-    measured = sum(measures.done for (number, _), measures in shelf.measures.items() if number == shown.number)
+    measured = sum(
+        measures.done for (number, _), measures in shelf.measures.items() if number == shown.number
+    )
     key = (shown.number, query, tagged, measured)
     positions = shelf.selections.get(key, lambda: _compact(_positions(shelf, shown, query)))
     return Selection(len(positions), positions)
@@ -141,20 +146,32 @@ def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     positions: I64 | None = None
     if query.where:
         column = partial(shelf.column, shown)
-        positions = np.flatnonzero(choose(query.where, len(dataset), column, lambda: dataset.labels))
+        positions = np.flatnonzero(
+            choose(query.where, len(dataset), column, lambda: dataset.labels)
+        )
     if query.key:
         matching = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
-        positions = matching if positions is None else np.intersect1d(positions, matching, assume_unique=True)
+        positions = (
+            matching
+            if positions is None
+            else np.intersect1d(positions, matching, assume_unique=True)
+        )
     if query.tag:
         matching = tags.untagged() if query.tag == "-" else tags.positions(query.tag)
-        positions = matching if positions is None else np.intersect1d(positions, matching, assume_unique=True)
+        positions = (
+            matching
+            if positions is None
+            else np.intersect1d(positions, matching, assume_unique=True)
+        )
     if query.sort:
         values, missing = shelf.column(shown, query.sort.removeprefix("-"))
         positions = _sorted(values, missing, positions, reverse=query.sort.startswith("-"))
     return np.zeros(0, np.int64) if positions is None else positions
 
 
-def _sorted(values: npt.NDArray[Any], missing: Bools | None, rows: I64 | None, *, reverse: bool) -> I64:
+def _sorted(
+    values: npt.NDArray[Any], missing: Bools | None, rows: I64 | None, *, reverse: bool
+) -> I64:
     """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
     chosen_values = values if rows is None else values[rows]
     lost = missing if missing is None or rows is None else missing[rows]

@@ -54,8 +54,8 @@ def make_shelf(
     """Open datasets for the viewer.
 
     Args:
-        sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its dataset, and one of the
-            loaders.
+        sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its
+            dataset, and one of the loaders.
         transforms: Transforms that the training page offers, by name.
         tags: The file that keeps the tags; None if they end with the viewer.
         overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
@@ -67,8 +67,9 @@ def make_shelf(
     Raises:
         BushelError: As `bushel.open`.
         OSError: As `bushel.open`.
-        ValueError: The file of the tags or of vectors holds something else, a declaration of an overlay is malformed,
-            or a file has another number of vectors than each dataset has samples.
+        ValueError: The file of the tags or of vectors holds something else, a declaration of an
+            overlay is malformed, or a file has another number of vectors than each dataset has
+            samples.
         KeyError: No dataset has the field of an overlay.
     """
     shown, named_loaders = [], dict(loaders or {})
@@ -77,12 +78,17 @@ def make_shelf(
             named_loaders[f"loader {number + 1}" if len(sources) > 1 else "loader"] = source
             source = _dataset_of(source)
         if isinstance(source, Dataset):
-            dataset, whole = source, [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps]
+            dataset, whole = (
+                source,
+                [str(shard.path(0)) for shard in source.shards[:1000] if shard.stamps],
+            )
             name = _name_of(_folder_of(whole)) if whole else "dataset"
             shown.append(Shown(number, name, whole, dataset))
         else:
             opened = open_dataset(files_named(source), **options)
-            shown.append(Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})"))
+            shown.append(
+                Shown(number, _name_of(source), source, opened, f"bushel.open({_plain(source)!r})")
+            )
     for name, text in (overlays or {}).items():
         checked_overlay(name, text)
         if not any(name in dataset.dataset.spec for dataset in shown):
@@ -119,7 +125,8 @@ def _dataset_of(loader: Loader) -> Dataset:
     if isinstance(loader.dataset, Dataset):
         return loader.dataset
     raise TypeError(
-        f"the samples of this loader come from {loader.dataset!r}, which has no index to look at: give the dataset "
+        f"the samples of this loader come from {loader.dataset!r}, which has no index to look at:"
+        " give the dataset "
         'beside it, such as bushel.view(ds, loaders={"train": loader})'
     )
 
@@ -130,9 +137,17 @@ def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int
     for path in files:
         fitting = {dataset.number: vectors_of_file(path, len(dataset.dataset)) for dataset in shown}
         if not any(fitting.values()):
-            counts = ", ".join(f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown)
+            counts = ", ".join(
+                f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown
+            )
             raise ValueError(f"{path}: expected as many vectors as a dataset has samples: {counts}")
-        vectors.update({(number, path.name): fitted for number, fitted in fitting.items() if fitted is not None})
+        vectors.update(
+            {
+                (number, path.name): fitted
+                for number, fitted in fitting.items()
+                if fitted is not None
+            }
+        )
     return vectors
 
 
@@ -164,7 +179,8 @@ class Viewer:
 
     Args:
         shelf: The datasets.
-        host: Address to listen on. Other machines reach the viewer only if it is not a loopback address.
+        host: Address to listen on. Other machines reach the viewer only if it is not a loopback
+            address.
         port: Port; 0 for any free one.
         framed: Whether pages may be shown in a frame of a page on this machine, such as a notebook.
         token: The token in the URL; by default a new one.
@@ -185,7 +201,13 @@ class Viewer:
     """
 
     def __init__(
-        self, shelf: Shelf, *, host: str = _LOOPBACK, port: int = 0, framed: bool = False, token: str | None = None
+        self,
+        shelf: Shelf,
+        *,
+        host: str = _LOOPBACK,
+        port: int = 0,
+        framed: bool = False,
+        token: str | None = None,
     ) -> None:
         uvicorn = require_extra()
         from bushel.viewer.app import make_app
@@ -265,8 +287,8 @@ def _server(uvicorn: Any, app: Any) -> Any:
 def _listen(host: str, port: int) -> socket.socket:
     """Return a bound socket, so that the port is known before the server runs."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # asyncio turns Nagle's algorithm off only if the protocol of the socket is TCP; else each response on a kept
-    # connection waits 40 ms for the acknowledgement of the one before it
+    # asyncio turns Nagle's algorithm off only if the protocol of the socket is TCP; else each
+    # response on a kept connection waits 40 ms for the acknowledgement of the one before it
     listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     try:
         listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -291,37 +313,39 @@ def view(
 ) -> Viewer:
     """Look at datasets in a browser, on this machine only.
 
-    In a notebook, the result is shown as a frame. Elsewhere, print it and open its `url`. The viewer runs in a thread
-    of this process and reads only; `close()` ends it.
+    In a notebook, the result is shown as a frame. Elsewhere, print it and open its `url`. The
+    viewer runs in a thread of this process and reads only; `close()` ends it.
 
     Args:
-        sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what `bushel.open` takes; or a
-            `Loader`, whose batches are shown beside its dataset.
+        sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what
+            `bushel.open` takes; or a `Loader`, whose batches are shown beside its dataset.
         port: Port on the loopback address; 0 for any free one.
         transforms: Lists of transforms by name, whose effect the training page shows.
-        token_file: A file that keeps the token of the URL, so that links to pages stay valid when the viewer is started
-            again on the same port. It is made if it does not exist. By default, each viewer has a new token.
-        tags: A file that keeps the tags which are given to samples in the browser, for the next viewer. It is made if
-            it does not exist. By default, they end with the viewer.
-        overlays: How fields annotate pictures, where their names and values do not say. By field: `"xyxy"`, `"xywh"`
-            or `"cxcywh"` for boxes, or `"keypoints"`, each with `",relative"` or `",pixels"` if need be; `"mask"`,
-            `"caption"` or `"none"`.
-        embeddings: One or more `.npy` files with an array (samples, numbers): a vector for each sample. The
-            viewer draws a map of them. One of two numbers is drawn as it is.
-        loaders: Loaders by name. The page of batches shows what they give to any rank in any step: pictures, the
-            documents of packs and chunks, the shares of a mixture. Looking at them does not advance them.
-        tokenizer: Shows tokens as text: a `tokenizer.json` of the package tokenizers, or a function that returns the
-            text of a list of tokens. By default, numbers are shown.
+        token_file: A file that keeps the token of the URL, so that links to pages stay valid when
+            the viewer is started again on the same port. It is made if it does not exist. By
+            default, each viewer has a new token.
+        tags: A file that keeps the tags which are given to samples in the browser, for the next
+            viewer. It is made if it does not exist. By default, they end with the viewer.
+        overlays: How fields annotate pictures, where their names and values do not say. By field:
+            `"xyxy"`, `"xywh"` or `"cxcywh"` for boxes, or `"keypoints"`, each with `",relative"` or
+            `",pixels"` if need be; `"mask"`, `"caption"` or `"none"`.
+        embeddings: One or more `.npy` files with an array (samples, numbers): a vector for each
+            sample. The viewer draws a map of them. One of two numbers is drawn as it is.
+        loaders: Loaders by name. The page of batches shows what they give to any rank in any step:
+            pictures, the documents of packs and chunks, the shares of a mixture. Looking at them
+            does not advance them.
+        tokenizer: Shows tokens as text: a `tokenizer.json` of the package tokenizers, or a function
+            that returns the text of a list of tokens. By default, numbers are shown.
 
     Returns:
         The running viewer.
 
     Raises:
-        MissingPackageError: Starlette, uvicorn or Jinja2 is not installed: `pip install 'bushel[view]'`; or tokenizers,
-            for a `tokenizer.json`.
+        MissingPackageError: Starlette, uvicorn or Jinja2 is not installed:
+            `pip install 'bushel[view]'`; or tokenizers, for a `tokenizer.json`.
         TypeError: No dataset is given, or the viewer cannot show the dataset of a loader.
-        ValueError: The file of the token, of the tags or of embeddings holds something else, other users can read that
-            of the token, or an overlay is malformed.
+        ValueError: The file of the token, of the tags or of embeddings holds something else, other
+            users can read that of the token, or an overlay is malformed.
         KeyError: No dataset has the field of an overlay.
 
     Examples:

@@ -42,19 +42,33 @@ def shard_boxes(shown: Shown, verification: Verification) -> list[ShardBox]:
     for number in range(0, len(shards), step):
         group = [shards[position] for position in range(number, min(number + step, len(shards)))]
         paths = [str(shard.path(file)) for shard in group for file in range(len(shard.stamps))]
-        state = state_of_shard(verification.result, paths, checksums=all(shard.checksums for shard in group))
+        state = state_of_shard(
+            verification.result, paths, checksums=all(shard.checksums for shard in group)
+        )
         damages = [shard.damage for shard in group if shard.damage is not None]
         size = sum(stamp.size for shard in group for stamp in shard.stamps)
         samples = sum(shard.samples for shard in group)
         note = ""
         if damages:
             note = plain_text(f"{damages[0].error.message}: {damages[0].describe()}")
-        first = int(starts[number]) if number < len(starts) - 1 else 0  # of a dataset that is joined to the first one
+        # of a dataset that is joined to the first one
+        first = int(starts[number]) if number < len(starts) - 1 else 0
         facts = (samples, size, first, group[0].container, "damaged" if damages else state, note)
         boxes.append((number, len(group), plain_text(str(group[0].path(0))), facts))
     largest = max((facts[1] for *_, facts in boxes), default=1) or 1
     return [
-        ShardBox(number, count, name, samples, size, max(4, round(100 * size / largest)), first, container, state, note)
+        ShardBox(
+            number,
+            count,
+            name,
+            samples,
+            size,
+            max(4, round(100 * size / largest)),
+            first,
+            container,
+            state,
+            note,
+        )
         for number, count, name, (samples, size, first, container, state, note) in boxes
     ]
 

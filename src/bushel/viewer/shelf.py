@@ -69,7 +69,8 @@ class ByteCache(Generic[T]):
             if key in self._values:
                 self._values.move_to_end(key)
                 return self._values[key]
-        value = make()  # two threads may make the same value: that costs less than waiting for each other
+        # two threads may make the same value: that costs less than waiting for each other
+        value = make()
         with self._lock:
             if key not in self._values:
                 self._values[key] = value
@@ -111,9 +112,13 @@ class Shown:
         incomplete = reader_of(self.dataset).incomplete
         if incomplete is not None:
             samples = self.dataset.info.samples
-            notices.append(f"incomplete: {incomplete.describe(samples)}. To complete it, {incomplete.advice}.")
+            notices.append(
+                f"incomplete: {incomplete.describe(samples)}. To complete it, {incomplete.advice}."
+            )
         damages = [shard.damage for shard in self.dataset.shards if shard.damage is not None]
-        notices += [f"damaged: {damage.error} ({damage.describe()})." for damage in damages[:_NAMED]]
+        notices += [
+            f"damaged: {damage.error} ({damage.describe()})." for damage in damages[:_NAMED]
+        ]
         if len(damages) > _NAMED:
             notices.append(f"{len(damages) - _NAMED} more shards are damaged.")
         if damages:
@@ -125,21 +130,41 @@ class Shown:
         for candidate in self.fields:
             if candidate.name == name:
                 return candidate
-        raise KeyError(f"unknown field {name!r}: the fields are {', '.join(self.dataset.spec) or 'none'}")
+        raise KeyError(
+            f"unknown field {name!r}: the fields are {', '.join(self.dataset.spec) or 'none'}"
+        )
 
     @cached_property
     def main(self) -> ShownField | None:
         """The field that is shown large by default: the first one with pictures, else the first text, else any."""
-        order = ("image", "frame", "clip", "audio", "array", "text", "tree", "bytes", "number", "other")
+        order = (
+            "image",
+            "frame",
+            "clip",
+            "audio",
+            "array",
+            "text",
+            "tree",
+            "bytes",
+            "number",
+            "other",
+        )
         return min(self.fields, key=lambda each: order.index(each.kind), default=None)
 
     @cached_property
     def vector_fields(self) -> tuple[str, ...]:
         """The fields whose arrays may be vectors, such as embeddings; those whose names say so come first."""
         fields = [
-            shown_field.name for shown_field in self.fields if shown_field.kind == "array" and not shown_field.sequence
+            shown_field.name
+            for shown_field in self.fields
+            if shown_field.kind == "array" and not shown_field.sequence
         ]
-        return tuple(sorted(fields, key=lambda name: re.search("embed|vector|feature|latent", name.lower()) is None))
+        return tuple(
+            sorted(
+                fields,
+                key=lambda name: re.search("embed|vector|feature|latent", name.lower()) is None,
+            )
+        )
 
     @cached_property
     def measured(self) -> tuple[ShownField, ...]:
@@ -147,7 +172,8 @@ class Shown:
         fields = [
             shown_field
             for shown_field in self.fields
-            if shown_field.kind in MEASURES and (shown_field.kind == "image" or not shown_field.sequence)
+            if shown_field.kind in MEASURES
+            and (shown_field.kind == "image" or not shown_field.sequence)
         ]
         return tuple(sorted(fields, key=lambda each: list(MEASURES).index(each.kind)))
 
@@ -161,24 +187,30 @@ class Shelf:
     """All datasets of a viewer."""
 
     datasets: tuple[Shown, ...]  # the datasets, by number
-    transforms: Mapping[str, Any] = field(default_factory=dict)  # transforms that the training page offers, by name
+    # transforms that the training page offers, by name
+    transforms: Mapping[str, Any] = field(default_factory=dict)
     tags: Sequence[Tags] = ()  # the tags of each dataset, by number
-    tag_file: TagFile | None = None  # the file that keeps the tags; None if they end with the viewer
+    # the file that keeps the tags; None if they end with the viewer
+    tag_file: TagFile | None = None
     # the measures of fields so far, by number of the dataset and field
     measures: dict[tuple[int, str], Measures] = field(default_factory=dict)
     # how fields annotate pictures, by field, as they were declared
     overlays: Mapping[str, str] = field(default_factory=dict)
     # vectors of samples that were asked for, by number of the dataset and field or file
     vectors: dict[tuple[int, str], Vectors] = field(default_factory=dict)
-    loaders: Mapping[str, Loader] = field(default_factory=dict)  # loaders whose batches are shown, by name
-    tokenizer: Callable[[list[int]], str] | None = None  # returns the text of tokens; None to show their numbers
+    # loaders whose batches are shown, by name
+    loaders: Mapping[str, Loader] = field(default_factory=dict)
+    # returns the text of tokens; None to show their numbers
+    tokenizer: Callable[[list[int]], str] | None = None
     # thumbnails that were made
     pictures: ByteCache[Picture] = field(
         default_factory=lambda: ByteCache(_PICTURE_BYTES, lambda picture: len(picture.data) + 200)
     )
     # positions that filters found, as integer arrays
     selections: ByteCache[npt.NDArray[np.signedinteger[Any]]] = field(
-        default_factory=lambda: ByteCache(_SELECTION_BYTES, lambda positions: positions.nbytes + 200)
+        default_factory=lambda: ByteCache(
+            _SELECTION_BYTES, lambda positions: positions.nbytes + 200
+        )
     )
 
     def shown(self, number: int) -> Shown:
@@ -195,18 +227,31 @@ class Shelf:
         """
         shown_field = shown.field(name)
         if shown_field not in shown.measured:
-            raise KeyError(f"the values of {name!r} cannot be measured: they are not pictures, sounds, texts or arrays")
+            raise KeyError(
+                f"the values of {name!r} cannot be measured: they are not pictures,"
+                " sounds, texts or arrays"
+            )
         empty = Measures.empty(name, shown_field.kind, len(shown.dataset))
         return self.measures.setdefault((shown.number, name), empty)
 
     def measured_columns(self, shown: Shown) -> list[str]:
         """Return the names of the columns that measures of a dataset are."""
-        measures = [measured for (number, _), measured in self.measures.items() if number == shown.number]
-        return [f"{QUALITY}{measured.field}.{name}" for measured in measures for name in measured.columns]
+        measures = [
+            measured for (number, _), measured in self.measures.items() if number == shown.number
+        ]
+        return [
+            f"{QUALITY}{measured.field}.{name}"
+            for measured in measures
+            for name in measured.columns
+        ]
 
     def vector_names(self, shown: Shown) -> list[str]:
         """Return the fields and files that may have vectors of a dataset's samples: files first."""
-        files = [name for number, name in self.vectors if number == shown.number and name not in shown.dataset.spec]
+        files = [
+            name
+            for number, name in self.vectors
+            if number == shown.number and name not in shown.dataset.spec
+        ]
         return [*files, *shown.vector_fields]
 
     def vectors_of(self, shown: Shown, name: str) -> Vectors:
@@ -241,16 +286,26 @@ class Shelf:
             ValueError: The column is a likeness of vectors that there are not.
             FormatError: An index is damaged.
         """
-        if name.startswith(LIKE) and name.rpartition(".")[2].isdecimal() and name not in shown.dataset.columns:
+        if (
+            name.startswith(LIKE)
+            and name.rpartition(".")[2].isdecimal()
+            and name not in shown.dataset.columns
+        ):
             return self._likeness(shown, name)
         of, _, measure = name.removeprefix(QUALITY).rpartition(".")
-        if not name.startswith(QUALITY) or name in shown.dataset.columns or of not in shown.dataset.spec:
+        if (
+            not name.startswith(QUALITY)
+            or name in shown.dataset.columns
+            or of not in shown.dataset.spec
+        ):
             return column_of_view(shown.dataset, name)
         if (shown.number, of) not in self.measures:
             raise KeyError(f"{of!r} was not measured: the page Quality makes the column {name}")
         return self.measures[shown.number, of].column(measure)
 
-    def tag(self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None) -> None:
+    def tag(
+        self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None
+    ) -> None:
         """Give a tag to samples, or take it away, and keep that in the file. Arguments and errors: see `Tags.change`.
 
         Raises:

@@ -21,7 +21,11 @@ from bushel.viewer.overlays import Overlays
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
 _HERE = Path(__file__).parent
-_TYPES = {".css": "text/css; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".svg": "image/svg+xml"}
+_TYPES = {
+    ".css": "text/css; charset=utf-8",
+    ".js": "text/javascript; charset=utf-8",
+    ".svg": "image/svg+xml",
+}
 
 Handler = Callable[[Any], Any]
 """Answers a request. Starlette calls handlers in threads, several at once."""
@@ -33,8 +37,10 @@ class Site:
 
     Attributes:
         shelf: The datasets.
-        decoding: Bounds the number of pictures that are made at once: more than the processors only cost memory.
-        overlays: The annotations of the pictures of each dataset, by its number and whether forms are settled.
+        decoding: Bounds the number of pictures that are made at once: more than the processors only
+            cost memory.
+        overlays: The annotations of the pictures of each dataset, by its number and whether forms
+            are settled.
         version: Part of the URLs of pictures, scripts and styles, which browsers keep.
     """
 
@@ -46,10 +52,14 @@ class Site:
         self.overlays: dict[tuple[int, bool], Overlays | None] = {}
         self.version = os.urandom(4).hex()
         self._templates = jinja2.Environment(
-            loader=jinja2.FileSystemLoader(_HERE / "templates"), autoescape=True, undefined=jinja2.StrictUndefined
+            loader=jinja2.FileSystemLoader(_HERE / "templates"),
+            autoescape=True,
+            undefined=jinja2.StrictUndefined,
         )
         self._templates.filters.update(
-            size=size, count=lambda number: f"{number:,}", quoted=partial(quote, safe="", errors="surrogateescape")
+            size=size,
+            count=lambda number: f"{number:,}",
+            quoted=partial(quote, safe="", errors="surrogateescape"),
         )
         self._static = {
             path.name: (path.read_bytes(), _TYPES[path.suffix])
@@ -89,7 +99,9 @@ class Site:
             return self.page(request, "problem.html", None, status=status, problem=text)
         return as_json_answer({"error": text}, status=status)
 
-    def page(self, request: Any, template: str, shown: Shown | None, *, status: int = 200, **values: Any) -> Any:
+    def page(
+        self, request: Any, template: str, shown: Shown | None, *, status: int = 200, **values: Any
+    ) -> Any:
         """Render a template."""
         text = self._templates.get_template(template).render(
             prefix=prefix_of(request),
@@ -125,7 +137,10 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     pages.append(("duplicates", "/duplicates"))
     if shown.measured:
         pages.append(("quality", "/quality"))
-    if predicted_column([field.name for field in shown.fields if field.kind in ("number", "text")]) is not None:
+    if (
+        predicted_column([field.name for field in shown.fields if field.kind in ("number", "text")])
+        is not None
+    ):
         pages.append(("confusion", "/confusion"))
     if shelf.vector_names(shown):
         pages.append(("map", "/map"))
@@ -169,7 +184,9 @@ def redirect(request: Any, path: str) -> Any:
     return RedirectResponse(prefix_of(request) + path, 303)
 
 
-def number_in(parameters: Mapping[str, str], name: str, default: int | None = None, most: int | None = None) -> int:
+def number_in(
+    parameters: Mapping[str, str], name: str, default: int | None = None, most: int | None = None
+) -> int:
     """Return a parameter as a number that is not negative.
 
     It is `default` if it is missing or empty, and must not be larger than `most`.

@@ -37,19 +37,24 @@ class TagPages(Pages):
     def change(self, request: Any) -> Any:
         """Give a tag to samples, or take it away.
 
-        Parameters: `name`; `do`, which is `add`, `remove` or `toggle`; and the samples: `i`, a position (once or more),
-        or `first` and `count`, rows of the selection that `q`, `where`, `sort` and `tag` make; without them, all rows.
+        Parameters: `name`; `do`, which is `add`, `remove` or `toggle`; and the samples: `i`, a
+        position (once or more), or `first` and `count`, rows of the selection that `q`, `where`,
+        `sort` and `tag` make; without them, all rows.
         """
         shown, parameters = self._site.shown(request), request.query_params
         name, do = checked_name(parameters.get("name", "")), parameters.get("do", "")
         if do not in ("add", "remove", "toggle"):
             raise ValueError(f"do={do}: expected add, remove or toggle")
         if "i" in parameters:
-            positions: Any = np.array([number_in({"i": text}, "i") for text in parameters.getlist("i")], np.int64)
+            positions: Any = np.array(
+                [number_in({"i": text}, "i") for text in parameters.getlist("i")], np.int64
+            )
         else:
             selection = select(self._site.shelf, shown, Query.of(parameters))
             first = number_in(parameters, "first", 0, 1 << 60)
-            positions = _rows(selection, first, number_in(parameters, "count", selection.size, 1 << 60))
+            positions = _rows(
+                selection, first, number_in(parameters, "count", selection.size, 1 << 60)
+            )
         self._site.shelf.tag(shown, name, positions, add={"add": True, "remove": False}.get(do))
         return self.tags(request)
 
@@ -62,15 +67,24 @@ class TagPages(Pages):
         shown, query = self._site.shown(request), Query.of(request.query_params)
         name = request.query_params.get("name", "").strip()
         selection = select(self._site.shelf, shown, query)
-        if query.where and query == Query(where=query.where) and QUALITY not in query.where and LIKE not in query.where:
+        if (
+            query.where
+            and query == Query(where=query.where)
+            and QUALITY not in query.where
+            and LIKE not in query.where
+        ):
             view = shown.dataset.where(query.where)
         else:
-            view = shown.dataset if selection.positions is None else shown.dataset[selection.positions]
+            view = (
+                shown.dataset if selection.positions is None else shown.dataset[selection.positions]
+            )
         view.save_view(name)
         source = "DATASET"
         if isinstance(shown.source, str | os.PathLike):
             source = shlex.quote(plain_text(str(shown.source)))
-        return as_json_answer({"samples": len(view), "command": f"bushel convert {source} OUT --view {name}"})
+        return as_json_answer(
+            {"samples": len(view), "command": f"bushel convert {source} OUT --view {name}"}
+        )
 
     @at("/api/{d:int}/export")
     def export(self, request: Any) -> Any:
@@ -81,7 +95,9 @@ class TagPages(Pages):
         kind = parameters.get("as", "keys")
         selection = select(self._site.shelf, shown, Query.of(parameters))
         if kind == "python":
-            return as_json_answer({"python": line_of_python(shown, Query.of(parameters), selection)})
+            return as_json_answer(
+                {"python": line_of_python(shown, Query.of(parameters), selection)}
+            )
         if kind not in _FORMS:
             raise ValueError(f"as={kind}: expected {', '.join(_FORMS)} or python")
         name, media, form = _FORMS[kind]
@@ -114,7 +130,10 @@ def line_of_python(shown: Shown, query: Query, selection: Selection) -> str:
         return f'{opened}[numpy.loadtxt("selection.txt", dtype=int)]'
     if selection.size <= _SPELLED:
         return f"{opened}.select_keys({keys_of(shown.dataset, selection.part(0, _SPELLED))!r})"
-    return f'{opened}.select_keys(open("selection.txt", encoding="utf-8", newline="").read().split("\\n")[:-1])'
+    return (
+        f'{opened}.select_keys(open("selection.txt", encoding="utf-8",'
+        ' newline="").read().split("\\n")[:-1])'
+    )
 
 
 def _parts(selection: Selection) -> Iterator[list[int]]:
@@ -134,7 +153,9 @@ def _as_csv(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
     for part in _parts(selection):
         text = io.StringIO()
         tags = site.shelf.tags[shown.number].of(part)
-        rows = zip(part, map(plain_text, keys_of(shown.dataset, part)), map("|".join, tags), strict=True)
+        rows = zip(
+            part, map(plain_text, keys_of(shown.dataset, part)), map("|".join, tags), strict=True
+        )
         csv.writer(text).writerows(rows)
         yield text.getvalue().encode()
 
@@ -143,7 +164,9 @@ def _as_jsonl(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]
     for part in _parts(selection):
         tags = site.shelf.tags[shown.number].of(part)
         rows = zip(part, map(plain_text, keys_of(shown.dataset, part)), tags, strict=True)
-        yield "".join(json.dumps({"position": i, "key": key, "tags": names}) + "\n" for i, key, names in rows).encode()
+        yield "".join(
+            json.dumps({"position": i, "key": key, "tags": names}) + "\n" for i, key, names in rows
+        ).encode()
 
 
 _FORMS = {

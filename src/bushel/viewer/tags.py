@@ -48,7 +48,9 @@ class Tags:
     def counts(self) -> dict[str, int]:
         """Return the number of samples of each tag."""
         with self._lock:
-            return {name: int(np.count_nonzero(chosen)) for name, chosen in sorted(self._chosen.items())}
+            return {
+                name: int(np.count_nonzero(chosen)) for name, chosen in sorted(self._chosen.items())
+            }
 
     def of(self, positions: Sequence[int]) -> list[list[str]]:
         """Return the tags of samples."""
@@ -57,7 +59,10 @@ class Tags:
                 return [[] for _ in positions]
             rows = np.asarray(positions, np.int64)
             tagged = {name: chosen[rows] for name, chosen in sorted(self._chosen.items())}
-        return [[name for name, chosen in tagged.items() if chosen[number]] for number in range(len(positions))]
+        return [
+            [name for name, chosen in tagged.items() if chosen[number]]
+            for number in range(len(positions))
+        ]
 
     def positions(self, name: str) -> I64:
         """Return the samples of a tag, ascending; none for an unknown one."""
@@ -81,14 +86,17 @@ class Tags:
         Args:
             name: The tag. One that no sample has is forgotten.
             positions: The samples.
-            add: Whether to give it or to take it away; None for the opposite of what the first sample has.
+            add: Whether to give it or to take it away; None for the opposite of what the first
+                sample has.
 
         Raises:
             IndexError: A position is out of range.
         """
         rows = np.asarray(positions, np.int64)
         if len(rows) and not (rows.min() >= 0 and rows.max() < len(self.dataset)):
-            raise IndexError(f"a position is out of range: the dataset has {len(self.dataset)} samples")
+            raise IndexError(
+                f"a position is out of range: the dataset has {len(self.dataset)} samples"
+            )
         with self._lock:
             chosen = self._chosen.get(name)
             if chosen is None:
@@ -106,7 +114,9 @@ class Tags:
             for member in members:
                 try:
                     positions.append(
-                        self.dataset.position(member) if isinstance(member, str) else self._checked(member)
+                        self.dataset.position(member)
+                        if isinstance(member, str)
+                        else self._checked(member)
                     )
                 except (KeyError, IndexError):
                     lost.append(member)
@@ -126,7 +136,9 @@ class Tags:
         for name in self.counts():
             positions = self.positions(name).tolist()
             keyed = self.dataset.info.keyed
-            members[name] = [self.dataset.keys[position] for position in positions] if keyed else positions
+            members[name] = (
+                [self.dataset.keys[position] for position in positions] if keyed else positions
+            )
         for name, lost in self.lost.items():
             members[name] = [*members.get(name, []), *lost]
         return members
@@ -149,7 +161,8 @@ class TagFile:
     def __init__(self, path: Path, tags: Mapping[str, Tags]) -> None:
         self._path, self._tags = path, tags
         self._lock = threading.Lock()
-        self._saved: dict[str, dict[str, list[Any]]] = {}  # what the file had when it was last read or written
+        # what the file had when it was last read or written
+        self._saved: dict[str, dict[str, list[Any]]] = {}
         if path.exists():
             self._saved = self._parsed(path.read_bytes())
             for name, members in self._saved.items():
@@ -160,7 +173,9 @@ class TagFile:
         try:
             return _datasets(json.loads(data))
         except (ValueError, KeyError, TypeError, AttributeError) as error:
-            raise ValueError(f"{self._path}: expected tags that bushel view has written: {error}") from error
+            raise ValueError(
+                f"{self._path}: expected tags that bushel view has written: {error}"
+            ) from error
 
     def save(self) -> None:
         """Make the changes since the last call in the file, atomically. What others have changed meanwhile stays.

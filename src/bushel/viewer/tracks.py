@@ -26,7 +26,10 @@ def is_played(shown: Shown) -> bool:
     """Return whether a sample can be played: an episode, a sequence of pictures, a clip, or a sound."""
     if _EPISODE in shown.dataset.columns:
         return True
-    return any((field.sequence and field.visual) or field.kind in ("clip", "audio") for field in shown.fields)
+    return any(
+        (field.sequence and field.visual) or field.kind in ("clip", "audio")
+        for field in shown.fields
+    )
 
 
 def episode_of(shown: Shown, position: int) -> range | None:
@@ -38,7 +41,9 @@ def episode_of(shown: Shown, position: int) -> range | None:
     if _EPISODE not in shown.dataset.columns:
         return None
     if not 0 <= position < len(shown.dataset):
-        raise IndexError(f"position {position} is out of range: the dataset has {len(shown.dataset)} samples")
+        raise IndexError(
+            f"position {position} is out of range: the dataset has {len(shown.dataset)} samples"
+        )
     numbers, _ = column_of_view(shown.dataset, _EPISODE)
     ends = np.flatnonzero(numbers[1:] != numbers[:-1]) + 1
     place = int(np.searchsorted(ends, position, side="right"))
@@ -52,18 +57,29 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
     """Return the values that play together with a sample, as JSON values.
 
     Returns:
-        `steps`, `rate` (steps in a second), `first` (the position of the first step; None without an episode), `start`
-        (the step to begin with), `title`, `tracks` (each a `field`, a `kind`, which is `pictures`, `channels`, `audio`
-        or `video`, and a `count` of steps), and `errors`, one text for each field that cannot be read.
+        `steps`, `rate` (steps in a second), `first` (the position of the first step; None without
+        an episode), `start` (the step to begin with), `title`, `tracks` (each a `field`, a `kind`,
+        which is `pictures`, `channels`, `audio` or `video`, and a `count` of steps), and `errors`,
+        one text for each field that cannot be read.
 
     Raises:
         IndexError: The position is out of range.
     """
     episode = episode_of(shown, position)
-    playback: dict[str, Any] = {"tracks": [], "errors": [], "rate": _RATE, "first": None, "start": 0}
+    playback: dict[str, Any] = {
+        "tracks": [],
+        "errors": [],
+        "rate": _RATE,
+        "first": None,
+        "start": 0,
+    }
     for field in shown.fields:
         try:
-            track = _of_sample(shown, field, position) if episode is None else _of_episode(shown, field, episode)
+            track = (
+                _of_sample(shown, field, position)
+                if episode is None
+                else _of_episode(shown, field, episode)
+            )
         except (BushelError, OSError, ValueError, LookupError) as error:
             playback["errors"].append(f"{field.name}: {plain_text(str(error))}")
             continue
@@ -71,7 +87,10 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
             playback["tracks"].append({"field": field.name, **track})
     if episode is None:
         counts = [track["count"] for track in playback["tracks"] if "count" in track]
-        playback["title"], playback["steps"] = plain_text(keys_of(shown.dataset, [position])[0]), max(counts, default=1)
+        playback["title"], playback["steps"] = (
+            plain_text(keys_of(shown.dataset, [position])[0]),
+            max(counts, default=1),
+        )
         return playback
     number = int(column_of_view(shown.dataset, _EPISODE)[0][position])
     playback |= {
@@ -81,7 +100,9 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
         "title": f"episode {number}",
     }
     if _TIME in shown.dataset.columns and len(episode) > 1:
-        times = column_of_view(shown.dataset, _TIME)[0][episode.start : episode.stop].astype(np.float64)
+        times = column_of_view(shown.dataset, _TIME)[0][episode.start : episode.stop].astype(
+            np.float64
+        )
         step = float(np.median(np.diff(times)))
         playback["rate"] = 1 / step if np.isfinite(step) and step > 0 else _RATE
     return playback
@@ -102,7 +123,12 @@ def _of_sample(shown: Shown, field: ShownField, position: int) -> dict[str, Any]
         return None
     value = shown.dataset[position, [field.name]].get(field.name)
     array = None if value is None else np.asarray(value)
-    if array is None or array.dtype.kind not in "biuf" or array.ndim not in (1, 2) or len(array) < 2:
+    if (
+        array is None
+        or array.dtype.kind not in "biuf"
+        or array.ndim not in (1, 2)
+        or len(array) < 2
+    ):
         return None
     return _channels(array.reshape(len(array), -1))
 
@@ -114,7 +140,9 @@ def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, An
         step = max(1, -(-len(episode) // _DRAWN))
         samples = shown.dataset.read(list(episode)[::step], [field.name])
         values = [
-            np.asarray(sample[field.name]).reshape(-1) for sample in samples if sample.get(field.name) is not None
+            np.asarray(sample[field.name]).reshape(-1)
+            for sample in samples
+            if sample.get(field.name) is not None
         ]
         if (
             len(values) == len(samples)
@@ -129,8 +157,16 @@ def _channels(array: npt.NDArray[Any], count: int | None = None) -> dict[str, An
     """Return an array (steps, channels) as a track; numbers that are not finite are None."""
     count = len(array) if count is None else count
     thin = array[:: max(1, -(-len(array) // _DRAWN)), :_CHANNELS].astype(np.float64)
-    rows = [[float(f"{number:.5g}") if np.isfinite(number) else None for number in row] for row in thin.tolist()]
-    return {"kind": "channels", "count": count, "values": rows, "hidden": max(0, array.shape[1] - _CHANNELS)}
+    rows = [
+        [float(f"{number:.5g}") if np.isfinite(number) else None for number in row]
+        for row in thin.tolist()
+    ]
+    return {
+        "kind": "channels",
+        "count": count,
+        "values": rows,
+        "hidden": max(0, array.shape[1] - _CHANNELS),
+    }
 
 
 class PlayPages(Pages):
@@ -141,7 +177,9 @@ class PlayPages(Pages):
         """The player of a sample, or of the episode that it is of."""
         shown, position = self._site.shown(request), request.path_params["position"]
         key = plain_text(shown.key(position))
-        return self._site.page(request, "play.html", shown, here="samples", position=position, key=key)
+        return self._site.page(
+            request, "play.html", shown, here="samples", position=position, key=key
+        )
 
     @at("/api/{d:int}/tracks/{position:int}")
     def tracks(self, request: Any) -> Any:

@@ -31,7 +31,11 @@ if TYPE_CHECKING:
 
 PRESETS: Mapping[str, Sequence[Any]] = {
     "train 224": (RandomResizedCrop(224), RandomHorizontalFlip()),
-    "train 224, colours": (RandomResizedCrop(224), RandomHorizontalFlip(), ColorJitter(0.4, 0.4, 0.4)),
+    "train 224, colours": (
+        RandomResizedCrop(224),
+        RandomHorizontalFlip(),
+        ColorJitter(0.4, 0.4, 0.4),
+    ),
     "evaluate 224": (Resize(256), CenterCrop(224)),
 }
 """Transforms that the page offers, besides those that were named when the viewer was started."""
@@ -57,17 +61,24 @@ class Settings:
     beside: int = 0  # whether the stored picture is shown beside what the loader makes of it
 
     @classmethod
-    def of(cls, shown: Shown, transforms: Mapping[str, Any], parameters: Mapping[str, str]) -> Settings:
+    def of(
+        cls, shown: Shown, transforms: Mapping[str, Any], parameters: Mapping[str, str]
+    ) -> Settings:
         """Return the settings in the parameters of a URL.
 
         Raises:
             ValueError: A parameter is not a number, or out of range.
             KeyError: The field or the transforms are unknown.
         """
-        images = [field.name for field in shown.fields if field.kind == "image" and not field.sequence]
+        images = [
+            field.name for field in shown.fields if field.kind == "image" and not field.sequence
+        ]
         field = parameters.get("field") or next(iter(images), "")
         if field not in images:
-            raise KeyError(f"{field!r} is not an image field: the image fields are {', '.join(images) or 'none'}")
+            raise KeyError(
+                f"{field!r} is not an image field: the image fields are"
+                f" {', '.join(images) or 'none'}"
+            )
         transform = parameters.get("transform", next(iter(transforms), ""))
         if transform and transform not in transforms:
             raise KeyError(f"unknown transforms {transform!r}: known are {', '.join(transforms)}")
@@ -108,10 +119,14 @@ def positions_of_batch(dataset: Dataset, settings: Settings) -> tuple[list[int],
     steps = plan.steps()
     if settings.step >= steps:
         return [], steps
-    return [int(position) for position in order.take(settings.epoch, plan.positions(0, settings.step))], steps
+    return [
+        int(position) for position in order.take(settings.epoch, plan.positions(0, settings.step))
+    ], steps
 
 
-def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any], seed: int, epoch: int) -> Any:
+def augmented(
+    shown: Shown, position: int, field: str, transforms: Sequence[Any], seed: int, epoch: int
+) -> Any:
     """Return an image as a loader with this seed yields it in that epoch, for any order, rank and batch size.
 
     Raises:
@@ -120,7 +135,8 @@ def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any]
     """
     from bushel.loader import Loader
 
-    # in the stored order, step `position` of each epoch is this sample; its random numbers are the same in every order
+    # in the stored order, step `position` of each epoch is this sample; its random numbers are the
+    # same in every order
     loader = Loader(
         shown.dataset,
         1,
@@ -145,7 +161,10 @@ def augmented(shown: Shown, position: int, field: str, transforms: Sequence[Any]
     if image.ndim == 3 and image.shape[0] in (1, 3) and image.shape[2] not in (1, 3, 4):
         image = np.moveaxis(image, 0, 2)
     if image.ndim not in (2, 3) or image.dtype.kind not in "buif" or 0 in image.shape:
-        raise CodecError(f"the transforms give an array of shape {image.shape} and dtype {image.dtype}, not an image")
+        raise CodecError(
+            f"the transforms give an array of shape {image.shape} and dtype"
+            f" {image.dtype}, not an image"
+        )
     return image
 
 
@@ -170,8 +189,13 @@ class TrainingPages(Pages):
             here="training",
             settings=settings,
             names=list(self._transforms),
-            described={name: ", ".join(map(repr, steps)) or "nothing" for name, steps in self._transforms.items()},
-            images=[field.name for field in shown.fields if field.kind == "image" and not field.sequence],
+            described={
+                name: ", ".join(map(repr, steps)) or "nothing"
+                for name, steps in self._transforms.items()
+            },
+            images=[
+                field.name for field in shown.fields if field.kind == "image" and not field.sequence
+            ],
             rows=rows,
             hidden=max(0, len(positions) - _TILES),
             steps=steps,
@@ -185,14 +209,28 @@ class TrainingPages(Pages):
         settings = Settings.of(shown, self._transforms, parameters)
         position = number_in(parameters, "i")
         if position >= len(shown.dataset):
-            raise IndexError(f"position {position} is out of range: the dataset has {len(shown.dataset)} samples")
-        key = (shown.number, position, settings.field, "augmented", settings.transform, settings.seed, settings.epoch)
+            raise IndexError(
+                f"position {position} is out of range: the dataset has {len(shown.dataset)} samples"
+            )
+        key = (
+            shown.number,
+            position,
+            settings.field,
+            "augmented",
+            settings.transform,
+            settings.seed,
+            settings.epoch,
+        )
         with self._site.decoding:
-            picture = self._site.shelf.pictures.get(key, lambda: self._picture(shown, position, settings))
+            picture = self._site.shelf.pictures.get(
+                key, lambda: self._picture(shown, position, settings)
+            )
         return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
     def _picture(self, shown: Shown, position: int, settings: Settings) -> Picture:
         transforms = self._transforms[settings.transform] if settings.transform else ()
-        value = augmented(shown, position, settings.field, transforms, settings.seed, settings.epoch)
+        value = augmented(
+            shown, position, settings.field, transforms, settings.seed, settings.epoch
+        )
         pixels: npt.NDArray[np.uint8] = displayable(value)
         return encoded(shrunk(pixels, 256))

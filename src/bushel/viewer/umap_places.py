@@ -24,7 +24,8 @@ class Placing:
     """A computation that runs."""
 
     process: WorkerProcess  # the process that computes
-    begun: float = field(default_factory=time.monotonic)  # time at which it began, of `time.monotonic`
+    # time at which it began, of `time.monotonic`
+    begun: float = field(default_factory=time.monotonic)
 
     @classmethod
     def of(cls, values: F32) -> Placing:
@@ -69,7 +70,8 @@ def serve(descriptor: int) -> None:
     message, _ = channel.receive()
 
     def end_with_parent() -> None:
-        select.select([descriptor], [], [])  # nothing more is sent, so the parent has closed its end
+        # nothing more is sent, so the parent has closed its end
+        select.select([descriptor], [], [])
         os._exit(0)
 
     threading.Thread(target=end_with_parent, daemon=True).start()
@@ -79,7 +81,9 @@ def serve(descriptor: int) -> None:
 
         values: F32 = pickle.loads(message)
         neighbours = min(15, len(values) - 1)
-        answer = umap.UMAP(n_components=2, n_neighbors=neighbours, random_state=0).fit_transform(values)
+        answer = umap.UMAP(n_components=2, n_neighbors=neighbours, random_state=0).fit_transform(
+            values
+        )
     except Exception as error:  # any error of the package is shown on the page
         answer = f"{type(error).__name__}: {error}"
     channel.send(pickle.dumps(answer, protocol=5))

@@ -17,7 +17,8 @@ from bushel._runtime.arrays import F32, F64, I64, Bools
 from bushel.errors import BushelError
 from bushel.viewer.umap_places import Placing, has_umap
 
-_BYTES = 256 << 20  # memory that the vectors of one field may use; of more samples, every k-th is read
+# memory that the vectors of one field may use; of more samples, every k-th is read
+_BYTES = 256 << 20
 _CHUNK = 2048
 _EXACT = 512  # numbers in a vector up to which the directions come from the whole covariance
 _EXTRA, _ROUNDS = 8, 6
@@ -31,7 +32,9 @@ class Vectors:
 
     name: str  # the field, or the file
     rows: I64  # int64[vectors], the positions of the samples
-    values: F32  # float32[vectors, numbers]; NaN for samples whose vector is missing, damaged or of another length
+    # float32[vectors, numbers]; NaN for samples whose vector is missing, damaged or of another
+    # length
+    values: F32
     done: int = 0  # number of vectors that were read, from the first on
     # float32[vectors, 2] by method, the places on the map, from -1 to 1; NaN for missing vectors
     places: dict[str, F32] = field(default_factory=dict)
@@ -121,7 +124,8 @@ def vectors_of_field(dataset: Dataset, name: str) -> Vectors:
             rows = np.arange(0, count, step, dtype=np.int64)
             return Vectors(name, rows, np.full((len(rows), value.size), np.nan, np.float32))
     raise ValueError(
-        f"the field {name!r} has no vector in the first 100 samples: expected arrays of two or more numbers"
+        f"the field {name!r} has no vector in the first 100 samples: expected arrays of two or"
+        " more numbers"
     )
 
 
@@ -135,8 +139,15 @@ def vectors_of_file(path: Path, samples: int) -> Vectors | None:
     try:
         array = np.load(path, mmap_mode="r", allow_pickle=False)
     except ValueError as error:
-        raise ValueError(f"{path}: expected an array (samples, numbers) of numbers: {error}") from error
-    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.shape[1] < 2 or array.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{path}: expected an array (samples, numbers) of numbers: {error}"
+        ) from error
+    if (
+        not isinstance(array, np.ndarray)
+        or array.ndim != 2
+        or array.shape[1] < 2
+        or array.dtype.kind not in "biuf"
+    ):
         raise ValueError(f"{path}: expected an array (samples, numbers) of numbers")
     if len(array) != samples:
         return None
@@ -153,14 +164,21 @@ def read_more(dataset: Dataset, vectors: Vectors, seconds: float) -> None:
             first = vectors.done
             rows = vectors.rows[first : first + _CHUNK].tolist()
             for number, value in enumerate(_read(dataset, vectors.name, rows), first):
-                if value is not None and value.size == vectors.values.shape[1] and value.dtype.kind in "biuf":
+                if (
+                    value is not None
+                    and value.size == vectors.values.shape[1]
+                    and value.dtype.kind in "biuf"
+                ):
                     vectors.values[number] = value.reshape(-1)
             vectors.done = first + len(rows)
 
 
 def _read(dataset: Dataset, name: str, rows: Sequence[int]) -> list[npt.NDArray[Any] | None]:
     try:
-        return [None if sample.get(name) is None else np.asarray(sample[name]) for sample in dataset.read(rows, [name])]
+        return [
+            None if sample.get(name) is None else np.asarray(sample[name])
+            for sample in dataset.read(rows, [name])
+        ]
     except (BushelError, OSError, ValueError):
         if len(rows) == 1:
             return [None]

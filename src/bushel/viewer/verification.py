@@ -86,7 +86,9 @@ def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
         "field": problem.field,
         "message": problem.message,
     }
-    shown_texts: dict[str, Any] = {name: None if text is None else plain_text(text) for name, text in texts.items()}
+    shown_texts: dict[str, Any] = {
+        name: None if text is None else plain_text(text) for name, text in texts.items()
+    }
     position = None
     if problem.key is not None:
         try:

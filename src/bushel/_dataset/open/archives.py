@@ -65,19 +65,27 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     if not media or not set(declared) <= media:
         return shards
     rows_of = [_rows_with(media, index) for index in indexes]
-    folders = _folders_of([key for index, rows in zip(indexes, rows_of, strict=True) for key in _keys(index, rows)])
+    folders = _folders_of(
+        [key for index, rows in zip(indexes, rows_of, strict=True) for key in _keys(index, rows)]
+    )
     if not any(folders):
         return shards
     classes = sorted({*folders, *_classes_beside(shards[0])} - {""})
     labelled, first = list[OpenShard](), 0
     for shard, rows in zip(shards, rows_of, strict=True):
-        labelled.append(_with_labels(shard, rows, folders[first : first + len(rows)], classes, media))
+        labelled.append(
+            _with_labels(shard, rows, folders[first : first + len(rows)], classes, media)
+        )
         first += len(rows)
     outside = folders.count("")
     others_left_out = sum(shard.samples for shard in shards) - len(folders)
     kind = media_of_members(next(iter(media))) or "file"
     counts = {"class": len(classes), NAME_OF_MEDIA.get(kind, kind): len(folders) - outside}
-    report(shards[0].shard.path(0), counts, +Counter({OUTSIDE: outside, "of another kind": others_left_out}))
+    report(
+        shards[0].shard.path(0),
+        counts,
+        +Counter({OUTSIDE: outside, "of another kind": others_left_out}),
+    )
     return labelled
 
 
@@ -134,16 +142,23 @@ def _classes_beside(shard: OpenShard) -> set[str]:
     if discovered.container != shard.container:
         return set()
     indexes = [
-        table_to_read(shard.container, other, ReadOptions(), None, "auto", False).index for other in discovered.shards
+        table_to_read(shard.container, other, ReadOptions(), None, "auto", False).index
+        for other in discovered.shards
     ]
     if not all(map(_is_plain, indexes)):
         return set()
     media = _media_of(indexes)
-    return set(_folders_of([key for index in indexes for key in _keys(index, _rows_with(media, index))]))
+    return set(
+        _folders_of([key for index in indexes for key in _keys(index, _rows_with(media, index))])
+    )
 
 
 def _with_labels(
-    shard: OpenShard, rows: I64, folders: Sequence[str], classes: Sequence[str], media: Collection[str]
+    shard: OpenShard,
+    rows: I64,
+    folders: Sequence[str],
+    classes: Sequence[str],
+    media: Collection[str],
 ) -> OpenShard:
     """Return a shard with a label for each sample in a folder of a class, and without the other samples."""
     number_of = {name: number for number, name in enumerate(classes)}
@@ -166,7 +181,9 @@ def _tables_in(index: ShardIndex) -> list[tuple[int, str]]:
     for extension in _TABLES & index.fields.keys():
         rows = np.flatnonzero(index.fields[extension].length != MISSING)
         names = [f"{key}.{extension}" for key in _keys(index, rows)]
-        tables += [(row, name) for row, name in zip(rows.tolist(), names, strict=True) if is_metadata(name)]
+        tables += [
+            (row, name) for row, name in zip(rows.tolist(), names, strict=True) if is_metadata(name)
+        ]
     return sorted(tables, key=lambda table: table[1])
 
 
@@ -200,16 +217,27 @@ def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenS
     named = [files[_lowered(row.file)] for row in rows]
     media = {field for _, field in named}
     if len({media_of_members(field) for field in media}) > 1:
-        raise FormatError(f"the metadata name files of several kinds: {', '.join(sorted(media))}", file=place)
+        raise FormatError(
+            f"the metadata name files of several kinds: {', '.join(sorted(media))}", file=place
+        )
     taken = _taken(index, np.array([sample for sample, _ in named], np.int64), media)
     for field in media:
         is_named = np.array([name == field for _, name in named], np.bool_)
         extents = taken.fields[field]
         only = replace(extents, length=np.where(is_named, extents.length, MISSING))
         taken = replace(taken, fields={**taken.fields, field: only})
-    taken = replace(taken, keys=Keys.of(keys_of_rows([row.file for row in rows], shard.shard.path(0))))
+    taken = replace(
+        taken, keys=Keys.of(keys_of_rows([row.file for row in rows], shard.shard.path(0)))
+    )
     for name, values in _columns_of(rows, media, place):
-        taken = _with_field(taken, Field(name, values.codec), values.offset, values.length, values.data, values.column)
+        taken = _with_field(
+            taken,
+            Field(name, values.codec),
+            values.offset,
+            values.length,
+            values.data,
+            values.column,
+        )
     unnamed = index.samples - len(tables) - len({row for row, _ in named})
     report(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))
     return _changed(shard, taken)
@@ -225,7 +253,9 @@ def _files_in(index: ShardIndex) -> Iterator[tuple[str, tuple[int, str]]]:
             yield f"{key}.{field}", (row, field)
 
 
-def _columns_of(rows: Sequence[Row], media: Collection[str], place: str) -> Iterator[tuple[str, Values]]:
+def _columns_of(
+    rows: Sequence[Row], media: Collection[str], place: str
+) -> Iterator[tuple[str, Values]]:
     """Yield the columns of metadata, with their values.
 
     Raises:
@@ -244,7 +274,13 @@ def _changed(shard: OpenShard, index: ShardIndex) -> OpenShard:
     """Return a shard with another table, which no sidecar has."""
     fields = tuple(extents.field for extents in index.fields.values())
     return replace(
-        shard, samples=index.samples, fields=fields, labels=index.labels, stored=False, recorded="", _index=index
+        shard,
+        samples=index.samples,
+        fields=fields,
+        labels=index.labels,
+        stored=False,
+        recorded="",
+        _index=index,
     )
 
 
@@ -280,4 +316,11 @@ def _taken(index: ShardIndex, rows: I64, names: Collection[str]) -> ShardIndex:
         if extents.crc32 is not None:
             taken = replace(taken, crc32=extents.crc32[rows])
         fields[name] = taken
-    return ShardIndex(len(rows), index.files, fields, index.container, Keys.of(_keys(index, rows)), blocks=index.blocks)
+    return ShardIndex(
+        len(rows),
+        index.files,
+        fields,
+        index.container,
+        Keys.of(_keys(index, rows)),
+        blocks=index.blocks,
+    )

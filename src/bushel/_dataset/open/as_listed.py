@@ -5,7 +5,13 @@ from __future__ import annotations
 import warnings
 from collections.abc import Sequence
 
-from bushel._dataset.open.completeness import Incomplete, are_parts, listed_names, manifest_and_names, manifest_path
+from bushel._dataset.open.completeness import (
+    Incomplete,
+    are_parts,
+    listed_names,
+    manifest_and_names,
+    manifest_path,
+)
 from bushel._dataset.open.folders import few
 from bushel._index.sidecar import Manifest, find_manifest
 from bushel.containers.base import Shard
@@ -14,12 +20,14 @@ from bushel.storage import AnyPath
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
-    "put the files back; or run `bushel index`, after which the dataset has the remaining samples; or open it with "
+    "put the files back; or run `bushel index`, after which the dataset has the remaining"
+    " samples; or open it with "
     "allow_incomplete=True"
 )
 
 _WRITE_AGAIN = (
-    "run the same `bushel pack` or `bushel convert` again, which writes them again; or `bushel index`, after which the "
+    "run the same `bushel pack` or `bushel convert` again, which writes them again; or `bushel"
+    " index`, after which the "
     "dataset has the remaining samples; or open it with allow_incomplete=True"
 )
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
@@ -46,13 +54,20 @@ def compared(
     samples = sum(entry.samples for entry in manifest.shards)
     missing = Incomplete(str(path), samples, advice=advice) if gone else None
     other = set(unlisted)
-    return [shard for shard, name in zip(shards, names, strict=True) if name not in other], missing, tuple(unlisted)
+    return (
+        [shard for shard, name in zip(shards, names, strict=True) if name not in other],
+        missing,
+        tuple(unlisted),
+    )
 
 
 def warn_unlisted(path: AnyPath, names: Sequence[str]) -> None:
     """Warn the caller of `bushel.open` of files that are not read."""
     warnings.warn(
-        f"{path}: {_shown(names)} {_be(names)} not listed in the manifest, and not read: {_INDEX_OR_MOVE}",
+        (
+            f"{path}: {_shown(names)} {_be(names)} not listed in the manifest, and not read:"
+            f" {_INDEX_OR_MOVE}"
+        ),
         IncompleteWarning,
         stacklevel=4,
     )
@@ -71,7 +86,12 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
     gone, unlisted = _differences(manifest, listed_names(shards))
     if gone:
         raise _gone(
-            gone, path, "put the files back; or run `bushel index`, after which the dataset has the remaining samples"
+            gone,
+            path,
+            (
+                "put the files back; or run `bushel index`, after which the dataset has"
+                " the remaining samples"
+            ),
         )
     if unlisted and unlisted_too:
         message = f"{_shown(unlisted)} {_be(unlisted)} not listed in the manifest"
@@ -81,11 +101,17 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
 def _differences(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the names of listed shards that are gone, and of shards that are not listed."""
     listed, there = {entry.name: None for entry in manifest.shards}, set(names)
-    return [name for name in listed if name not in there], [name for name in names if name not in listed]
+    return [name for name in listed if name not in there], [
+        name for name in names if name not in listed
+    ]
 
 
 def _gone(names: Sequence[str], path: AnyPath, hint: str) -> FormatError:
-    return FormatError(f"{_shown(names)} {_be(names)} listed in the manifest, but missing", file=str(path), hint=hint)
+    return FormatError(
+        f"{_shown(names)} {_be(names)} listed in the manifest, but missing",
+        file=str(path),
+        hint=hint,
+    )
 
 
 def still_there(shards: Sequence[Shard]) -> list[Shard]:

@@ -18,12 +18,14 @@ _HEAD = 16
 _NUMBERED = re.compile(r"[^.]*[0-9]")
 
 
-def by_content(path: AnyPath, names: Iterable[str], container: str | None) -> list[tuple[str, list[Shard]]]:
+def by_content(
+    path: AnyPath, names: Iterable[str], container: str | None
+) -> list[tuple[str, list[Shard]]]:
     """Return the datasets of a file, or of a folder of files, that no container owns by its name.
 
-    In a folder, these are numbered files without an ending, or else files with any endings. All files of an ending that
-    are not empty begin as the container prescribes. A file is of the container that the caller names
-    if that has no such bytes.
+    In a folder, these are numbered files without an ending, or else files with any endings. All
+    files of an ending that are not empty begin as the container prescribes. A file is of the
+    container that the caller names if that has no such bytes.
 
     Args:
         path: The file or folder.
@@ -42,7 +44,11 @@ def by_content(path: AnyPath, names: Iterable[str], container: str | None) -> li
     found = []
     groups = _groups(names)
     for each in tried:
-        own = {end: group for end, group in groups.items() if _all_begin(each, [below(path, name) for name in group])}
+        own = {
+            end: group
+            for end, group in groups.items()
+            if _all_begin(each, [below(path, name) for name in group])
+        }
         if chosen := own.get("") or sorted(chain.from_iterable(own.values())):
             found.append((each.name, [Shard(path, name, (name,)) for name in chosen]))
     return found
@@ -70,7 +76,11 @@ def _all_begin(container: HasFirstBytes, files: Sequence[AnyPath]) -> bool:
         return False
     filled = (file for file in files if open_file(file).size)
     first = next(filled, None)
-    return first is not None and _begins(container, first) and all(_begins(container, file) for file in filled)
+    return (
+        first is not None
+        and _begins(container, first)
+        and all(_begins(container, file) for file in filled)
+    )
 
 
 def _begins(container: HasFirstBytes, path: AnyPath) -> bool:

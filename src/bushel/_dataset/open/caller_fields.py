@@ -1,6 +1,7 @@
 """Options of the caller of `bushel.open` for tables: types and names of fields, and treatment of a missing index.
 
-Every table that is used for reading passes through `CallerFields.table`. Only the caller can name types that run code.
+Every table that is used for reading passes through `CallerFields.table`. Only the caller can name
+types that run code.
 """
 
 from __future__ import annotations
@@ -34,8 +35,10 @@ POLICIES = get_args(IndexPolicy)
 class CallerFields(Struct, frozen=True):
     """The types and names of fields that the caller of `bushel.open` gives."""
 
-    spec: Spec = field(default_factory=dict)  # the fields that the caller declares, whose codecs are used as they are
-    pickle: bool = False  # whether codecs that run code are used for the other fields, where files name them
+    # the fields that the caller declares, whose codecs are used as they are
+    spec: Spec = field(default_factory=dict)
+    # whether codecs that run code are used for the other fields, where files name them
+    pickle: bool = False
     # names in the files to the names by which fields are read, where they differ
     names: Mapping[str, str] = field(default_factory=dict)
 
@@ -51,7 +54,8 @@ class CallerFields(Struct, frozen=True):
         """Return a table whose fields have the codecs with which they are read.
 
         Raises:
-            SpecError: Values cannot be read as the declared type without a change (`_recognise.types.resolve`).
+            SpecError: Values cannot be read as the declared type without a change
+                (`_recognise.types.resolve`).
         """
         index = self._typed(index)
         return renamed(index, self.names) if self.names else index
@@ -60,7 +64,9 @@ class CallerFields(Struct, frozen=True):
         fields = {name: self._extents(index, extents) for name, extents in index.fields.items()}
         if all(fields[name] is extents for name, extents in index.fields.items()):
             return index
-        changed = [name for name, extents in fields.items() if extents.field != index.fields[name].field]
+        changed = [
+            name for name, extents in fields.items() if extents.field != index.fields[name].field
+        ]
         columns = {
             name: own
             for name, own in index.columns.items()
@@ -85,8 +91,14 @@ class CallerFields(Struct, frozen=True):
             from bushel._recognise.types import resolve
 
             reading = _stored_codec(index.container, shown)
-            codec = reading if extents.lacks_all else resolve(_stored(index, extents), shown, reading)
-        return extents if (codec, shown) == (extents.codec, known) else replace(extents, field=shown, codec=codec)
+            codec = (
+                reading if extents.lacks_all else resolve(_stored(index, extents), shown, reading)
+            )
+        return (
+            extents
+            if (codec, shown) == (extents.codec, known)
+            else replace(extents, field=shown, codec=codec)
+        )
 
 
 def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:
@@ -122,10 +134,16 @@ def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:
 
     def new(name: str) -> str:
         """Return the new name of a column, which is a field's or begins with it and a dot."""
-        old = name if name in index.fields else next((one for one in index.fields if name.startswith(f"{one}.")), name)
+        old = (
+            name
+            if name in index.fields
+            else next((one for one in index.fields if name.startswith(f"{one}.")), name)
+        )
         return names.get(old, old) + name[len(old) :]
 
-    fields = [replace(own, field=replace(own.field, name=new(name))) for name, own in index.fields.items()]
+    fields = [
+        replace(own, field=replace(own.field, name=new(name))) for name, own in index.fields.items()
+    ]
     return replace(
         index,
         fields={own.field.name: own for own in fields},
@@ -159,8 +177,10 @@ def warn_withheld(fields: Iterable[Field], path: str) -> None:
     names = ", ".join(f"{name!r} ({codec})" for name, codec in withheld.items())
     name, codec = next(iter(withheld.items()))
     warnings.warn(
-        f"the files of {path} name a codec that runs code, for {names}: the values are given as stored bytes. If you "
-        f"trust the author of the files, open the dataset with pickle=True, or with spec={{{name!r}: {codec!r}}}",
+        f"the files of {path} name a codec that runs code, for {names}: the values are given as"
+        " stored bytes. If you "
+        "trust the author of the files, open the dataset with pickle=True, or with"
+        f" spec={{{name!r}: {codec!r}}}",
         UntrustedWarning,
         stacklevel=4,
     )

@@ -1,6 +1,7 @@
 """The features of fields in the card of a repository of the Hub: names of classes, and columns that hold images.
 
-It stands in `dataset_info.json`, and in the front matter of README.md (`dataset_info:`). Pure: no I/O.
+It stands in `dataset_info.json`, and in the front matter of README.md (`dataset_info:`). Pure: no
+I/O.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ def features_of_card(card: Any, config: str) -> dict[str, Feature]:
     features = chosen[0].get("features") if chosen else None
     if features is None:
         return {}
-    if not isinstance(features, list) or not all(isinstance(each, Mapping) and "name" in each for each in features):
+    if not isinstance(features, list) or not all(
+        isinstance(each, Mapping) and "name" in each for each in features
+    ):
         raise ValueError("`features` of `dataset_info` is not a list of fields with names")
     return {str(each["name"]): feature_of(_as_json(each)) for each in features}
 

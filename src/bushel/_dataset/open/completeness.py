@@ -14,14 +14,20 @@ from bushel.containers.base import Shard
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, below
 
-HOW_TO_COMPLETE = "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
+HOW_TO_COMPLETE = (
+    "continue the run that wrote it with mode='resume', or start it again with mode='overwrite'"
+)
 """Advice about an incomplete dataset."""
 
 _REPLACE_AGAIN = (
-    "run the interrupted command again: `bushel remove {path} --erase`, or the writer with mode='overwrite'"
+    "run the interrupted command again: `bushel remove {path} --erase`, or the writer with"
+    " mode='overwrite'"
 )
 
-_FINISH = "run the same call again, which writes the missing parts, or, if none is missing, `bushel finish {path}`"
+_FINISH = (
+    "run the same call again, which writes the missing parts, or, if none is missing,"
+    " `bushel finish {path}`"
+)
 
 _MANY = 1000  # if there are at least this many files, only the manifest of their folder is read
 LoadManifest = Callable[[AnyPath], Manifest | None]
@@ -33,7 +39,8 @@ class Incomplete(Struct, frozen=True):
 
     path: str  # path of the dataset, or of its part that is incomplete
     expected: int | None = None  # number of samples that it should have, if known
-    missing_parts: tuple[str, ...] = ()  # names of the parts that do not exist, if it was packed in parts
+    # names of the parts that do not exist, if it was packed in parts
+    missing_parts: tuple[str, ...] = ()
     advice: str = HOW_TO_COMPLETE  # how to complete it
 
     def describe(self, samples: int) -> str:
@@ -42,7 +49,9 @@ class Incomplete(Struct, frozen=True):
             shown = ", ".join(self.missing_parts[:3]) + ", …" * (len(self.missing_parts) > 3)
             return f"{samples:,} samples are there, and the parts {shown} are missing"
         return (
-            f"{samples:,} of {self.expected:,} samples are there" if self.expected else f"{samples:,} samples are there"
+            f"{samples:,} of {self.expected:,} samples are there"
+            if self.expected
+            else f"{samples:,} samples are there"
         )
 
 
@@ -59,7 +68,8 @@ def marker_path(root: AnyPath, name: str) -> AnyPath:
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     """Return the path of the manifest; None if the shards share no folder.
 
-    It is in the sidecar folder of the first shard; for the parts of a run, of the folder that contains them.
+    It is in the sidecar folder of the first shard; for the parts of a run, of the folder that
+    contains them.
     """
     if not shards:
         return None
@@ -78,7 +88,8 @@ def listed_names(shards: Sequence[Shard]) -> list[str]:
 def manifest_and_names(path: AnyPath, shards: Sequence[Shard]) -> tuple[AnyPath | None, list[str]]:
     """Return the path of the manifest of a folder, and the names that it has for these shards.
 
-    In the manifest above the parts of a run, they begin with the name of the part, also if only one part is there.
+    In the manifest above the parts of a run, they begin with the name of the part, also if only one
+    part is there.
     """
     if are_parts(path, shards):
         return marker_path(path, ""), [f"{shard.root.name}/{shard.name}" for shard in shards]
@@ -99,18 +110,22 @@ def lists_all(manifest: Manifest, container: str, shards: Sequence[Shard]) -> bo
     return manifest.container == container and listed.issuperset(listed_names(shards))
 
 
-def manifest_of(container: str, shards: Sequence[Shard], load: LoadManifest = find_manifest) -> Manifest | None:
+def manifest_of(
+    container: str, shards: Sequence[Shard], load: LoadManifest = find_manifest
+) -> Manifest | None:
     """Return the manifest that lists all of these shards, if there is one."""
     place = manifest_path(shards)
     manifest = None if place is None else load(place)
     return manifest if manifest is not None and lists_all(manifest, container, shards) else None
 
 
-def incomplete_at(path: AnyPath, *, folder: bool, load: LoadManifest = find_manifest) -> Incomplete | None:
+def incomplete_at(
+    path: AnyPath, *, folder: bool, load: LoadManifest = find_manifest
+) -> Incomplete | None:
     """Return the state of the dataset at this path if it is incomplete, else None.
 
-    A dataset without a manifest is complete, unless a writer has left unfinished files in its staging folder, or has
-    died while it replaced one of two files.
+    A dataset without a manifest is complete, unless a writer has left unfinished files in its
+    staging folder, or has died while it replaced one of two files.
     """
     root, name = (path, "") if folder else (path.parent, path.name)
     state = load(marker_path(root, name))
@@ -145,7 +160,11 @@ def interrupted_write(path: AnyPath) -> str | None:
     in_parts = run.exists() and not (run / "result.json").exists()
     if is_half_replaced(folder, name):
         return f"replacing its files was interrupted: {_REPLACE_AGAIN.format(path=path)}"
-    if is_staged(folder, name) or in_parts or _is_packed(folder / FOLDER / f"{name or 'dataset'}.pack.json"):
+    if (
+        is_staged(folder, name)
+        or in_parts
+        or _is_packed(folder / FOLDER / f"{name or 'dataset'}.pack.json")
+    ):
         return f"a write of it was interrupted: {HOW_TO_COMPLETE}"
     return None
 
@@ -160,12 +179,18 @@ def find_incomplete(
 ) -> Incomplete | None:
     """Return the state of the first incomplete one of some datasets."""
     roots = {str(shard.root): shard.root for shard in shards}
-    if len(paths) == 1 and str(paths[0]) not in roots and all(is_part(root.name) for root in roots.values()):
+    if (
+        len(paths) == 1
+        and str(paths[0]) not in roots
+        and all(is_part(root.name) for root in roots.values())
+    ):
         return _incomplete_parts(paths[0], list(roots.values()), load)
     files = len(paths) == 1 or (len(paths) < _MANY and isinstance(paths[0], Path))
     for path in paths:
         folder = str(path) in roots
-        if (folder or files) and (found := incomplete_at(path, folder=folder, load=load)) is not None:
+        if (folder or files) and (
+            found := incomplete_at(path, folder=folder, load=load)
+        ) is not None:
             return found
     for root in [] if len(paths) == 1 else list(roots.values()):
         state = load(marker_path(root, ""))
@@ -174,7 +199,9 @@ def find_incomplete(
     return None
 
 
-def _incomplete_parts(path: AnyPath, parts: Sequence[AnyPath], load: LoadManifest) -> Incomplete | None:
+def _incomplete_parts(
+    path: AnyPath, parts: Sequence[AnyPath], load: LoadManifest
+) -> Incomplete | None:
     """Return the state of a folder of parts if one is incomplete or missing, or if they have not been joined yet."""
     for part in parts if len(parts) <= _MANY else ():
         if (found := incomplete_at(part, folder=True, load=load)) is not None:
@@ -185,7 +212,11 @@ def _incomplete_parts(path: AnyPath, parts: Sequence[AnyPath], load: LoadManifes
     if not manifest.complete:
         return Incomplete(str(path), manifest.expected, advice=_FINISH.format(path=path))
     there = {part.name for part in parts}
-    missing = {name: None for name in (entry.name.partition("/")[0] for entry in manifest.shards) if name not in there}
+    missing = {
+        name: None
+        for name in (entry.name.partition("/")[0] for entry in manifest.shards)
+        if name not in there
+    }
     return Incomplete(str(path), None, tuple(missing)) if missing else None
 
 

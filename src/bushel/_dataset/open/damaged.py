@@ -18,7 +18,10 @@ from bushel.errors import DamagedWarning, FormatError
 from bushel.spec import Spec
 from bushel.storage import is_local
 
-HOW_TO_REPAIR = "`bushel verify` lists the damage, and `bushel repair` writes the intact samples to a new dataset"
+HOW_TO_REPAIR = (
+    "`bushel verify` lists the damage, and `bushel repair` writes the intact samples"
+    " to a new dataset"
+)
 
 _REMOTE = 1 << 26
 """Largest remote shard in bytes that is looked through for intact samples, which can take several passes."""
@@ -29,10 +32,12 @@ class Damage:
     """The damage of a shard."""
 
     error: FormatError  # the error at which indexing it ended
-    # bool[samples], whether a sample can be read; the rows of the others have the extents of another sample
+    # bool[samples], whether a sample can be read; the rows of the others have the extents of
+    # another sample
     whole: npt.NDArray[np.bool_]
     lost: int  # number of samples that are known to have existed and have no row
-    errors: Mapping[str, FormatError]  # by key, the errors of samples that are known to have one of their own
+    # by key, the errors of samples that are known to have one of their own
+    errors: Mapping[str, FormatError]
 
     @property
     def unreadable(self) -> int:
@@ -43,7 +48,10 @@ class Damage:
         """Return the error of a sample that cannot be read."""
         error = self.errors.get(key, self.error)
         return FormatError(
-            f"sample {key!r} cannot be read, because the structure of its shard is damaged: {error.message}",
+            (
+                f"sample {key!r} cannot be read, because the structure of its shard is damaged:"
+                f" {error.message}"
+            ),
             file=error.file,
             offset=error.offset,
             hint=HOW_TO_REPAIR,
@@ -51,8 +59,15 @@ class Damage:
 
     def describe(self) -> str:
         """Describe the samples that can be read, in words."""
-        unreadable, samples = self.unreadable, f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}"
-        first = f"{unreadable:,} of {samples} cannot be read" if unreadable else f"{samples} can be read"
+        unreadable, samples = (
+            self.unreadable,
+            (f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}"),
+        )
+        first = (
+            f"{unreadable:,} of {samples} cannot be read"
+            if unreadable
+            else f"{samples} can be read"
+        )
         if self.lost:
             return f"{first}, and at least {self.lost:,} {'is' if self.lost == 1 else 'are'} lost"
         return first if unreadable else f"{first}, and others may be lost"
@@ -80,13 +95,21 @@ def recovered_table(
     except FileNotFoundError:  # which is the error
         raise error from None
     clear_frames(error.__traceback__)  # which hold what indexing had read
-    found = recover_shard(container, shard, known if options.spec is None else options.spec, lambda _: None)
-    if found is None or not found.whole.any() or not set(options.spec or ()) <= found.index.fields.keys():
+    found = recover_shard(
+        container, shard, known if options.spec is None else options.spec, lambda _: None
+    )
+    if (
+        found is None
+        or not found.whole.any()
+        or not set(options.spec or ()) <= found.index.fields.keys()
+    ):
         raise error
     errors = {key: fault for (_, key), fault in zip(found.gaps, found.errors, strict=False)}
     found = with_gaps(found)
     kept = FormatError(error.message, file=error.file, offset=error.offset)  # without its traceback
-    return replace(found.index, container=container), Damage(kept, found.whole, max(found.lost, 0), errors)
+    return replace(found.index, container=container), Damage(
+        kept, found.whole, max(found.lost, 0), errors
+    )
 
 
 def _size(shard: Shard) -> int:
@@ -98,4 +121,6 @@ def warn_damaged(damages: Sequence[Damage]) -> None:
     if damages:
         named = "; ".join(f"{damage.error} ({damage.describe()})" for damage in damages[:3])
         more = f"; and {len(damages) - 3} more shards" if len(damages) > 3 else ""
-        warnings.warn(f"the dataset is damaged: {named}{more}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=4)
+        warnings.warn(
+            f"the dataset is damaged: {named}{more}. {HOW_TO_REPAIR}.", DamagedWarning, stacklevel=4
+        )

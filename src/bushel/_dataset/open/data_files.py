@@ -1,7 +1,7 @@
 """Which files of a repository are the data of a configuration and a split, by the rules of the Hugging Face Hub.
 
-https://huggingface.co/docs/hub/datasets-data-files-configuration describes the rules. Everything here is pure: names of
-files and the front matter of README.md go in, names of files come out.
+https://huggingface.co/docs/hub/datasets-data-files-configuration describes the rules. Everything
+here is pure: names of files and the front matter of README.md go in, names of files come out.
 """
 
 from __future__ import annotations
@@ -20,11 +20,28 @@ _KEYWORDS = {
 _BETWEEN = "[-._ 0-9]"
 _SHARDED = re.compile(r"data/(?P<split>\w+(?:\.\w+)*)-[0-9]{5}-of-[0-9]{5}.*\..*")
 _NO_DATA = frozenset(
-    ("README.md", "LICENSE", "config.json", "dataset_dict.json", "dataset_info.json", "dataset_infos.json")
+    (
+        "README.md",
+        "LICENSE",
+        "config.json",
+        "dataset_dict.json",
+        "dataset_info.json",
+        "dataset_infos.json",
+    )
 )
 _FRONT = re.compile(r"\A---[ \t]*\r?\n(?P<yaml>.*?)^---[ \t]*\r?$", re.DOTALL | re.MULTILINE)
 _FOLLOWED = frozenset(  # or without effect on values; the delimiter of CSV is recognised
-    ("config_name", "data_files", "data_dir", "default", "version", "description", "sep", "delimiter", "drop_labels")
+    (
+        "config_name",
+        "data_files",
+        "data_dir",
+        "default",
+        "version",
+        "description",
+        "sep",
+        "delimiter",
+        "drop_labels",
+    )
 )
 _MAGIC = re.compile("[*?[]")
 
@@ -37,7 +54,8 @@ class Configuration(Struct, frozen=True):
     # the patterns of the files of each split; None if the names of files imply them
     patterns: Mapping[str, tuple[str, ...]] | None = None
     folder: str = ""  # the folder to look in, relative to the repository; empty for all of it
-    options: tuple[str, ...] = ()  # options of the program that the Hub reads the files with, such as `header`
+    # options of the program that the Hub reads the files with, such as `header`
+    options: tuple[str, ...] = ()
 
 
 def front_matter(readme: str) -> str | None:
@@ -65,7 +83,9 @@ def _configuration(entry: Mapping[str, Any]) -> Configuration:
     name = str(entry.get("config_name", "default"))
     folder = entry.get("data_dir") or ""
     if not isinstance(folder, str):
-        raise ValueError(f"data_dir of configuration {name!r} is {folder!r}, not the name of a folder")  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004
+            f"data_dir of configuration {name!r} is {folder!r}, not the name of a folder"
+        )
     default = entry.get("default") is True or name == "default"
     patterns = _patterns(entry.get("data_files"), name)
     options = tuple(sorted(str(option) for option in entry if option not in _FOLLOWED))
@@ -77,7 +97,11 @@ def _patterns(described: Any, name: str) -> dict[str, tuple[str, ...]] | None:
         return None
     if isinstance(described, Mapping):
         return {str(split): _texts(each, name) for split, each in described.items()}
-    if isinstance(described, list) and described and all(isinstance(each, Mapping) for each in described):
+    if (
+        isinstance(described, list)
+        and described
+        and all(isinstance(each, Mapping) for each in described)
+    ):
         found: dict[str, tuple[str, ...]] = {}
         for each in described:
             split = str(each.get("split", "train"))
@@ -90,7 +114,9 @@ def _texts(described: Any, name: str) -> tuple[str, ...]:
     texts = [described] if isinstance(described, str) else described
     if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
         raise ValueError(
-            f"data_files of configuration {name!r} has {described!r} in the place of a path or a list of them"
+            f"data_files of configuration {name!r} has {described!r} in the place of a path"
+            " or a"
+            " list of them"
         )
     return tuple(texts)
 
@@ -110,7 +136,11 @@ def splits_of(configuration: Configuration, names: Sequence[str]) -> dict[str, l
         found = _by_name([name for name in own if _is_data(name)])
     else:
         found = {
-            split: list(dict.fromkeys(name for pattern in patterns for name in _matches(pattern, own, configuration)))
+            split: list(
+                dict.fromkeys(
+                    name for pattern in patterns for name in _matches(pattern, own, configuration)
+                )
+            )
             for split, patterns in configuration.patterns.items()
         }
     return {split: [below + name for name in files] for split, files in found.items()}
@@ -118,7 +148,9 @@ def splits_of(configuration: Configuration, names: Sequence[str]) -> dict[str, l
 
 def _is_data(name: str) -> bool:
     hidden = any(part.startswith((".", "__")) for part in name.split("/"))
-    return not hidden and name.rpartition("/")[2] not in _NO_DATA and not name.endswith((".py", ".md"))
+    return (
+        not hidden and name.rpartition("/")[2] not in _NO_DATA and not name.endswith((".py", ".md"))
+    )
 
 
 def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
@@ -133,7 +165,13 @@ def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
         found = {
             split: own
             for split, words in _KEYWORDS.items()
-            if (own := [name for name in names if any(_has_word(part, words) for part in name.split("/")[parts])])
+            if (
+                own := [
+                    name
+                    for name in names
+                    if any(_has_word(part, words) for part in name.split("/")[parts])
+                ]
+            )
         }
         if found:
             return found
@@ -156,7 +194,9 @@ def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -
             found = True
             yield name
     if not found:
-        raise ValueError(f"data_files of configuration {configuration.name!r}: no file matches {pattern!r}")
+        raise ValueError(
+            f"data_files of configuration {configuration.name!r}: no file matches {pattern!r}"
+        )
 
 
 def _expression(pattern: str) -> str:

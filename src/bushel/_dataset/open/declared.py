@@ -27,8 +27,8 @@ _NUMBERS, _ARRAY = frozenset(("int", "uint", "float")), "array"
 def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     """Return whether a table has the declared fields, so that they need other codecs at most.
 
-    A container that stores values as text makes another table for another type, and so does any for the types
-    `jpg(path)` and `jpg(url)`.
+    A container that stores values as text makes another table for another type, and so does any for
+    the types `jpg(path)` and `jpg(url)`.
     """
     asked = (spec or {}).values()
     as_text = isinstance(get_container(index.container), StoresText)
@@ -41,7 +41,12 @@ def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
 
 
 def read_structure(
-    container: str, shard: Shard, options: ReadOptions, known: ShardIndex | None, *, changed: bool = False
+    container: str,
+    shard: Shard,
+    options: ReadOptions,
+    known: ShardIndex | None,
+    *,
+    changed: bool = False,
 ) -> ShardIndex:
     """Read the structure of a shard, with the declared fields, and the names and types of a known table.
 
@@ -58,18 +63,26 @@ def read_structure(
     """
     if known is not None:
         declared = options.spec or {}
-        others = {name: extents.field for name, extents in known.fields.items() if name not in declared}
+        others = {
+            name: extents.field for name, extents in known.fields.items() if name not in declared
+        }
         if (index := _by_itself(container, shard, options, changed=changed)) is not None:
             others = {name: own for name, own in others.items() if not _outdated(own, known, index)}
             if all(index.fields[name].field == own for name, own in others.items()):
                 return index
         try:
-            index = get_container(container).index(shard, replace(options, spec={**declared, **others}))
+            index = get_container(container).index(
+                shard, replace(options, spec={**declared, **others})
+            )
         except (FormatError, SpecError) as error:
-            log_info("%s: %s; the names and types of the known index are not used", shard.sidecar, error)
+            log_info(
+                "%s: %s; the names and types of the known index are not used", shard.sidecar, error
+            )
         else:
             if declared:  # a field whose values have a declared name now is gone
-                kept = [name for name in index.fields if name not in others or _same(name, known, index)]
+                kept = [
+                    name for name in index.fields if name not in others or _same(name, known, index)
+                ]
                 return index.select(kept)
             if index.fields.keys() >= others.keys():
                 return index
@@ -86,7 +99,10 @@ def listed_table(container: str, shard: Shard) -> ShardIndex | None:
         if manifest is not None and manifest.container == container:
             nothing = np.zeros(0, np.int64)
             spec = spec_from_file(manifest.spec)
-            fields = {name: FieldExtents(field, field.codec, 0, nothing, nothing) for name, field in spec.items()}
+            fields = {
+                name: FieldExtents(field, field.codec, 0, nothing, nothing)
+                for name, field in spec.items()
+            }
             labels = {name: tuple(names) for name, names in manifest.labels.items()}
             return ShardIndex(0, (), fields, container, labels=labels)
     return None
@@ -98,10 +114,13 @@ def _manifest(path: Path, mtime_ns: int) -> Manifest | None:
     return find_manifest(path)
 
 
-def _by_itself(container: str, shard: Shard, options: ReadOptions, *, changed: bool) -> ShardIndex | None:
+def _by_itself(
+    container: str, shard: Shard, options: ReadOptions, *, changed: bool
+) -> ShardIndex | None:
     """Return the table that a shard has without a known one, if its types may be others than those; else None.
 
-    They follow from the values of files of text, and from files that have changed and that Bushel does not write.
+    They follow from the values of files of text, and from files that have changed and that Bushel
+    does not write.
     """
     own = get_container(container)
     if not isinstance(own, StoresText) and (not changed or own in writable_containers()):
@@ -140,7 +159,9 @@ def has_values(extents: FieldExtents) -> bool:
 
 def _lists_field(index: ShardIndex, name: str) -> bool:
     """Return whether a file has a field: tables of containers that Bushel writes also have those that are declared."""
-    return get_container(index.container) not in writable_containers() or has_values(index.fields[name])
+    return get_container(index.container) not in writable_containers() or has_values(
+        index.fields[name]
+    )
 
 
 def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
@@ -156,9 +177,14 @@ def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
             continue
         from bushel._runtime.public import did_you_mean
 
-        there = {each: None for index in tables for each, own in index.fields.items() if has_values(own)}
+        there = {
+            each: None for index in tables for each, own in index.fields.items() if has_values(own)
+        }
         meant = did_you_mean(name, list(there))
         raise SpecError(
-            f"spec= names the field {name!r}, which no sample of {path} has; its fields are {', '.join(there)}"
+            (
+                f"spec= names the field {name!r}, which no sample of {path} has; its fields are"
+                f" {', '.join(there)}"
+            )
             + (f": {meant}" if meant else "")
         )

@@ -20,7 +20,14 @@ from bushel._dataset.open.completeness import (
     marker_path,
     unfinished_at,
 )
-from bushel._dataset.open.folders import datasets_in, few, is_part, nested_datasets, of_several_kinds, shard_of_entry
+from bushel._dataset.open.folders import (
+    datasets_in,
+    few,
+    is_part,
+    nested_datasets,
+    of_several_kinds,
+    shard_of_entry,
+)
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._runtime.structs import Struct
 from bushel.containers import (
@@ -59,20 +66,28 @@ class Found(Struct, frozen=True):
 
     container: str  # name of the container
     shards: list[Shard]  # the shards in order
-    incomplete: Incomplete | None = None  # the missing part of the dataset, as far as that was looked for
+    # the missing part of the dataset, as far as that was looked for
+    incomplete: Incomplete | None = None
     # names of files that are there and not in `shards`, since the manifest does not list them
     unlisted: tuple[str, ...] = ()
-    manifest: Manifest | None = None  # the manifest that lists all of `shards`, if there is one and it was looked for
+    # the manifest that lists all of `shards`, if there is one and it was looked for
+    manifest: Manifest | None = None
     listed: ListedFiles | None = None  # their files as a store has listed them
 
 
 def is_stream(source: object) -> bool:
     """Return whether a source can only be read forward. Its name or type decides; nothing is opened.
 
-    Compressed archives of the kinds that can be indexed are read at random if all of them have an index.
+    Compressed archives of the kinds that can be indexed are read at random if all of them have an
+    index.
     """
     if isinstance(source, str):
-        return source.startswith("pipe:") or source == "-" or is_forward_only(source) or lacks_index(source)
+        return (
+            source.startswith("pipe:")
+            or source == "-"
+            or is_forward_only(source)
+            or lacks_index(source)
+        )
     if isinstance(source, list | tuple):
         return any(is_stream(one) for one in source)
     if hasattr(source, "open") or isinstance(source, os.PathLike):
@@ -98,8 +113,8 @@ def lacks_index(source: object) -> bool:
 def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
     """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
 
-    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket that is not a
-    pattern is looked for; else `discover` does that.
+    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket
+    that is not a pattern is looked for; else `discover` does that.
 
     Raises:
         FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
@@ -121,7 +136,8 @@ def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
         if not path.listable:  # an HTTP server answers any request for a folder, even with a page
             return list(expand_url(str(path)))
         pattern = not _PATTERN.isdisjoint(str(path))
-        if (not look and not pattern and not path.immutable) or path.exists():  # a commit is listed once
+        # a commit is listed once
+        if (not look and not pattern and not path.immutable) or path.exists():
             return [path]
         if pattern:
             return list(expand_url(str(path)))
@@ -149,7 +165,9 @@ def _expand_local(pattern: str) -> Iterator[Path]:
             raise FileNotFoundError(f"no such file or folder: {name}")
 
 
-def discover(paths: Sequence[AnyPath], container: str | None = None, *, allow_incomplete: bool = False) -> Found:
+def discover(
+    paths: Sequence[AnyPath], container: str | None = None, *, allow_incomplete: bool = False
+) -> Found:
     """Return all properties of a dataset that do not need its shards.
 
     A folder is what its manifest lists, if that is complete.
@@ -161,7 +179,8 @@ def discover(paths: Sequence[AnyPath], container: str | None = None, *, allow_in
 
     Raises:
         FileNotFoundError: The path of an object store does not exist.
-        FormatError: They have no container, or several; or listed shards are gone, and `partial` is false.
+        FormatError: They have no container, or several; or listed shards are gone, and `partial` is
+            false.
     """
     if isinstance(paths[0], Path) or not is_object(paths[0]):
         return _discover(paths, container, find_manifest, allow_incomplete=allow_incomplete)
@@ -171,7 +190,9 @@ def discover(paths: Sequence[AnyPath], container: str | None = None, *, allow_in
         return _discover(paths, container, load, allow_incomplete=allow_incomplete)
 
 
-def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, allow_incomplete: bool) -> Found:
+def _discover(
+    paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, allow_incomplete: bool
+) -> Found:
     local = isinstance(paths[0], Path)
     found = find(paths, container)
     shards = found.shards
@@ -186,7 +207,10 @@ def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifes
             and list(map(_NAME, manifest.shards)) == list(map(_NAME, shards))
             and first.sidecars == FOLDER
             and isinstance(path, Path)
-            and not (os.path.isdir(path / FOLDER / "staging") or os.path.isdir(path / FOLDER / "overwrite"))
+            and not (
+                os.path.isdir(path / FOLDER / "staging")
+                or os.path.isdir(path / FOLDER / "overwrite")
+            )
         ):
             return replace(found, manifest=manifest)  # the usual case
         if manifest is None and local:
@@ -195,8 +219,14 @@ def _discover(paths: Sequence[AnyPath], container: str | None, load: LoadManifes
     if len(paths) == 1 and shards and are_parts(paths[0], shards):
         found = _parts_as_listed(paths[0], found, load, allow_incomplete=allow_incomplete)
         shards = found.shards
-    manifest = manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
-    return replace(found, manifest=manifest, incomplete=found.incomplete or find_incomplete(paths, shards, load))
+    manifest = (
+        manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
+    )
+    return replace(
+        found,
+        manifest=manifest,
+        incomplete=found.incomplete or find_incomplete(paths, shards, load),
+    )
 
 
 def _report_others(path: AnyPath, found: Found) -> None:
@@ -210,10 +240,14 @@ def _report_others(path: AnyPath, found: Found) -> None:
     if others:
         from bushel._runtime.log import log_warning
 
-        log_warning("%s: read as %s; other files are not read: %s", path, found.container, few(others))
+        log_warning(
+            "%s: read as %s; other files are not read: %s", path, found.container, few(others)
+        )
 
 
-def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, allow_incomplete: bool) -> Found:
+def _parts_as_listed(
+    path: AnyPath, found: Found, load: LoadManifest, *, allow_incomplete: bool
+) -> Found:
     """Return the parts of a run as the manifest of their folder lists them."""
     from bushel._dataset.open.as_listed import compared, still_there
 
@@ -222,12 +256,19 @@ def _parts_as_listed(path: AnyPath, found: Found, load: LoadManifest, *, allow_i
     manifest = load(marker_path(path, ""))
     if manifest is None or not manifest.complete or manifest.container != found.container:
         return replace(found, shards=shards)
-    shards, incomplete, unlisted = compared(path, shards, manifest, allow_incomplete=allow_incomplete)
+    shards, incomplete, unlisted = compared(
+        path, shards, manifest, allow_incomplete=allow_incomplete
+    )
     return Found(found.container, shards, incomplete, unlisted, listed=found.listed)
 
 
 def _as_listed(
-    path: AnyPath, found: Found, manifest: Manifest | None, load: LoadManifest, *, allow_incomplete: bool
+    path: AnyPath,
+    found: Found,
+    manifest: Manifest | None,
+    load: LoadManifest,
+    *,
+    allow_incomplete: bool,
 ) -> Found:
     """Return a dataset in a folder as its manifest lists it."""
     from bushel._dataset.open.as_listed import compared, still_there
@@ -235,11 +276,14 @@ def _as_listed(
     shards = found.shards
     incomplete: Incomplete | None = None
     unlisted: tuple[str, ...] = ()
-    if allow_incomplete and is_object(path) and not path.listable:  # these are the shards of the manifest
+    # these are the shards of the manifest
+    if allow_incomplete and is_object(path) and not path.listable:
         shards = still_there(shards)
     state = manifest if found.shards[0].sidecars == FOLDER else load(marker_path(path, ""))
     if manifest is not None and manifest.complete and manifest.container == found.container:
-        shards, incomplete, unlisted = compared(path, shards, manifest, allow_incomplete=allow_incomplete)
+        shards, incomplete, unlisted = compared(
+            path, shards, manifest, allow_incomplete=allow_incomplete
+        )
     elif manifest is not None and not lists_all(manifest, found.container, shards):
         manifest = None
     if incomplete is None and state is not None and not state.complete:
@@ -263,7 +307,11 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     listed: ListedFiles | None = None
     paths = list(paths)
     alone = len(paths) == 1
-    each = [(paths[0], _find_at(paths[0], container, alone=True))] if alone else _find_each(paths, container)
+    each = (
+        [(paths[0], _find_at(paths[0], container, alone=True))]
+        if alone
+        else _find_each(paths, container)
+    )
     for path, found in each:
         if container is not None and found.container != container:
             raise FormatError(
@@ -273,7 +321,10 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
             )
         if name is not None and found.container != name:
             raise FormatError(
-                f"this is {found.container} and the others are {name}: one dataset has one container",
+                (
+                    f"this is {found.container} and the others are {name}: one dataset has one"
+                    " container"
+                ),
                 file=str(path),
                 hint="open them one by one and join them with bushel.concat",
             )
@@ -300,7 +351,11 @@ def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tupl
     from bushel._runtime.parallel import parallel_map
 
     each = parallel_map(
-        lambda path: _find_at(path, name), others, threads=_LISTINGS, limit=len(others), name="bushel-find"
+        lambda path: _find_at(path, name),
+        others,
+        threads=_LISTINGS,
+        limit=len(others),
+        name="bushel-find",
     )
     yield from zip(others, each, strict=True)
 
@@ -327,7 +382,11 @@ def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Fo
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
     few = alone and len(shards) <= _MANY_OBJECTS
-    return Found(name, shards, listed=folder.files(file for own in shards for file in own.files) if few else None)
+    return Found(
+        name,
+        shards,
+        listed=folder.files(file for own in shards for file in own.files) if few else None,
+    )
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
@@ -339,21 +398,38 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     if not found and container is not None and not (found := by_content(path, names, container)):
         raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
-    found = found or _ask(path, installed_candidates, names) or ([] if file else nested_datasets(path, names))
-    found = found or _ask(path, lambda _: last_candidates(file), names) or by_content(path, names, None)
+    found = (
+        found
+        or _ask(path, installed_candidates, names)
+        or ([] if file else nested_datasets(path, names))
+    )
+    found = (
+        found or _ask(path, lambda _: last_candidates(file), names) or by_content(path, names, None)
+    )
     if len(found) > 1:
         several = " and ".join(name for name, _ in found)
-        raise FormatError(f"this folder holds {several} files", file=str(path), hint="name one with container=")
+        raise FormatError(
+            f"this folder holds {several} files", file=str(path), hint="name one with container="
+        )
     if not found and set(names) <= {FOLDER}:
         what = "has no data" if names else "is empty"
-        raise FormatError(f"this folder {what}", file=str(path), hint="`bushel pack` writes a dataset into a folder")
-    if not found and path.is_dir() and (error := of_several_kinds(path, names, owners_of(names))) is not None:
+        raise FormatError(
+            f"this folder {what}",
+            file=str(path),
+            hint=("`bushel pack` writes a dataset into a folder"),
+        )
+    if (
+        not found
+        and path.is_dir()
+        and (error := of_several_kinds(path, names, owners_of(names))) is not None
+    ):
         raise error
     if not found:
         from bushel._dataset.open.repository import splits_hint
 
         raise FormatError(
-            f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that Bushel reads "
+            f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that"
+            " Bushel reads "
             f"({', '.join(container_names())})",
             file=str(path),
             hint=datasets_in(path, names)
@@ -366,7 +442,11 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
 
 def names_in(folder: AnyPath) -> list[str]:
     """Return the names in a folder."""
-    return os.listdir(folder) if isinstance(folder, Path) else [entry.name for entry in folder.iterdir()]
+    return (
+        os.listdir(folder)
+        if isinstance(folder, Path)
+        else [entry.name for entry in folder.iterdir()]
+    )
 
 
 def holds_parts(path: AnyPath) -> bool:
@@ -381,16 +461,21 @@ def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]
     """Return the datasets `part-00000`, … in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
     parts = [below(path, name) for name in names_in(path) if is_part(name)] if path.is_dir() else []
     parts.sort(key=lambda part: int(part.name[5:]))
-    if len(parts) > (_MANY if isinstance(path, Path) else 1) and (listed := _listed_parts(path, parts, container)):
+    if len(parts) > (_MANY if isinstance(path, Path) else 1) and (
+        listed := _listed_parts(path, parts, container)
+    ):
         return [listed]
-    parts = [part for part in parts if not _is_empty(part)]  # it is missing: the run ended before its first shard
+    # it is missing: the run ended before its first shard
+    parts = [part for part in parts if not _is_empty(part)]
     if not parts:
         return []
     found = find(parts, container)
     return [(found.container, found.shards)]
 
 
-def _listed_parts(path: AnyPath, parts: Sequence[AnyPath], container: str | None) -> tuple[str, list[Shard]] | None:
+def _listed_parts(
+    path: AnyPath, parts: Sequence[AnyPath], container: str | None
+) -> tuple[str, list[Shard]] | None:
     """Return the shards of parts as the manifest of their folder lists them; None if it does not list all parts."""
     manifest = find_manifest(marker_path(path, ""))
     if manifest is None or not manifest.complete or container not in (None, manifest.container):
@@ -401,7 +486,11 @@ def _listed_parts(path: AnyPath, parts: Sequence[AnyPath], container: str | None
         part, _, name = entry.name.partition("/")
         if part in there:
             shards.append(shard_of_entry(there[part], name, entry))
-    return (manifest.container, shards) if {shard.root.name for shard in shards} == there.keys() else None
+    return (
+        (manifest.container, shards)
+        if {shard.root.name for shard in shards} == there.keys()
+        else None
+    )
 
 
 def _is_empty(part: AnyPath) -> bool:
@@ -429,7 +518,10 @@ def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
     if len(paths) != 1 or not isinstance(paths[0], Path):
         return None
     try:
-        folder, manifest = os.stat(paths[0]), os.stat(os.path.join(paths[0], FOLDER, "manifest.json"))
+        folder, manifest = (
+            os.stat(paths[0]),
+            os.stat(os.path.join(paths[0], FOLDER, "manifest.json")),
+        )
     except OSError:
         return None
     if manifest.st_size < _LARGE_MANIFEST:
@@ -439,12 +531,18 @@ def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
     return FolderState(folder.st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
 
 
-def forward_only(source: object, spec: Mapping[str, str] | None, compressed: bool) -> UnsupportedError:
+def forward_only(
+    source: object, spec: Mapping[str, str] | None, compressed: bool
+) -> UnsupportedError:
     """Return the error about a source that can only be read from front to back."""
     shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
     advice = "unpack it into a file and open that for random access"
     if compressed:
-        advice = "run `bushel index` on it once, which expands it to find where reading can begin, and open it then"
+        advice = (
+            "run `bushel index` on it once, which expands it to find where reading can"
+            " begin, and open it then"
+        )
     return UnsupportedError(
-        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or {advice}"
+        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or"
+        f" {advice}"
     )

@@ -1,10 +1,11 @@
 """The folders that writers use: for the parts of a run, for its plan, and for a dataset that replaces another one.
 
-The datasets `part-00000`, `part-00001`, … in a folder are read as one. In the manifest of that folder, the
-name of a shard begins with the name of its part: `part-00007/000000.tar`.
+The datasets `part-00000`, `part-00001`, … in a folder are read as one. In the manifest of that
+folder, the name of a shard begins with the name of its part: `part-00007/000000.tar`.
 
-A dataset that replaces another one is written to a folder of its own, which `_writer.overwrite` describes. A reader
-needs its name because a writer may be killed while it puts the files of the new dataset in their places.
+A dataset that replaces another one is written to a folder of its own, which `_writer.overwrite`
+describes. A reader needs its name because a writer may be killed while it puts the files of the new
+dataset in their places.
 """
 
 from __future__ import annotations
@@ -21,7 +22,8 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath
 
 _SHOWN = 3
-_LOOKED_INTO = 8  # entries of a folder: if it has sub-folders that form a dataset, few of them are files
+# entries of a folder: if it has sub-folders that form a dataset, few of them are files
+_LOOKED_INTO = 8
 
 
 def is_part(name: str) -> bool:
@@ -136,7 +138,9 @@ def above_parts(shards: Sequence[Shard]) -> AnyPath | None:
     return above if all(root.parent == above for root in roots) else None
 
 
-def of_several_kinds(path: AnyPath, names: Iterable[str], kinds: Mapping[str, Sequence[str]]) -> FormatError | None:
+def of_several_kinds(
+    path: AnyPath, names: Iterable[str], kinds: Mapping[str, Sequence[str]]
+) -> FormatError | None:
     """Return the error of a folder that no container owns, and in which some containers (`kinds`) own files.
 
     None if all files belong to one container, or none do.
@@ -152,7 +156,10 @@ def of_several_kinds(path: AnyPath, names: Iterable[str], kinds: Mapping[str, Se
     return FormatError(
         f"this folder holds files of several kinds: {', '.join(described)}",
         file=str(path),
-        hint=f"name the files of one kind, such as bushel.open({pattern!r}), or move the others to another folder",
+        hint=(
+            f"name the files of one kind, such as bushel.open({pattern!r}), or move the others"
+            " to another folder"
+        ),
     )
 
 
@@ -172,7 +179,10 @@ def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
     inner = sorted(name for name in names if (path / name / FOLDER / "manifest.json").is_file())
     if not inner:
         return None
-    return f"its sub-folders are datasets: {few([str(path / name) for name in inner])}. Name one of them"
+    return (
+        f"its sub-folders are datasets: {few([str(path / name) for name in inner])}. Name one"
+        " of them"
+    )
 
 
 def nested_datasets(path: AnyPath, names: Sequence[str]) -> list[tuple[str, list[Shard]]]:

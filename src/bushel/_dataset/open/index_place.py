@@ -24,10 +24,14 @@ def index_place(index: Any) -> AnyPath:
         ValueError: It is a text without a slash, perhaps a misspelt policy; or a file.
     """
     if isinstance(index, str | os.PathLike) and os.path.isfile(index):
-        raise ValueError(f"index={str(index)!r} is a file, and the index of a dataset is kept in a folder: name that")
+        raise ValueError(
+            f"index={str(index)!r} is a file, and the index of a dataset is kept in"
+            " a folder: name that"
+        )
     if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
         raise ValueError(
-            f"index={index!r} should be {', '.join(map(repr, POLICIES))}. To name a folder for the index, write "
+            f"index={index!r} should be {', '.join(map(repr, POLICIES))}. To name a folder for"
+            " the index, write "
             f"{'./' + index!r}"
         )
     return as_path(index)
@@ -58,7 +62,9 @@ def index_is_in_cache() -> bool:
     """
     choice = os.environ.get("BUSHEL_INDEX") or "beside"
     if choice not in ("beside", "cache"):
-        raise ValueError(f"the environment variable BUSHEL_INDEX is {choice!r}: expected 'cache' or 'beside'")
+        raise ValueError(
+            f"the environment variable BUSHEL_INDEX is {choice!r}: expected 'cache' or 'beside'"
+        )
     return choice == "cache"
 
 

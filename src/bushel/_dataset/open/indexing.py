@@ -10,7 +10,13 @@ from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.open.archives import as_folders
 from bushel._dataset.open.caller_fields import checked_spec
-from bushel._dataset.open.completeness import find_incomplete, listed_names, lists_all, manifest_path, marker_path
+from bushel._dataset.open.completeness import (
+    find_incomplete,
+    listed_names,
+    lists_all,
+    manifest_path,
+    marker_path,
+)
 from bushel._dataset.open.discovery import Found, expand_paths, find
 from bushel._dataset.open.folders import above_parts
 from bushel._dataset.open.index_place import index_place, indexed_in
@@ -67,8 +73,9 @@ def index(
 ) -> Dataset:
     """Index a dataset and store the index, beside it or at `index`: `.bushel/*.safetensors` and a manifest.
 
-    Data of shards with an index that fits are not read, unless checksums are asked for and they have none. Checksums on
-    record are compared with the data of a shard that changed; data that differ are refused without `force`.
+    Data of shards with an index that fits are not read, unless checksums are asked for and they
+    have none. Checksums on record are compared with the data of a shard that changed; data that
+    differ are refused without `force`.
 
     Args:
         source: As for `open`.
@@ -76,27 +83,33 @@ def index(
         spec: As for `open`. It is stored in the index.
         config: As for `open`.
         split: As for `open`. Open the dataset with the same ones.
-        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can then be detected.
-        segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that `read_crop` reads only the
-            ones that it needs. A segment takes 4 bytes, a photo of 500 x 375 some 700 bytes. Reads all images once.
-        frames: Store where the packets of video clips are, so that only packets of requested frames are read
-            (docs/video.md). A packet takes 17 bytes. Reads all clips once, without decoding them; needs PyAV. Writers
-            do it anyway if PyAV is installed.
-        seek: Store seek tables of plain JPEGs, with which crops decode faster (docs/seek-tables.md). They take at
-            most 1 % of the images' bytes. Reads and decodes all images once.
-        columns: Columns to store beside those that are there (docs/columns.md): names such as `label`, `image.width`
-            and `meta.camera.iso`, a list or a text with commas. `auto` stands for those that writers record. Reads the
-            fields once.
-        keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor memory
-            (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one whenever it has changed.
-        index: A folder or URL in which to store the index instead of beside the data, which may be read-only. Open the
-            dataset with the same `index=`. The shards must have different names.
+        checksums: Compute the CRC-32 of every field, which reads all data once. Later damage can
+            then be detected.
+        segments: Store the segments of tiled JPEGs (`bushel.jpeg.tile` makes these), so that
+            `read_crop` reads only the ones that it needs. A segment takes 4 bytes, a photo of 500 x
+            375 some 700 bytes. Reads all images once.
+        frames: Store where the packets of video clips are, so that only packets of requested frames
+            are read (docs/video.md). A packet takes 17 bytes. Reads all clips once, without
+            decoding them; needs PyAV. Writers do it anyway if PyAV is installed.
+        seek: Store seek tables of plain JPEGs, with which crops decode faster
+            (docs/seek-tables.md). They take at most 1 % of the images' bytes. Reads and decodes all
+            images once.
+        columns: Columns to store beside those that are there (docs/columns.md): names such as
+            `label`, `image.width` and `meta.camera.iso`, a list or a text with commas. `auto`
+            stands for those that writers record. Reads the fields once.
+        keys: Store the key file, by which `ds["key"]` of very many samples needs neither time nor
+            memory (docs/index.md). It takes 12 bytes per key. A dataset that has one gets a new one
+            whenever it has changed.
+        index: A folder or URL in which to store the index instead of beside the data, which may be
+            read-only. Open the dataset with the same `index=`. The shards must have different
+            names.
         force: Index every shard again, and accept bytes that differ from the checksums on record.
-        threads: Number of shards to index at once. Default: the CPUs that this process may use; 8 for object stores.
+        threads: Number of shards to index at once. Default: the CPUs that this process may use; 8
+            for object stores.
         pickle: As for `open`.
         engine: Where shards are indexed: see `bushel.pack`. By default in threads of this process.
-        progress: True for a bar in a terminal or notebook; or a function that is called with the number of finished
-            shards, and the bytes of those whose data were read.
+        progress: True for a bar in a terminal or notebook; or a function that is called with the
+            number of finished shards, and the bytes of those whose data were read.
 
     Returns:
         The dataset.
@@ -104,8 +117,8 @@ def index(
     Raises:
         CorruptError: Bytes differ from the checksums on record; the error names the first samples.
         FormatError: A shard is damaged, or lacks values whose checksums are on record.
-        SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field cannot have a
-            column, or is declared as `jpg(url)`, say.
+        SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field
+            cannot have a column, or is declared as `jpg(url)`, say.
         UnsupportedError: `keys`, and the dataset is not in a local folder.
         KeyError: A column is of no field.
         InUseError: A writer is open for the dataset.
@@ -117,7 +130,9 @@ def index(
         ('image.width', 'image.height', 'label', 'image.channels')
     """
     if refused := {name: type_ for name, type_ in (spec or {}).items() if type_.endswith("(url)")}:
-        raise SpecError(f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})")
+        raise SpecError(
+            f"an index does not keep URLs: read them by bushel.open(…, spec={refused!r})"
+        )
     request = ColumnRequest.given(names_of(columns), {})
     paths = expand_paths(files_named(source, config, split))
     asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
@@ -132,10 +147,22 @@ def index(
     where = _Workers(threads, engine)
     try:
         with locked_sources(paths if place is None else [place]):
-            return _index(paths, container, request, wanted, where, callback_of(progress), keys=keys, place=place)
+            return _index(
+                paths,
+                container,
+                request,
+                wanted,
+                where,
+                callback_of(progress),
+                keys=keys,
+                place=place,
+            )
     except OSError as error:
         if place is None and error.errno in (errno.EROFS, errno.EACCES, errno.EPERM):
-            error.add_note("index= (--index) names another folder, or a URL, for the index of data that are read-only")
+            error.add_note(
+                "index= (--index) names another folder, or a URL, for the index of"
+                " data that are read-only"
+            )
         raise
 
 
@@ -166,11 +193,18 @@ def _index(
         stamps = each_shard(found.shards, stamps_of)
         size = sum(stamp.size for own in stamps for stamp in own)
         again = ""
-        if wanted.options.checksums and not isinstance(get_container(found.container), PromisesChecksums):
-            again = ", and as many again for checksums, which `--no-checksums` (checksums=False) leaves out"
+        if wanted.options.checksums and not isinstance(
+            get_container(found.container), PromisesChecksums
+        ):
+            again = (
+                ", and as many again for checksums, which `--no-checksums` (checksums=False)"
+                " leaves out"
+            )
         log_warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
     rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
-    rebuilt = each_shard(found.shards, rebuild, threads=workers.threads, finished=count.add, engine=workers.engine)
+    rebuilt = each_shard(
+        found.shards, rebuild, threads=workers.threads, finished=count.add, engine=workers.engine
+    )
     shards = [one.shard for one in rebuilt]
     root = above_parts(found.shards) or found.shards[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
@@ -180,10 +214,14 @@ def _index(
     elif whole or manifest is not None:
         write_manifest(shards, others=None if whole else manifest)
     if keys or (whole and has_old_key_file(shards)):
-        write_key_file(shards, _counting(sum(each.samples for each in shards if each.keyed), progress))
+        write_key_file(
+            shards, _counting(sum(each.samples for each in shards if each.keyed), progress)
+        )
     if container is None and isinstance(get_container(found.container), HoldsFiles):
         shards = as_folders(shards, wanted.options.spec or ())
-    dataset = Dataset((), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards)))
+    dataset = Dataset(
+        (), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards))
+    )
     _check_names(request, union_of_fields(shards))
     return dataset
 
@@ -199,7 +237,9 @@ def _is_whole_folder(found: Found) -> bool:
         folder = find([found.shards[0].root])
     except (FormatError, OSError):
         return False
-    return folder.container == found.container and set(listed_names(folder.shards)) == set(listed_names(found.shards))
+    return folder.container == found.container and set(listed_names(folder.shards)) == set(
+        listed_names(found.shards)
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -225,7 +265,11 @@ class _Count:
 
 
 def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] | None:
-    return None if progress is None else lambda done: progress(Progress(done, total, "samples", samples=done))
+    return (
+        None
+        if progress is None
+        else lambda done: progress(Progress(done, total, "samples", samples=done))
+    )
 
 
 def _check_names(request: ColumnRequest, fields: Spec) -> None:

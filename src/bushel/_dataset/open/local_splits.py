@@ -21,8 +21,8 @@ ALL = "all"
 def splits_at(source: object) -> dict[str, list[str]]:
     """Return the splits of a local folder: the paths of each. Empty if there are fewer than two, or other data, too.
 
-    Only the names in the folder are looked at, and those in `data/` if that is all it has. If README.md lists
-    configurations, its rules hold instead (`repository`).
+    Only the names in the folder are looked at, and those in `data/` if that is all it has. If
+    README.md lists configurations, its rules hold instead (`repository`).
     """
     if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
         return {}
@@ -74,7 +74,11 @@ def splits_below_fields(source: object) -> dict[str, list[str]]:
     if not images:
         return {}
     with os.scandir(folders[images[0]]) as entries:
-        inner = {entry.name: entry.is_dir() for entry in entries if not _is_junk(entry.name) and entry.name[0] != "."}
+        inner = {
+            entry.name: entry.is_dir()
+            for entry in entries
+            if not _is_junk(entry.name) and entry.name[0] != "."
+        }
     if not all(inner.values()):
         return {}
     return {split: [f"{name}/" for name in names] for split, names in splits_in(inner, ()).items()}
@@ -143,7 +147,8 @@ def chosen_split(source: Any, splits: Mapping[str, list[str]], split: str) -> st
     if chosen is None:
         meant = did_you_mean(split, list(splits))
         raise SpecError(
-            f"{source} has no split {split!r} (split=): it has {', '.join(splits)}{'; ' + meant if meant else ''}"
+            f"{source} has no split {split!r} (split=): it has"
+            f" {', '.join(splits)}{'; ' + meant if meant else ''}"
         )
     return chosen
 
@@ -157,5 +162,6 @@ def refuse_splits(source: object) -> None:
     if splits := splits_at(source) or splits_below_fields(source):
         first = next(iter(splits))
         raise SpecError(
-            f"{source} has several splits: {', '.join(splits)}. Name one: split={first!r}, or join them: split={ALL!r}"
+            f"{source} has several splits: {', '.join(splits)}. Name one: split={first!r}, or"
+            f" join them: split={ALL!r}"
         )

@@ -83,7 +83,9 @@ def locked_sources(paths: Sequence[AnyPath]) -> Iterator[None]:
         yield
 
 
-def lock_run(path: AnyPath, *, single: bool, run: str, join: Callable[[], None] | None = None) -> Lock:
+def lock_run(
+    path: AnyPath, *, single: bool, run: str, join: Callable[[], None] | None = None
+) -> Lock:
     """Lock a target for a process that writes parts of a run, together with the other processes of this run.
 
     Args:

@@ -13,7 +13,9 @@ from bushel.storage import AnyPath
 def missing(path: AnyPath) -> FileNotFoundError:
     """Return the error about a path that does not exist. It says which name may be meant."""
     advice = _parts_of_file(path) or interrupted_write(path)
-    return FileNotFoundError(f"no such file or folder: {path}" + (f", but {advice}" if advice else _similar(path)))
+    return FileNotFoundError(
+        f"no such file or folder: {path}" + (f", but {advice}" if advice else _similar(path))
+    )
 
 
 def _similar(path: AnyPath) -> str:

@@ -19,7 +19,14 @@ from bushel._dataset.open.caller_fields import (
     warn_withheld,
 )
 from bushel._dataset.open.completeness import warn_incomplete, with_advice
-from bushel._dataset.open.discovery import discover, expand_paths, folder_state, forward_only, is_stream, lacks_index
+from bushel._dataset.open.discovery import (
+    discover,
+    expand_paths,
+    folder_state,
+    forward_only,
+    is_stream,
+    lacks_index,
+)
 from bushel._dataset.open.folders import pinned
 from bushel._dataset.open.local_splits import (
     ALL,
@@ -50,7 +57,9 @@ if TYPE_CHECKING:
     from bushel._index.shard_list import FolderState
     from bushel.containers.features import Feature
 
-_FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(attrgetter, ("fields", "codec", "damage", "labels", "section"))
+_FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(
+    attrgetter, ("fields", "codec", "damage", "labels", "section")
+)
 
 
 @public()
@@ -74,50 +83,60 @@ def open(
 ) -> Dataset:
     """Open a dataset for reading.
 
-    If the dataset is incomplete, because its writer was stopped or is still writing, an `IncompleteWarning` says so. If
-    the structure of a shard is damaged, a `DamagedWarning` says so; the samples that the damage does not touch can be
-    read, and the others raise a `FormatError` (docs/integrity.md).
+    If the dataset is incomplete, because its writer was stopped or is still writing, an
+    `IncompleteWarning` says so. If the structure of a shard is damaged, a `DamagedWarning` says so;
+    the samples that the damage does not touch can be read, and the others raise a `FormatError`
+    (docs/integrity.md).
 
     Args:
-        source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of these; text,
-            `pathlib.Path`, any path-like object with `open()`, or a URL: `s3://bucket/train/`, `gs://…`,
-            `az://container/…`, `https://host/…` (docs/cloud.md); or a dataset of the Hugging Face Hub,
-            `hf://datasets/org/name` (docs/hub.md).
-        container: Name of the container, for a folder that holds files of several containers. An archive is then read
-            by its members alone: folders are not classes (docs/folders.md).
-        config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if it has only one, or
-            a default one.
-        split: Name of the split of such a dataset, or of a folder of splits, such as `train/` and `val/`
-            (docs/folders.md); not needed if it has only one. `all` joins the splits of a folder.
-        spec: Types of fields, which replace the types in the files; other fields stay. Use it for types that the files
-            do not contain, such as the types of records without a sidecar. In a tar, the members of a field are also
-            found by the extension of its type.
-        index: `auto` keeps a scanned index beside local data if possible, `memory` never writes, and `require` refuses
-            a dataset without a fresh index. A path or URL is the folder in which the index is kept instead of beside
-            the data, which may then be read-only.
-        verify: True compares bytes with their CRC-32 on every read, where it is known; False never does. The default
-            compares only checksums that the original tool compares, too: the CRC-32 of an ffrecord file's samples.
-        pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you trust their author.
-            Without it, such values are given as stored bytes, with an `UntrustedWarning`, unless `spec` names the
-            codec. It also allows pickled gulp metadata, in which only GulpIO's two classes are accepted.
-        allow_incomplete: Open an incomplete dataset without a warning, or one whose listed shards are missing.
-        on_damage: Treatment of a shard whose structure is damaged: `warn`, or `raise` a `FormatError`.
-        episodes: Whether an episode is a sample instead of a frame, for LeRobot's datasets (docs/format-lerobot.md).
+        source: A folder, a file, a glob, a brace pattern (`train-{000..146}.tar`), or a list of
+            these; text, `pathlib.Path`, any path-like object with `open()`, or a URL:
+            `s3://bucket/train/`, `gs://…`, `az://container/…`, `https://host/…` (docs/cloud.md); or
+            a dataset of the Hugging Face Hub, `hf://datasets/org/name` (docs/hub.md).
+        container: Name of the container, for a folder that holds files of several containers. An
+            archive is then read by its members alone: folders are not classes (docs/folders.md).
+        config: Name of the configuration of a dataset of the Hub, or of a local copy; not needed if
+            it has only one, or a default one.
+        split: Name of the split of such a dataset, or of a folder of splits, such as `train/` and
+            `val/` (docs/folders.md); not needed if it has only one. `all` joins the splits of a
+            folder.
+        spec: Types of fields, which replace the types in the files; other fields stay. Use it for
+            types that the files do not contain, such as the types of records without a sidecar. In
+            a tar, the members of a field are also found by the extension of its type.
+        index: `auto` keeps a scanned index beside local data if possible, `memory` never writes,
+            and `require` refuses a dataset without a fresh index. A path or URL is the folder in
+            which the index is kept instead of beside the data, which may then be read-only.
+        verify: True compares bytes with their CRC-32 on every read, where it is known; False never
+            does. The default compares only checksums that the original tool compares, too: the
+            CRC-32 of an ffrecord file's samples.
+        pickle: Use codecs that run code, such as `pickle`, where the files name them; only if you
+            trust their author. Without it, such values are given as stored bytes, with an
+            `UntrustedWarning`, unless `spec` names the codec. It also allows pickled gulp metadata,
+            in which only GulpIO's two classes are accepted.
+        allow_incomplete: Open an incomplete dataset without a warning, or one whose listed shards
+            are missing.
+        on_damage: Treatment of a shard whose structure is damaged: `warn`, or `raise` a
+            `FormatError`.
+        episodes: Whether an episode is a sample instead of a frame, for LeRobot's datasets
+            (docs/format-lerobot.md).
         view: Name of a view that `Dataset.save` stored.
-        allow_stale: Whether to open the remaining samples of a view whose dataset has changed, with a warning.
-        delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`, for LeRobot's
-            datasets.
+        allow_stale: Whether to open the remaining samples of a view whose dataset has changed, with
+            a warning.
+        delta_timestamps: Seconds from a frame to its neighbours, by field: `{"action": [0, 0.1]}`,
+            for LeRobot's datasets.
         **unknown: Arguments of other names, which are refused.
 
     Raises:
         FileNotFoundError: `source` does not exist.
         TypeError: An argument has an unknown name. The error names the nearest one.
-        FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be located; the error
-            says which file, where, and what to run next.
-        SpecError: A type in `spec` is unknown, or no sample has such a field; or two shards give different names to the
-            same class number; or the dataset has not the configuration or split, or several and none is named.
-        UnsupportedError: `source` can only be read forward; open it with `open_stream`. A `.tar.gz`, `.tgz` or
-            `.tar.zst` can be read at random once `bushel index` has made an index of it.
+        FormatError: `source` is not a dataset, or a shard is so damaged that no sample in it can be
+            located; the error says which file, where, and what to run next.
+        SpecError: A type in `spec` is unknown, or no sample has such a field; or two shards give
+            different names to the same class number; or the dataset has not the configuration or
+            split, or several and none is named.
+        UnsupportedError: `source` can only be read forward; open it with `open_stream`. A
+            `.tar.gz`, `.tgz` or `.tar.zst` can be read at random once `bushel index` has made an
+            index of it.
 
     Examples:
         >>> ds = bushel.open("train/")
@@ -129,12 +148,18 @@ def open(
     if unknown or on_damage not in ("warn", "raise"):
         _refuse(on_damage, unknown)
     if not {type(pickle), type(allow_incomplete), type(episodes), type(allow_stale)} <= {bool}:
-        check_flags(pickle=pickle, allow_incomplete=allow_incomplete, episodes=episodes, allow_stale=allow_stale)
+        check_flags(
+            pickle=pickle,
+            allow_incomplete=allow_incomplete,
+            episodes=episodes,
+            allow_stale=allow_stale,
+        )
     if config is None and split is None:
         refuse_splits(source)
     split, beginning = _below_fields(source, config, split)
     source, features = _named(source, config, split)
-    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)  # not a stream, under any name
+    # not a stream, under any name
+    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)
     if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
     fields, place = None if spec is None else checked_spec(spec), None
@@ -146,27 +171,45 @@ def open(
         container = with_episodes(container)
     paths = expand_paths(source, look=False)
     plain = fields is None and place is None and delta_timestamps is None and not pickle
-    read, recover = ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True), on_damage == "warn"
-    tables = bind(_checked_shards, options=read, policy=index, features=features, path=paths[0], recover=recover)
+    read, recover = (
+        ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
+        on_damage == "warn",
+    )
+    tables = bind(
+        _checked_shards,
+        options=read,
+        policy=index,
+        features=features,
+        path=paths[0],
+        recover=recover,
+    )
     if container is None:
         tables = bind(_understood_shards, tables=tables, declared=spec or ())
     while True:
         with pinned(paths) as is_same:
-            state = folder_state(paths) if plain else None  # a list is kept for opening without these arguments
+            # a list is kept for opening without these arguments
+            state = folder_state(paths) if plain else None
             listed = None if state is None else _dataset_of_list(paths[0], container, state, verify)
             if listed is not None and is_same():
                 return _saved(listed, view, allow_stale=allow_stale)
             try:
-                found, shards, remaining = _opened(paths, container, place, tables, allow_incomplete=allow_incomplete)
+                found, shards, remaining = _opened(
+                    paths, container, place, tables, allow_incomplete=allow_incomplete
+                )
             except (FormatError, FileNotFoundError) as error:
                 if not is_same():
                     continue
-                if not isinstance(error, FormatError) or (explained := with_advice(error, paths)) is None:
+                if (
+                    not isinstance(error, FormatError)
+                    or (explained := with_advice(error, paths)) is None
+                ):
                     raise
                 raise explained from error
             if is_same():
                 break
-    dataset = Dataset((), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining))
+    dataset = Dataset(
+        (), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining)
+    )
     if found.incomplete is None:
         if state is not None and index == "auto":
             from bushel._dataset.open.index_place import index_is_in_cache
@@ -210,13 +253,18 @@ def _refuse(on_damage: object, unknown: Mapping[str, object]) -> None:
     if on_damage not in ("warn", "raise"):
         raise ValueError(f"on_damage must be 'warn' or 'raise', not {on_damage!r}")
     if "columns" in unknown or "fields" in unknown:
-        raise TypeError("open() opens all fields: bushel.open(path).select_fields(names) is a view with some of them")
+        raise TypeError(
+            "open() opens all fields: bushel.open(path).select_fields(names) is a"
+            " view with some of them"
+        )
     from inspect import signature
 
     check_names("open", unknown, list(signature(open).parameters)[:-1])
 
 
-def _dataset_of_list(path: AnyPath, container: str | None, state: FolderState, verify: bool | None) -> Dataset | None:
+def _dataset_of_list(
+    path: AnyPath, container: str | None, state: FolderState, verify: bool | None
+) -> Dataset | None:
     """Return the dataset of a folder by the list of its shards; None without a list of this state of the folder."""
     from bushel._dataset.read.listed import open_listed
 
@@ -238,7 +286,8 @@ def _checked_shards(
     """Open the shards, compare their fields and names of classes, and warn of damage, withheld codecs and odd files.
 
     Raises:
-        FormatError, SpecError: See `open_shards`, `check_declared`, `with_one_type` and `labels_of`.
+        FormatError, SpecError: See `open_shards`, `check_declared`, `with_one_type` and
+            `labels_of`.
     """
     known = found.manifest, found.listed
     shards = open_shards(found.container, found.shards, options, policy, *known, recover=recover)
@@ -322,7 +371,10 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
         return files_of_split(source, splits, ALL)
     if config is None and splits_below_fields(source):
         if split not in (None, ALL):
-            raise SpecError(f"{source} has its splits below its fields: leave out split= here, or open one of them")
+            raise SpecError(
+                f"{source} has its splits below its fields: leave out split= here, or"
+                " open one of them"
+            )
         return [Path(source)]
     return _named(source, config, split)[0]
 
@@ -331,7 +383,8 @@ def files_asked(source: Any, split: str | None) -> Any:
     """Return the files of a split that a caller names; the source itself if it has not several.
 
     Raises:
-        SpecError, FileNotFoundError, FormatError, TypeError: See `refuse_splits` and `repository.split_of`.
+        SpecError, FileNotFoundError, FormatError, TypeError: See `refuse_splits` and
+        `repository.split_of`.
     """
     if split is None:
         refuse_splits(source)
@@ -343,7 +396,11 @@ def files_asked(source: Any, split: str | None) -> Any:
 
 def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Mapping[str, Feature]]:
     """Return the files, and the fields that their repository describes."""
-    if config is None and split is None and not (isinstance(source, str) and source.startswith("hf://")):
+    if (
+        config is None
+        and split is None
+        and not (isinstance(source, str) and source.startswith("hf://"))
+    ):
         return source, {}
     if config is None and split is not None and (splits := splits_at(source)):
         return files_of_split(source, splits, split), {}
@@ -362,9 +419,13 @@ def _requested_lists(found: Found) -> RequestedLists | None:
     return RequestedLists(found.shards, found.listed)
 
 
-def remaining_of(shards: Sequence[OpenShard], lists: RequestedLists | None = None) -> Remaining | None:
+def remaining_of(
+    shards: Sequence[OpenShard], lists: RequestedLists | None = None
+) -> Remaining | None:
     """Return the positions that remain after removals; None if no shard may lack samples."""
-    if not may_lack_samples([each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]):
+    if not may_lack_samples(
+        [each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]
+    ):
         return None
     from bushel._dataset.read.remaining import remaining_in
 
@@ -386,4 +447,6 @@ def open_any(
         from bushel._dataset.views.stream import open_stream
 
         return open_stream(source, allow_commands=allow_commands)
-    return open(source, container=container, verify=verify, pickle=pickle, on_damage=on_damage, view=view)
+    return open(
+        source, container=container, verify=verify, pickle=pickle, on_damage=on_damage, view=view
+    )

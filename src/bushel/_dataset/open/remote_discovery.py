@@ -59,11 +59,15 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
             shards = []
             for entry in manifest.shards:
                 own = FOLDER if sidecars == FOLDER else f"{entry.name}/{FOLDER}"
-                shards.append(Shard(path, entry.name, tuple(stamp.name for stamp in entry.recorded), own))
+                shards.append(
+                    Shard(path, entry.name, tuple(stamp.name for stamp in entry.recorded), own)
+                )
             return manifest.container, shards
     raise FileNotFoundError(
-        f"{path} is neither named like a file of a container nor a folder with a {FOLDER}/manifest.json. An HTTP "
-        f"server cannot list a folder: run `bushel index` on the dataset before it is put there, or name its files"
+        f"{path} is neither named like a file of a container nor a folder with a"
+        f" {FOLDER}/manifest.json. An HTTP "
+        "server cannot list a folder: run `bushel index` on the dataset before it is put there,"
+        " or name its files"
     )
 
 
@@ -105,7 +109,8 @@ def manifest_loader(paths: Sequence[AnyPath]) -> Iterator[LoadManifest]:
     try:
         yield load
     finally:
-        threads.close(wait=False)  # an error is not held up by a slow answer that is not needed any more
+        # an error is not held up by a slow answer that is not needed any more
+        threads.close(wait=False)
 
 
 class ListedFiles(Struct, frozen=True):
@@ -114,7 +119,8 @@ class ListedFiles(Struct, frozen=True):
     Only ETags that are also in a table are used. Anything else is asked of the store, file by file.
     """
 
-    known: Mapping[str, tuple[int, int]]  # size and stamp of each file, by its name relative to the root of its shard
+    # size and stamp of each file, by its name relative to the root of its shard
+    known: Mapping[str, tuple[int, int]]
 
     def have(self, names: Sequence[str], files: Sequence[FileStamp]) -> bool:
         """Return whether files with the sizes and ETags that a table has on record were listed.

@@ -1,8 +1,9 @@
 """The places of lists of removed samples: one per dataset.
 
-A folder has `.bushel/removed.safetensors`; several bags have it in the folder of the first one, the parts of a run
-above their folders. A file that is a dataset has `.bushel/removed/NAME.safetensors` beside it. A list whose file is
-gone is read with all files of the folder: the file may have been renamed, divided or joined with others.
+A folder has `.bushel/removed.safetensors`; several bags have it in the folder of the first one, the
+parts of a run above their folders. A file that is a dataset has `.bushel/removed/NAME.safetensors`
+beside it. A list whose file is gone is read with all files of the folder: the file may have been
+renamed, divided or joined with others.
 """
 
 from __future__ import annotations
@@ -46,8 +47,12 @@ def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
     kinds = {(id(shard.root), id(shard.index), not shard.name): shard for shard in shards}
     folders = {str(path): path for shard in kinds.values() for path in shard.removal_lists}
     roots = {str(root): root for shard in shards for root in shard.roots if shard.name}
-    names = {name: [shard.name for shard in shards if name in map(str, shard.roots)] for name in roots}
-    jobs: list[Callable[[], list[PlacedList]]] = [partial(_loaded, path, None) for path in folders.values()]
+    names = {
+        name: [shard.name for shard in shards if name in map(str, shard.roots)] for name in roots
+    }
+    jobs: list[Callable[[], list[PlacedList]]] = [
+        partial(_loaded, path, None) for path in folders.values()
+    ]
     jobs += [partial(_of_files, root, names[name]) for name, root in roots.items()]
     if all(isinstance(path, Path) for path in folders.values()):
         return [placed for job in jobs for placed in job()]
@@ -76,12 +81,15 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
     elif (above := above_parts(shards)) is not None and shard.index is None:
         place = above / FOLDER / REMOVED
     elif any(each.beside != shard.beside for each in shards):
-        raise UnsupportedError("the dataset lies in several folders: remove samples from each of them")
+        raise UnsupportedError(
+            "the dataset lies in several folders: remove samples from each of them"
+        )
     else:
         place = shard.beside / shard.shared / REMOVED
     if not isinstance(place, Path) and not (is_object(place) and place.writable):
         raise UnsupportedError(
-            f"{shard.root} cannot be written to: name another folder for the index and the list of removed samples, "
+            f"{shard.root} cannot be written to: name another folder for the index and the list"
+            " of removed samples, "
             f"with index= (--index)"
         )
     return place
@@ -94,7 +102,10 @@ def own_list(name: str) -> str:
 
 def keep_lists(old: Path, new: Path) -> None:
     """Copy the lists of a folder into one that replaces it, to the places where its readers look."""
-    places = [FOLDER, *(f"{each.name}/{FOLDER}" for each in new.iterdir() if each.name.strip("0") == "")]
+    places = [
+        FOLDER,
+        *(f"{each.name}/{FOLDER}" for each in new.iterdir() if each.name.strip("0") == ""),
+    ]
     for path in (old / FOLDER / REMOVED, *old.glob(f"0*/{FOLDER}/{REMOVED}")):  # the second of bags
         if path.exists():
             make_folder(new / places[-1])
@@ -119,6 +130,8 @@ def _of_files(root: AnyPath, names: Sequence[str]) -> list[PlacedList]:
     for path in listed:
         if path.name.endswith(".safetensors"):
             file = path.name.removesuffix(".safetensors").replace("%2F", "/")
-            is_there = file in names or not isinstance(root, Path) or os.path.exists(f"{root}/{file}")
+            is_there = (
+                file in names or not isinstance(root, Path) or os.path.exists(f"{root}/{file}")
+            )
             found += _loaded(path, file if is_there else None)
     return found

@@ -23,7 +23,14 @@ from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sou
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.containers.features import Feature
 from bushel.containers.folder_metadata import METADATA
-from bushel.errors import BushelError, FormatError, MissingPackageError, SpecError, UnsupportedError, needed_by
+from bushel.errors import (
+    BushelError,
+    FormatError,
+    MissingPackageError,
+    SpecError,
+    UnsupportedError,
+    needed_by,
+)
 from bushel.storage import AnyPath, as_path, below, list_names, read_whole, walk_names
 from bushel.storage.objects.hub import HubPath
 
@@ -35,8 +42,11 @@ _MOST_NAMES = 100_000  # files of a folder that is looked through for a hint
 class Split:
     """The files to open."""
 
-    source: Any  # the files of a split, or the folder that has only these; or the source, if it is not a repository
-    features: Mapping[str, Feature] = field(default_factory=dict)  # the features of fields in the repository's card
+    # the files of a split, or the folder that has only these; or the source, if it is not a
+    # repository
+    source: Any
+    # the features of fields in the repository's card
+    features: Mapping[str, Feature] = field(default_factory=dict)
 
 
 def split_of(source: object, config: str | None, split: str | None) -> Split:
@@ -49,13 +59,19 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
 
     Raises:
         FileNotFoundError: The dataset, revision or folder does not exist.
-        SpecError: The configuration or split does not exist, or there are several and none was named.
+        SpecError: The configuration or split does not exist, or there are several and none was
+            named.
         UnsupportedError: The configuration has samples in a field of a JSON object.
-        FormatError: The front matter of README.md is malformed, or the files of the split have no common container.
+        FormatError: The front matter of README.md is malformed, or the files of the split have no
+            common container.
         MissingPackageError: README.md has a front matter, and PyYAML is not installed.
         TypeError: `source` is a list.
     """
-    if config is None and split is None and not (isinstance(source, str) and HubPath.names_repository(source)):
+    if (
+        config is None
+        and split is None
+        and not (isinstance(source, str) and HubPath.names_repository(source))
+    ):
         return Split(source)
     if isinstance(source, list | tuple):
         raise TypeError("config= and split= are for one dataset: give its URL or its folder")
@@ -78,13 +94,18 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
     files = _split(splits, split, chosen, str(root))
     if "field" in chosen.options:
         raise UnsupportedError(
-            f"{root}: README.md says that the samples of configuration {chosen.name!r} are a list in a field of a JSON "
-            "object (field:), which is not read. Write the list to its own file, for example with jq -c '.FIELD[]' "
+            f"{root}: README.md says that the samples of configuration {chosen.name!r} are a list"
+            " in a field of a JSON "
+            "object (field:), which is not read. Write the list to its own file, for example with"
+            " jq -c '.FIELD[]' "
             "IN.json > OUT.jsonl, and open that"
         )
     if chosen.options:
         log_warning(
-            "%s: README.md gives configuration %r the options %s, which are not applied: spec= names columns and types",
+            (
+                "%s: README.md gives configuration %r the options %s, which are not applied: spec="
+                " names columns and types"
+            ),
             *(root, chosen.name, ", ".join(chosen.options)),
         )
     return Split(_paths(root, names, files), features)
@@ -102,7 +123,9 @@ def splits_hint(root: AnyPath) -> str | None:
         splits = splits_of(known[0], names)
     except (BushelError, ValueError, OSError):
         return None
-    if not any(_kind(name) or is_data_if_named(name) for files in splits.values() for name in files):
+    if not any(
+        _kind(name) or is_data_if_named(name) for files in splits.values() for name in files
+    ):
         return None
     first = f"split={next(iter(splits))!r}"
     kind, listed = "splits", list(splits)
@@ -131,7 +154,9 @@ def _card(root: AnyPath, names: Sequence[str]) -> Any:
     except MissingPackageError:
         if "configs" in text:
             raise
-        log_warning("%s names classes, which are not read: pip install 'bushel[hub]'", root / "README.md")
+        log_warning(
+            "%s names classes, which are not read: pip install 'bushel[hub]'", root / "README.md"
+        )
         return None
     try:
         return yaml.safe_load(text)
@@ -162,10 +187,15 @@ def _configuration(known: Sequence[Configuration], name: str | None, path: str) 
     defaults = [each for each in known if each.is_default] if len(known) > 1 else list(known)
     if len(defaults) == 1:
         return defaults[0]
-    raise SpecError(f"{path} has several configurations: {', '.join(sorted(names))}. Name one: config={names[0]!r}")
+    raise SpecError(
+        f"{path} has several configurations: {', '.join(sorted(names))}. Name one:"
+        f" config={names[0]!r}"
+    )
 
 
-def _split(splits: Mapping[str, list[str]], name: str | None, chosen: Configuration, path: str) -> list[str]:
+def _split(
+    splits: Mapping[str, list[str]], name: str | None, chosen: Configuration, path: str
+) -> list[str]:
     if not splits:
         raise SpecError(f"{path} has no data files in configuration {chosen.name!r}")
     if name is not None:
@@ -174,12 +204,17 @@ def _split(splits: Mapping[str, list[str]], name: str | None, chosen: Configurat
         raise SpecError(_unknown("split", name, list(splits), path, "split"))
     if len(splits) == 1:
         return next(iter(splits.values()))
-    raise SpecError(f"{path} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r}")
+    raise SpecError(
+        f"{path} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r}"
+    )
 
 
 def _unknown(what: str, name: str, known: Sequence[str], path: str, argument: str) -> str:
     meant = did_you_mean(name, known)
-    return f"{path} has no {what} {name!r} ({argument}=): it has {', '.join(known)}{'; ' + meant if meant else ''}"
+    return (
+        f"{path} has no {what} {name!r} ({argument}=): it has"
+        f" {', '.join(known)}{'; ' + meant if meant else ''}"
+    )
 
 
 def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[AnyPath]:
@@ -191,16 +226,24 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
         return [below(root, name) for name in named]
     if not data:
         shown = ", ".join(sorted({name.rpartition(".")[2] for name in files})[:5])
-        raise FormatError(f"no container reads the {len(files)} files of the split ({shown})", file=str(root))
+        raise FormatError(
+            f"no container reads the {len(files)} files of the split ({shown})", file=str(root)
+        )
     kind = max(data, key=lambda each: data[each])
     own = [name for name in files if _kind(name) == kind]
     if kind != "media":
         return [below(root, name) for name in own]
     folder = _common_folder(files)
     others = set(names) - set(files)
-    if any(_kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in others):
+    if any(
+        _kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in others
+    ):
         raise FormatError(
-            f"the media files of the split share the folder {folder or '.'!r} with media files of other splits",
+            (
+                f"the media files of the split share the folder {folder or '.'!r} with media"
+                " files of"
+                " other splits"
+            ),
             file=str(root),
             hint="open a list of files, or the folder of all splits",
         )

@@ -25,7 +25,9 @@ if TYPE_CHECKING:
 
 _STAT_ALL, _ASK_ALL = 1000, 32
 """Datasets of up to this many local or remote shards are compared with their sidecars when they are opened. Larger ones
-are compared shard by shard, when a shard is first read. The files of a shard are not looked at if it has more."""
+are compared shard by shard, when a shard is first read. The files of a shard are not looked at if
+it has more.
+"""
 
 _HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
 """For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
@@ -54,8 +56,8 @@ def open_shards(
         recover: Whether to read what can be read of a shard with a damaged structure.
 
     Raises:
-        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a shard has no usable
-            index and `policy` is `require`.
+        FormatError: A shard is damaged and `recover` is false, or nothing of it can be read; or a
+            shard has no usable index and `policy` is `require`.
     """
     many = len(shards) > _STAT_ALL or (len(shards) > _ASK_ALL and not is_local(shards[0].root))
     if many and options.spec is None and manifest is not None:
@@ -66,13 +68,21 @@ def open_shards(
     def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, listed, recover)
 
-    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
+    asked = (
+        CallerFields(options.spec or {}, options.pickle)
+        if options.spec or options.pickle
+        else NO_CALLER_FIELDS
+    )
     opened: list[OpenShard] = []
     here, until = 0, time.monotonic() + _HERE_SECONDS
     for shard in shards:  # in this thread, as long as that is quicker than to start threads
         if not isinstance(shard.root, Path) or time.monotonic() > until:
             break
-        one = None if options.spec or options.checksums else OpenShard.unchanged(container, shard, asked)
+        one = (
+            None
+            if options.spec or options.checksums
+            else OpenShard.unchanged(container, shard, asked)
+        )
         if one is None and not _is_quick(shard):
             break
         opened += work(shard) if one is None else [one]
@@ -81,7 +91,9 @@ def open_shards(
         from bushel._dataset.read.listed import each_shard
 
         opened += chain.from_iterable(each_shard(shards[here:], work))
-    keeps = isinstance(get_container(container), KeepsNames) or (manifest is not None and manifest.labels)
+    keeps = isinstance(get_container(container), KeepsNames) or (
+        manifest is not None and manifest.labels
+    )
     if keeps and not any(shard.labels for shard in opened):
         from bushel._dataset.read.shard_fields import labels_beside
 
@@ -107,7 +119,12 @@ def _is_quick(shard: Shard) -> bool:
 
 
 def _open_one(
-    container: str, shard: Shard, options: ReadOptions, policy: IndexPolicy, listed: ListedFiles | None, recover: bool
+    container: str,
+    shard: Shard,
+    options: ReadOptions,
+    policy: IndexPolicy,
+    listed: ListedFiles | None,
+    recover: bool,
 ) -> list[OpenShard]:
     """Open a shard, or each of its sections if that saves reading a remote shard."""
     if policy != "require" and is_object(shard.root):
@@ -116,10 +133,20 @@ def _open_one(
         if has_sections(container, options):
             return open_sections(container, shard, options)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
-        raise forward_only(str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True)
+        raise forward_only(
+            str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True
+        )
     from bushel._dataset.open.tables import table_to_read
 
     table = table_to_read(container, shard, options, listed, policy, recover)
-    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
+    asked = (
+        CallerFields(options.spec or {}, options.pickle)
+        if options.spec or options.pickle
+        else NO_CALLER_FIELDS
+    )
     own, stored, damage = table.index, table.stored, table.damage
-    return [OpenShard.of(container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored)]
+    return [
+        OpenShard.of(
+            container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored
+        )
+    ]

@@ -1,8 +1,9 @@
 """The table of one shard: read from its sidecar and bound to the files, or made from the files and stored.
 
-A table is bound to files by their sizes and stamps. A stamp is the CRC-32 of a few blocks of a file; the times of files
-save computing it. A table whose files were copied or touched is still used; one whose files have changed is not. If it
-has checksums, it is not replaced by a table without them, or with other ones, unless the user asks for it.
+A table is bound to files by their sizes and stamps. A stamp is the CRC-32 of a few blocks of a
+file; the times of files save computing it. A table whose files were copied or touched is still
+used; one whose files have changed is not. If it has checksums, it is not replaced by a table
+without them, or with other ones, unless the user asks for it.
 """
 
 from __future__ import annotations
@@ -58,7 +59,8 @@ def stored_table(
 
     Args:
         shard: The shard.
-        note: Whether to store the new times of files that are otherwise unchanged, if that is possible.
+        note: Whether to store the new times of files that are otherwise unchanged, if that is
+            possible.
         check: Whether to compare the sidecar with its CRC-32 even if it is large.
         listed: The files in a listing of the store.
 
@@ -74,12 +76,16 @@ def staged_table(shard: Shard) -> StoredTable | None:
     """Return the table that a killed writer with mode="overwrite" has left, if it fits the files that it replaced."""
     if not (isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name):
         return None
-    path = overwrite_folder(below(shard.root, shard.name, any_text=True)) / FOLDER / shard.sidecar.name
+    path = (
+        overwrite_folder(below(shard.root, shard.name, any_text=True)) / FOLDER / shard.sidecar.name
+    )
     staged = _read(shard, path, note=False, check=False, listed=None) if path.exists() else None
     return staged if staged is not None and staged.fits else None
 
 
-def _read(shard: Shard, sidecar: AnyPath, *, note: bool, check: bool, listed: ListedFiles | None) -> StoredTable | None:
+def _read(
+    shard: Shard, sidecar: AnyPath, *, note: bool, check: bool, listed: ListedFiles | None
+) -> StoredTable | None:
     try:
         index = load_index(sidecar, check=check)
     except _NO_SIDECAR:
@@ -110,7 +116,12 @@ class TableToRead(Struct, frozen=True):
 
 
 def table_to_read(
-    container: str, shard: Shard, options: ReadOptions, listed: ListedFiles | None, policy: IndexPolicy, recover: bool
+    container: str,
+    shard: Shard,
+    options: ReadOptions,
+    listed: ListedFiles | None,
+    policy: IndexPolicy,
+    recover: bool,
 ) -> TableToRead:
     """Return a table to read a shard with.
 
@@ -136,7 +147,9 @@ def table_to_read(
             file=str(shard.path(0)),
             hint="run `bushel index` on the dataset",
         )
-    if is_kept_in_cache(shard) and (known_index := _kept(container, shard, options, look=keep and table is None)):
+    if is_kept_in_cache(shard) and (
+        known_index := _kept(container, shard, options, look=keep and table is None)
+    ):
         return TableToRead(known_index)
     try:
         index = build_table(container, shard, options, table)
@@ -145,7 +158,11 @@ def table_to_read(
             raise
         from bushel._dataset.open.damaged import recovered_table
 
-        own = None if table is None else {name: column.field for name, column in table.index.fields.items()}
+        own = (
+            None
+            if table is None
+            else {name: column.field for name, column in table.index.fields.items()}
+        )
         index, damage = recovered_table(container, shard, options, error, own)
         return TableToRead(index, damage=damage)
     known = table is not None and table.index.has_checksums
@@ -160,8 +177,10 @@ def table_to_read(
 
         return TableToRead(with_known_checksums(table.index, index))
     log_warning(
-        "%s has changed since it was indexed: it is read without the checksums of its index, which is kept. Run "
-        "`bushel verify` to compare them with the data, `bushel index` to index added data, or `bushel index "
+        "%s has changed since it was indexed: it is read without the checksums of its index,"
+        " which is kept. Run "
+        "`bushel verify` to compare them with the data, `bushel index` to index added data, or"
+        " `bushel index "
         "--force` to accept the data as they are",
         shard.path(0),
     )
@@ -213,11 +232,13 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     )
 
 
-def build_table(container: str, shard: Shard, options: ReadOptions, table: StoredTable | None) -> ShardIndex:
+def build_table(
+    container: str, shard: Shard, options: ReadOptions, table: StoredTable | None
+) -> ShardIndex:
     """Make the table of a shard from its data.
 
-    A stale table, or the manifest, may hold what the data do not: the names and types that were given to the writer,
-    and the names of classes. They are used again if they fit the data.
+    A stale table, or the manifest, may hold what the data do not: the names and types that were
+    given to the writer, and the names of classes. They are used again if they fit the data.
 
     Raises:
         FormatError: The shard is damaged.
@@ -225,7 +246,9 @@ def build_table(container: str, shard: Shard, options: ReadOptions, table: Store
     """
     from bushel._dataset.open.declared import listed_table, read_structure
 
-    known, changed = (listed_table(container, shard), False) if table is None else (table.index, not table.fits)
+    known, changed = (
+        (listed_table(container, shard), False) if table is None else (table.index, not table.fits)
+    )
     structure = read_structure(container, shard, options, known, changed=changed)
     index = CallerFields(options.spec or {}, options.pickle).table(structure)
     if lacks_checksums(index, options):
@@ -275,15 +298,18 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
         own = get_container(container)
         read = own.index_reads(shard) if isinstance(own, IndexesPart) else range(len(stamps))
         size = sum(stamps[number].size for number in read)
-        log_warning("%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}")
+        log_warning(
+            "%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}"
+        )
     return None
 
 
 def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex | None:
     """Store a table beside the data if possible, and return it as it is stored. Many folders are read-only.
 
-    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have checksums. The table
-    of a remote shard is kept in the user's cache: writing beside it may cost money, so only `bushel.index` does.
+    Without `again`, a sidecar that is there stays: it is damaged or cannot be read, and may have
+    checksums. The table of a remote shard is kept in the user's cache: writing beside it may cost
+    money, so only `bushel.index` does.
     """
     in_cache = is_kept_in_cache(shard)
     if in_cache or not is_local(shard.sidecar):
@@ -315,9 +341,10 @@ _LARGE, _BETWEEN = 1 << 20, 6
 def stamp_of(file: File) -> int:
     """Return the stamp of a file: the CRC-32 of its first and last 4 KiB, and of six blocks in between if it is large.
 
-    A file of up to 8 KiB is read whole. The blocks of a file of 1 MiB or more start at `size * k // 7`, rounded down to
-    a multiple of 4096, for `k` from 1 to 6. So the positions depend on the size only. People edit local files of lines,
-    anywhere in them: their stamp is the CRC-32 of all bytes.
+    A file of up to 8 KiB is read whole. The blocks of a file of 1 MiB or more start at
+    `size * k // 7`, rounded down to a multiple of 4096, for `k` from 1 to 6. So the positions
+    depend on the size only. People edit local files of lines, anywhere in them: their stamp is the
+    CRC-32 of all bytes.
 
     Raises:
         ExtentError: The file has shrunk.
@@ -358,16 +385,22 @@ def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
             raise FormatError(
                 "a file of the dataset is missing",
                 file=str(shard.path(number)),
-                hint="put it back; or remove the other files of this shard, and `bushel index` the dataset",
+                hint=(
+                    "put it back; or remove the other files of this shard, and `bushel index`"
+                    " the dataset"
+                ),
             ) from error
         stamps.append(FileStamp(name, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))
     return tuple(stamps)
 
 
-_STAMPED = 1000  # files without checksums whose stamps enter the digest of a table that is not stored
+# files without checksums whose stamps enter the digest of a table that is not stored
+_STAMPED = 1000
 
 
-def stamped(stamps: Sequence[FileStamp], shard: Shard, most: int | None = None) -> tuple[FileStamp, ...]:
+def stamped(
+    stamps: Sequence[FileStamp], shard: Shard, most: int | None = None
+) -> tuple[FileStamp, ...]:
     """Return the entries of a table's files with the stamps that they lack, for files that have not changed since.
 
     Of more than `most` files, that many at equal distances get one.
@@ -396,16 +429,20 @@ def digest_in_memory(index: ShardIndex, shard: Shard) -> str:
 
 def same_files(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:
     """Return whether names and sizes are equal. The folders in the names do not matter."""
-    facts = [[(entry.name.rsplit("/", 1)[-1], entry.size) for entry in stamps] for stamps in (known, now)]
+    facts = [
+        [(entry.name.rsplit("/", 1)[-1], entry.size) for entry in stamps] for stamps in (known, now)
+    ]
     return facts[0] == facts[1]
 
 
-def bind(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard) -> tuple[FileStamp, ...] | None:
+def bind(
+    known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard
+) -> tuple[FileStamp, ...] | None:
     """Return the entries of a table's files with their current times if the table describes the files, else None.
 
-    Files of the recorded size and time are not read. Where a time differs, the stamp decides. An object in a store is
-    another one if its ETag is another one. A table that was copied to a store is valid if the sizes agree and it was
-    stored after the data, or if the stamps fit.
+    Files of the recorded size and time are not read. Where a time differs, the stamp decides. An
+    object in a store is another one if its ETag is another one. A table that was copied to a store
+    is valid if the sizes agree and it was stored after the data, or if the stamps fit.
 
     Args:
         known: The files as the table recorded them.
@@ -419,7 +456,9 @@ def bind(known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard) -> 
         return None
     bound = tuple(replace(there, crc32=was.crc32) for was, there in zip(known, now, strict=True))
     moved = [
-        number for number, (was, there) in enumerate(zip(known, now, strict=True)) if was.mtime_ns != there.mtime_ns
+        number
+        for number, (was, there) in enumerate(zip(known, now, strict=True))
+        if was.mtime_ns != there.mtime_ns
     ]
     if not moved or _stored_after_data(known, shard):
         return bound

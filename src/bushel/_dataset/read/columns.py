@@ -30,7 +30,8 @@ _FLAT = re.compile(r"as\(array\([a-z0-9]+,-1\),(array\([a-z0-9]+,-1\))\)")
 """A conversion of arrays of one dimension, and the codec of their bytes."""
 _UNKNOWN = -2
 _HINT = "run `bushel index --force` on the dataset"
-_LOOK_AT = 1000  # shards up to this number are all asked for their columns; of more, the first and the last
+# shards up to this number are all asked for their columns; of more, the first and the last
+_LOOK_AT = 1000
 _LOOK_AT_REMOTE = 32
 
 
@@ -42,7 +43,9 @@ def check_has_elements(reader: Reader, name: str, what: str) -> None:
         TypeError: It has none. The message begins with `what`, which needs them.
     """
     if (field := reader.fields.get(name)) is None:
-        raise KeyError(f"unknown field {name!r}: the fields are {', '.join(reader.fields) or 'none'}")
+        raise KeyError(
+            f"unknown field {name!r}: the fields are {', '.join(reader.fields) or 'none'}"
+        )
     if not field.sequence and not holds_elements(field.codec):
         kinds = "a sequence, a clip, a sound or an array"
         raise TypeError(f"{what} needs {kinds}, but field {name!r} is of type {field.type!r}")
@@ -61,12 +64,15 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
     for group in reader.groups(positions, [name]) if len(positions) else ():
         if (column := group.index.fields.get(name)) is None:
             continue
-        own = _of_sequence(column, group) if column.starts is not None else _of_values(column, group)
+        own = (
+            _of_sequence(column, group) if column.starts is not None else _of_values(column, group)
+        )
         if (own == _UNKNOWN).any():
             option = "--frames" if holds_clip(column.codec) else f"--columns {name}.length"
             root = reader.shards[group.number].shard.root
             raise KeyError(
-                f"the index does not say how many elements field {name!r} has in each sample; `bushel index {root} "
+                f"the index does not say how many elements field {name!r} has in each sample;"
+                f" `bushel index {root} "
                 f"{option}` records that"
             )
         counts[group.places_in(len(positions))] = own
@@ -83,13 +89,21 @@ def _of_sequence(column: FieldExtents, group: Group) -> I64:
             file=group.index.files[0].name if group.index.files else None,
             hint="the index is damaged: run `bushel index --force` on the dataset",
         )
-    return last - first if column.absent is None else np.where(column.absent[group.rows], -1, last - first)
+    return (
+        last - first
+        if column.absent is None
+        else np.where(column.absent[group.rows], -1, last - first)
+    )
 
 
 def _of_values(column: FieldExtents, group: Group) -> I64:
     """Return the number of elements of values: frames of clips, rows of arrays, values in columns for others."""
     sizes = column.length[group.rows]
-    counts = counts_by_sizes(column.codec, sizes) if column.frames is None else column.frames.counts(group.rows)
+    counts = (
+        counts_by_sizes(column.codec, sizes)
+        if column.frames is None
+        else column.frames.counts(group.rows)
+    )
     counts[(counts < 0) & (sizes != MISSING)] = _UNKNOWN
     counts[sizes == MISSING] = -1
     unknown = counts == _UNKNOWN
@@ -126,7 +140,11 @@ def column_names(reader: Reader) -> tuple[str, ...]:
     found: dict[str, None] = {}
     for shards in filter(None, reader.divisions):
         first, *rest = looked_at(shards)
-        found |= {name: None for name in first.index.columns if all(name in shard.index.columns for shard in rest)}
+        found |= {
+            name: None
+            for name in first.index.columns
+            if all(name in shard.index.columns for shard in rest)
+        }
     return tuple(found)
 
 
@@ -151,7 +169,8 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
     """Return a column of some samples, given their positions in the whole dataset.
 
     Raises:
-        KeyError: The column does not exist; the message says which is meant, or which command makes it.
+        KeyError: The column does not exist; the message says which is meant, or which command makes
+            it.
         FormatError: An index is damaged.
     """
     if isinstance(positions, Remaining):
@@ -168,12 +187,18 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
     if reader.sides:
         return _of_joined(reader, np.asarray(positions, np.int64), wanted)
     if isinstance(positions, range) and positions.step == 1 and reader.windows is None:
-        return _put_together(_slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted)
+        return _put_together(
+            _slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted
+        )
     rows = np.asarray(positions, np.int64)
     groups = reader.groups(rows) if len(rows) else []
     pieces = [_piece(shards, group.number, group.rows, wanted) for group in groups]
     part = _put_together(pieces or [_empty(shards, wanted)], shards, wanted)
-    return part if len(groups) < 2 else _in_order(part, [group.places_in(len(rows)) for group in groups])
+    return (
+        part
+        if len(groups) < 2
+        else _in_order(part, [group.places_in(len(rows)) for group in groups])
+    )
 
 
 def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
@@ -189,9 +214,15 @@ def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
     for own in places:
         lone[own] = False
     if lone.any() or not pieces:
-        has = (shard for shard in reader.shards if any(field.name == wanted.field.name for field in shard.fields))
+        has = (
+            shard
+            for shard in reader.shards
+            if any(field.name == wanted.field.name for field in shard.fields)
+        )
         places.append(np.flatnonzero(lone))
-        pieces.append(Piece(np.zeros(len(places[-1]), np.bool_), np.ones(len(places[-1]), np.bool_)))
+        pieces.append(
+            Piece(np.zeros(len(places[-1]), np.bool_), np.ones(len(places[-1]), np.bool_))
+        )
         pieces.append(_empty(list(islice(has, 1)), wanted))
     return _in_order(_put_together(pieces, reader.shards, wanted), places)
 
@@ -219,10 +250,15 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
     except SpecError as error:
         raise KeyError(str(error)) from None
     except KeyError as error:
-        near = did_you_mean(name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))])
+        near = did_you_mean(
+            name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))]
+        )
         known = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
         if name == KEY:
-            near = "keys are not in a column: ds.select_keys(keys=[...]) chooses samples by them, ds.keys has all"
+            near = (
+                "keys are not in a column: ds.select_keys(keys=[...]) chooses samples by them,"
+                " ds.keys has all"
+            )
         raise KeyError(f"unknown column {name!r}: {near or f'the columns are {known}'}") from error
 
 
@@ -232,7 +268,10 @@ def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:
     starts = reader.starts
     first = int(np.searchsorted(starts, positions.start, side="right")) - 1
     for number in range(first, len(reader.shards)):
-        low, high = max(positions.start, int(starts[number])), min(positions.stop, int(starts[number + 1]))
+        low, high = (
+            max(positions.start, int(starts[number])),
+            min(positions.stop, int(starts[number + 1])),
+        )
         if int(starts[number]) >= positions.stop:
             break
         if low < high:
@@ -256,24 +295,34 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
             if dtype is None:
                 return piece
             return Piece(piece.values.astype(np.int64, copy=False).view(dtype), piece.missing)
-        if column is None or (column.starts is None and column.lacks_all):  # the shard lacks all values
+        # the shard lacks all values
+        if column is None or (column.starts is None and column.lacks_all):
             count = len(range(index.samples)[rows]) if isinstance(rows, slice) else len(rows)
             return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
         if wanted.reading in ("bytes", "elements"):
             return _sizes(column, rows, elements=wanted.reading == "elements")
-        if wanted.reading == "length" and (texts := index.columns.get(wanted.field.name)) is not None:
+        if (
+            wanted.reading == "length"
+            and (texts := index.columns.get(wanted.field.name)) is not None
+        ):
             own = texts.piece(rows)
-            if own.missing is None or (column.length[rows][own.missing] == MISSING).all():  # no text is too long for it
-                return Piece(np.fromiter(map(len, own.values), np.int64, len(own.values)), own.missing)
+            # no text is too long for it
+            if own.missing is None or (column.length[rows][own.missing] == MISSING).all():
+                return Piece(
+                    np.fromiter(map(len, own.values), np.int64, len(own.values)), own.missing
+                )
         if wanted.reading == "array" and wanted.part == "length" and column.starts is None:
             sizes = np.asarray(column.length[rows])
             counts = counts_by_sizes(column.codec, sizes)
             if (counts[sizes != MISSING] >= 0).all():
                 return Piece(np.maximum(counts, 0), sizes == MISSING)
     except ValueError as error:
-        raise FormatError(f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT) from error
+        raise FormatError(
+            f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT
+        ) from error
     where, sidecar = shard.shard.root, shard.shard.sidecar
-    alone = len(shards) == 1 and bool(shard.shard.name)  # its folder may have files of other datasets
+    # its folder may have files of other datasets
+    alone = len(shards) == 1 and bool(shard.shard.name)
     if alone and isinstance(sidecar, Path) and not sidecar.with_name("manifest.json").exists():
         where = shard.path(0)
     declared = shard.asked.spec.get(wanted.field.name)

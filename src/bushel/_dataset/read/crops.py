@@ -26,7 +26,12 @@ def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDAr
     group = reader.group_of(position, name)
     own = None if group is None else group.index.fields[name]
     known = own is not None and (own.segments is not None or own.seek is not None)
-    if group is not None and own is not None and known and not (reader.verify and own.crc32 is not None):
+    if (
+        group is not None
+        and own is not None
+        and known
+        and not (reader.verify and own.crc32 is not None)
+    ):
         try:
             file = reader.file(group.number, own.file)
             if (pixels := crop_in_part(file, own, int(group.rows[0]), box)) is not None:
@@ -43,8 +48,9 @@ def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> npt.ND
     """Read and decode a crop of an image from a part of its bytes. `box` is left, top, right and bottom in pixels.
 
     Returns:
-        HxWx3, or HxW of a grey image. None if the index has neither segments nor a seek table that fits, if the
-        codec rotates the image, or if the box is a whole plain JPEG, which decodes as fast without a seek table.
+        HxWx3, or HxW of a grey image. None if the index has neither segments nor a seek table that
+        fits, if the codec rotates the image, or if the box is a whole plain JPEG, which decodes as
+        fast without a seek table.
 
     Raises:
         CodecError: The bytes do not decode.
@@ -56,7 +62,11 @@ def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> npt.ND
         return None
     if column.segments is not None and len(segments := column.segments.of(row)):
         return _of_tiles(file, column, row, segments, box)
-    return None if column.seek is None else _of_states(file, column, row, column.seek.of(np.array([row]))[0], box)
+    return (
+        None
+        if column.seek is None
+        else _of_states(file, column, row, column.seek.of(np.array([row]))[0], box)
+    )
 
 
 def cut(image: Any, name: str, box: Box) -> npt.NDArray[Any]:
@@ -70,11 +80,15 @@ def cut(image: Any, name: str, box: Box) -> npt.NDArray[Any]:
     if not isinstance(image, np.ndarray) or image.ndim < 2:
         raise TypeError(f"field {name!r} does not hold images")
     if not (0 <= left < right <= image.shape[1] and 0 <= top < bottom <= image.shape[0]):
-        raise ValueError(f"the box {box} is not inside the image, which is {image.shape[1]}x{image.shape[0]}")
+        raise ValueError(
+            f"the box {box} is not inside the image, which is {image.shape[1]}x{image.shape[0]}"
+        )
     return image[top:bottom, left:right].copy()
 
 
-def _of_tiles(file: File, column: FieldExtents, row: int, segments: I64, box: Box) -> npt.NDArray[Any]:
+def _of_tiles(
+    file: File, column: FieldExtents, row: int, segments: I64, box: Box
+) -> npt.NDArray[Any]:
     start = int(column.offset[row])
     if segments[-1] > column.length[row]:
         raise codec_error("jpg", "a tiled JPEG", "the segments of another one")
@@ -82,7 +96,9 @@ def _of_tiles(file: File, column: FieldExtents, row: int, segments: I64, box: Bo
     return read_crop(tiles, box, lambda ranges: _ranges(file, start, ranges))
 
 
-def _of_states(file: File, column: FieldExtents, row: int, table: U64, box: Box) -> npt.NDArray[Any] | None:
+def _of_states(
+    file: File, column: FieldExtents, row: int, table: U64, box: Box
+) -> npt.NDArray[Any] | None:
     start, length = int(column.offset[row]), int(column.length[row])
     if not len(table):
         return None

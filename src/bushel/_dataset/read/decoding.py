@@ -32,7 +32,8 @@ KNOWN_TYPES = (bool, int, float, str)
 class Room(Struct, frozen=True):
     """Where the stored bytes of some fields go, so that a batch needs no bytes object for each."""
 
-    names: frozenset[str]  # the fields; their values may become read-only memoryviews; bytes are as good
+    # the fields; their values may become read-only memoryviews; bytes are as good
+    names: frozenset[str]
     # returns uint8 of at least that many bytes; None for bytes objects
     take: Callable[[int], npt.NDArray[np.uint8] | None]
 
@@ -57,7 +58,12 @@ class Source(Protocol):
     def location(self, position: int, name: str) -> tuple[str, int]: ...
 
     def read(
-        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool, parts: bool | None = None
+        self,
+        positions: I64,
+        wanted: Mapping[str, Elements],
+        *,
+        decode: bool,
+        parts: bool | None = None,
     ) -> list[Sample]: ...
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]: ...
@@ -70,8 +76,10 @@ def warn_of_whole_clip(which: str) -> None:
     from bushel._runtime.log import log_warning
 
     log_warning(
-        "%s: the packets that the index lists do not give the frames, so the clip is read whole. It is "
-        "damaged, or a stream without true keyframes, or the index is wrong (`bushel index --frames --force` "
+        "%s: the packets that the index lists do not give the frames, so the clip is read whole."
+        " It is "
+        "damaged, or a stream without true keyframes, or the index is wrong (`bushel index"
+        " --frames --force` "
         "makes it again). More such clips are counted in the loader's stats, but not logged",
         which,
     )
@@ -137,7 +145,8 @@ def decode_field(
     Raises:
         CodecError: A value cannot be decoded.
     """
-    if field.counts is not None or field.elements is not None:  # many arrays at once, and the same again soon
+    # many arrays at once, and the same again soon
+    if field.counts is not None or field.elements is not None:
         from bushel._runtime.system import keep_freed_memory
 
         keep_freed_memory()
@@ -157,9 +166,13 @@ def decode_field(
         decode = decoder_of(codec, at_place(field.elements, place))
         for value in values[at : at + count]:
             try:
-                decoded.append(value if value is None or isinstance(value, np.ndarray) else decode(value))
+                decoded.append(
+                    value if value is None or isinstance(value, np.ndarray) else decode(value)
+                )
             except CodecError as error:
-                raise _undecodable(reader, error, keys[place], field.name, int(positions[place])) from error
+                raise _undecodable(
+                    reader, error, keys[place], field.name, int(positions[place])
+                ) from error
         at += count
     return decoded
 
@@ -173,7 +186,9 @@ def _decoded_parts(
         try:
             if isinstance(value, Part):
                 codec = field.codecs if isinstance(field.codecs, str) else field.codecs[place]
-                value = some_of(reader, value, codec, field.name, position, at_place(field.elements, place))
+                value = some_of(
+                    reader, value, codec, field.name, position, at_place(field.elements, place)
+                )
             decoded.append(value)
         except CodecError as error:
             raise _undecodable(reader, error, keys[place], field.name, position) from error
@@ -191,7 +206,9 @@ def decoder_of(name: str, elements: slice | I64 | None) -> Callable[[Any], Any]:
     return lambda data: ranged.decode(data, elements)
 
 
-def some_of(reader: Source, part: Part, codec: str, name: str, position: int, elements: Elements) -> Any:
+def some_of(
+    reader: Source, part: Part, codec: str, name: str, position: int, elements: Elements
+) -> Any:
     """Decode the elements of a part of a field, or of the whole value if its bytes do not give them."""
     if (found := part.decode(codec)) is not None:
         return found
@@ -215,7 +232,9 @@ def _whole_clip(reader: Source, position: int, name: str, elements: Elements) ->
     return reader.whole_value(position, name, elements)
 
 
-def _undecodable(reader: Source, error: CodecError, key: str, name: str, position: int) -> CodecError:
+def _undecodable(
+    reader: Source, error: CodecError, key: str, name: str, position: int
+) -> CodecError:
     """Return the error of a codec, with the sample and the file that it belongs to."""
     from bushel._dataset.read.read_errors import undecodable
 
@@ -239,7 +258,9 @@ def read_by_kernel(
     try:
         maps: list[Any] = [file_of(*each) for each in plan[1]]
         own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
-        return read_samples(maps, plan[0], rows, KEY, own, *(() if room is None else (room.names, room.take)))
+        return read_samples(
+            maps, plan[0], rows, KEY, own, *(() if room is None else (room.names, room.take))
+        )
     except (ExtentError, ValueError, IndexError):
         return None
 
@@ -332,7 +353,9 @@ def decode_samples(
             for name, value in sample.items():
                 decode = own.get(name)
                 if decode is None or type(value) in KNOWN_TYPES:
-                    values[name] = with_table(value, tables[name][place]) if name in tables else value
+                    values[name] = (
+                        with_table(value, tables[name][place]) if name in tables else value
+                    )
                 elif isinstance(value, list):
                     values[name] = [decode(each) for each in value]
                 elif isinstance(value, Part) or isinstance(wanted.get(name), Ranges):

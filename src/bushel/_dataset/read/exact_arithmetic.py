@@ -1,8 +1,8 @@
 """Arithmetic and comparisons of columns, with the results of Python's own numbers. Pure: no I/O.
 
-Operands are arrays of bool, int64, uint64, float64 or Python objects, and Python's own values. NumPy computes where its
-results equal Python's. Python computes, element by element, integers that leave 64 bits and comparisons of large
-integers with floats.
+Operands are arrays of bool, int64, uint64, float64 or Python objects, and Python's own values.
+NumPy computes where its results equal Python's. Python computes, element by element, integers that
+leave 64 bits and comparisons of large integers with floats.
 """
 
 from __future__ import annotations
@@ -32,8 +32,8 @@ def compute(function: Binary, a: Any, b: Any) -> tuple[Any, Bools | None]:
         The result, and which elements have none, since their divisor is 0; None if all have one.
 
     Raises:
-        ArithmeticError: Both are constants, and the divisor is 0. A result is too large for a float, or has more than
-            4096 bits.
+        ArithmeticError: Both are constants, and the divisor is 0. A result is too large for a
+            float, or has more than 4096 bits.
     """
     a, b = _as_number(a), _as_number(b)
     if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
@@ -101,7 +101,9 @@ def compare(function: Binary, a: Any, b: Any) -> Any:
 
 def is_text(value: Any) -> bool:
     """Return whether an operand is a text or holds texts."""
-    return isinstance(value, str) or (_is_object(value) and value.size > 0 and isinstance(value.flat[0], str))
+    return isinstance(value, str) or (
+        _is_object(value) and value.size > 0 and isinstance(value.flat[0], str)
+    )
 
 
 def _is_object(value: Any) -> bool:
@@ -120,7 +122,11 @@ def _as_number(value: Any) -> Any:
 
 
 def _as(value: Any, dtype: type[np.generic]) -> Any:
-    return value.astype(dtype, copy=False) if isinstance(value, np.ndarray) else np.asarray(value, dtype)
+    return (
+        value.astype(dtype, copy=False)
+        if isinstance(value, np.ndarray)
+        else np.asarray(value, dtype)
+    )
 
 
 def _as_float(value: Any) -> Any:

@@ -36,13 +36,19 @@ class FieldList:
             return self
         if isinstance(self.codecs, list):
             both = zip(self.codecs, self.values, strict=True)
-            return FieldList([get_codec(codec).decode(value) for codec, value in both], None, self.sizes)
+            return FieldList(
+                [get_codec(codec).decode(value) for codec, value in both], None, self.sizes
+            )
         decode: Callable[[Any], Any] = get_codec(self.codecs).decode
         # stored bytes of the codec `bytes` are the values
-        return FieldList(self.values if decode is bytes else list(map(decode, self.values)), None, self.sizes)
+        return FieldList(
+            self.values if decode is bytes else list(map(decode, self.values)), None, self.sizes
+        )
 
 
-def field_lists(reader: Reader, positions: I64, names: Sequence[str], *, decode: bool) -> dict[str, FieldList] | None:
+def field_lists(
+    reader: Reader, positions: I64, names: Sequence[str], *, decode: bool
+) -> dict[str, FieldList] | None:
     """Read plain fields of samples in one read.
 
     Args:
@@ -77,13 +83,17 @@ def field_lists(reader: Reader, positions: I64, names: Sequence[str], *, decode:
         lengths = list(map(len, cast("list[bytes]", stored)))
         for field in plan.fields:
             rows = slice(field.first, field.first + len(positions))
-            lists[field.name] = FieldList(stored[rows], field.codecs if decode else None, lengths[rows])
+            lists[field.name] = FieldList(
+                stored[rows], field.codecs if decode else None, lengths[rows]
+            )
     return lists
 
 
 def stored_size(reader: Reader, positions: I64, names: Sequence[str]) -> int:
     """Return the number of stored bytes of plain fields of samples."""
-    plan = reader.plan(reader.groups(positions, names), len(positions), dict.fromkeys(names), parts=False)
+    plan = reader.plan(
+        reader.groups(positions, names), len(positions), dict.fromkeys(names), parts=False
+    )
     return sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
 
 

@@ -44,7 +44,9 @@ def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
             samples += len(length)
         else:
             lists = len(column.starts) - 1
-            samples += lists if column.absent is None else lists - int(np.count_nonzero(column.absent))
+            samples += (
+                lists if column.absent is None else lists - int(np.count_nonzero(column.absent))
+            )
         elements += len(length)
         if len(length):
             total += int(length.sum())

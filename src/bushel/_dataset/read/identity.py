@@ -1,7 +1,8 @@
 """Which data is this: the fingerprint of a dataset or view, as a chain over the digests of its shards.
 
-The chain has a value after each shard, which depends on that shard and those before it. So a dataset
-to which shards were appended still knows what it was before, and so do its views of those samples.
+The chain has a value after each shard, which depends on that shard and those before it. So a
+dataset to which shards were appended still knows what it was before, and so do its views of those
+samples.
 """
 
 from __future__ import annotations
@@ -95,7 +96,9 @@ def first_of(positions: Positions, samples: int) -> Positions:
 
 def _chain(digests: Iterable[bytes]) -> Iterator[bytes]:
     """Yield the value of the chain before the first shard and after each."""
-    return accumulate(digests, lambda before, digest: hashlib.sha256(before + digest).digest(), initial=b"")
+    return accumulate(
+        digests, lambda before, digest: hashlib.sha256(before + digest).digest(), initial=b""
+    )
 
 
 def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
@@ -112,7 +115,9 @@ def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
         if parts[0].section is None:
             yield _digest_of(parts[0])
         else:
-            yield msgspec.json.encode([sum(part.samples for part in parts), facts_of_files(parts[0].stamps)])
+            yield msgspec.json.encode(
+                [sum(part.samples for part in parts), facts_of_files(parts[0].stamps)]
+            )
 
 
 def _digest_of(shard: OpenShard) -> bytes:

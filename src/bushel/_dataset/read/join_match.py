@@ -48,7 +48,9 @@ class ListedNames:
         lists = list(names.lists())
         starts = offsets_of(len(own or ()) for own in lists)
         text, offsets = text_of([name for own in lists for name in own or ()])
-        return cls(names.on, starts, np.array([own is not None for own in lists], np.bool_), text, offsets)
+        return cls(
+            names.on, starts, np.array([own is not None for own in lists], np.bool_), text, offsets
+        )
 
     def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
         """Return the hash of each name in a form, and that all of them are names."""
@@ -63,7 +65,8 @@ class ListedNames:
 class _Shards(Shard, frozen=True):
     """The files of several shards, as if one shard had them all."""
 
-    owners: tuple[tuple[Shard, int], ...] = ()  # the shard of each file, and the number of the file there
+    # the shard of each file, and the number of the file there
+    owners: tuple[tuple[Shard, int], ...] = ()
 
     def path(self, number: int) -> AnyPath:
         """Return the path of one of the files."""
@@ -71,7 +74,9 @@ class _Shards(Shard, frozen=True):
         return shard.path(own)
 
 
-def lists_of_values(other: Names, container: str, fields: Mapping[str, str], starts: I64, partners: I64) -> OpenShard:
+def lists_of_values(
+    other: Names, container: str, fields: Mapping[str, str], starts: I64, partners: I64
+) -> OpenShard:
     """Return a shard whose samples have lists of the values of other samples.
 
     Args:
@@ -83,20 +88,24 @@ def lists_of_values(other: Names, container: str, fields: Mapping[str, str], sta
 
     Raises:
         SpecError: A field is a sequence itself, or is stored by several codecs.
-        UnsupportedError: The dataset is read in sections, as remote Parquet files without an index are.
+        UnsupportedError: The dataset is read in sections, as remote Parquet files without an index
+            are.
         FormatError: A shard is damaged, and the damage touches a partner.
     """
     spec, reader = {name: other.selection.fields[name] for name in fields}, other.reader
     if sequences := [name for name, field in spec.items() if field.sequence]:
         raise SpecError(
-            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and Bushel has no lists of "
+            f"field {sequences[0]!r} of the dataset that is joined is a sequence itself, and"
+            " Bushel has no lists of "
             "sequences: choose other fields of it with ds.select_fields([...])"
         )
     groups = reader.readable(partners, list(fields)) if len(partners) else []
     groups = [group for group in groups if not fields.keys().isdisjoint(group.index.fields)]
     owners = [reader.shards[group.number] for group in groups]
     if any(shard.section is not None for shard in owners):
-        raise UnsupportedError("lists of values of remote files need their index: run `bushel index` on them first")
+        raise UnsupportedError(
+            "lists of values of remote files need their index: run `bushel index` on them first"
+        )
     joined = JoinedBlocks()
     bases = [joined.add(group.index) for group in groups]
     number = len(joined.files)
@@ -125,10 +134,16 @@ def lists_of_values(other: Names, container: str, fields: Mapping[str, str], sta
     return opened
 
 
-def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: int, starts: I64) -> FieldExtents:
+def _lists(
+    groups: Sequence[Group], bases: Sequence[int], field: Field, number: int, starts: I64
+) -> FieldExtents:
     """Return the extents of the lists of a field."""
     count = int(starts[-1])
-    offset, length, sums = np.zeros(count, np.int64), np.full(count, MISSING, np.int64), np.zeros(count, np.uint32)
+    offset, length, sums = (
+        np.zeros(count, np.int64),
+        np.full(count, MISSING, np.int64),
+        np.zeros(count, np.uint32),
+    )
     codecs, summed = set[str](), True
     for group, base in zip(groups, bases, strict=True):
         if (own := group.index.fields.get(field.name)) is None:
@@ -142,7 +157,8 @@ def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: 
             sums[places] = own.crc32[group.rows]
     if len(codecs) > 1:
         raise SpecError(
-            f"field {field.name!r} is stored as {' and as '.join(sorted(codecs))} in the dataset that is joined: lists "
+            f"field {field.name!r} is stored as {' and as '.join(sorted(codecs))} in the dataset"
+            " that is joined: lists "
             "need one way, so write it as one dataset with `bushel convert`"
         )
     # a list has a value for each name, or is missing
@@ -165,21 +181,22 @@ def _lists(groups: Sequence[Group], bases: Sequence[int], field: Field, number: 
 def match(first: Names | ListedNames, other: Names) -> I64:
     """Return the partner of each sample of a dataset in another one.
 
-    Samples are partners if their names are equal. Where values of a field name keys, a value that equals no key may be
-    the name of a file whose key lacks its last suffix, or the key of a file's name: `a.jpg` and `a`. Two names that
-    both have suffixes are never partners, and `a.b` is not the name of a file.
+    Samples are partners if their names are equal. Where values of a field name keys, a value that
+    equals no key may be the name of a file whose key lacks its last suffix, or the key of a file's
+    name: `a.jpg` and `a`. Two names that both have suffixes are never partners, and `a.b` is not
+    the name of a file.
 
     Args:
-        first: The names in one dataset, of its samples or in their lists. If they are keys, and the other's are, too,
-            no two samples may have the same.
+        first: The names in one dataset, of its samples or in their lists. If they are keys, and the
+            other's are, too, no two samples may have the same.
         other: The names in the other one. No two samples may have the same.
 
     Returns:
         int64[n]: for each name of `first` the place of its partner in `other.samples`, -1 for none.
 
     Raises:
-        ValueError: Two samples have the same name, or a name may mean two keys; the message names them, and
-            both positions.
+        ValueError: Two samples have the same name, or a name may mean two keys; the message names
+            them, and both positions.
     """
     hashes, named = other.hashes()
     there = np.flatnonzero(named)
@@ -196,7 +213,11 @@ def match(first: Names | ListedNames, other: Names) -> I64:
         names, partners = first.take(places), other.take(there[found[places]])
         for at, name in enumerate(names) if names != partners else ():
             if name != partners[at]:  # two names have one hash
-                others = [each for each in table.places(wanted[places[at]]) if other.take(there[[each]]) == [name]]
+                others = [
+                    each
+                    for each in table.places(wanted[places[at]])
+                    if other.take(there[[each]]) == [name]
+                ]
                 found[places[at]] = others[0] if others else -1
     if KEY in (first.on, other.on) and first.on != other.on:
         for forms in _FORMS:
@@ -207,7 +228,9 @@ def match(first: Names | ListedNames, other: Names) -> I64:
     return found
 
 
-def _by_forms(first: Names | ListedNames, lone: I64, other: Names, there: I64, forms: tuple[Form, Form]) -> I64:
+def _by_forms(
+    first: Names | ListedNames, lone: I64, other: Names, there: I64, forms: tuple[Form, Form]
+) -> I64:
     """Return for each of some samples the one of those at some places whose name is equal in other forms; -1 if none.
 
     Raises:
@@ -254,11 +277,17 @@ def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
             [name] = names.take(first[at : at + 1])
             where = _positions(names, np.array([first[at], second[at]]))
             raise ValueError(
-                f"two samples have {what} {name!r}, at positions {where}: a join needs one partner for each sample. "
+                (
+                    f"two samples have {what} {name!r}, at positions {where}: a join needs one"
+                    " partner for each sample. "
+                )
                 + (
                     "Choose samples with ds[...] or ds.where(...)"
                     if names.on == KEY
-                    else "Give this dataset first, and each of its samples gets the partner that it names"
+                    else (
+                        "Give this dataset first, and each of its samples gets the partner that"
+                        " it names"
+                    )
                 )
             )
 

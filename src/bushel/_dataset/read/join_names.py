@@ -61,7 +61,9 @@ class Names:
         field = self.selection.fields.get(self.on)
         if field is None or field.sequence:
             return field is not None
-        return field.codec == "json" and any(isinstance(value, list) for value in self._values(self.positions))
+        return field.codec == "json" and any(
+            isinstance(value, list) for value in self._values(self.positions)
+        )
 
     def lists(self) -> Iterator[list[str] | None]:
         """Yield the names that each of `samples` lists; None if it has no list.
@@ -77,7 +79,9 @@ class Names:
 
     def _values(self, positions: I64) -> Iterator[Any]:
         for first in range(0, len(positions), _AT_ONCE):
-            for sample in self.reader.read(positions[first : first + _AT_ONCE], {self.on: None}, decode=True):
+            for sample in self.reader.read(
+                positions[first : first + _AT_ONCE], {self.on: None}, decode=True
+            ):
                 yield sample.get(self.on)
 
     def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
@@ -159,7 +163,11 @@ def _keys(group: Group, positions: I64) -> _Texts:
 
 def _of_column(column: Column, rows: I64) -> _Texts:
     if column.text is not None and column.offsets is not None:
-        return column.text, column.offsets, rows if column.codes is None else column.codes[rows].astype(np.int64)
+        return (
+            column.text,
+            column.offsets,
+            rows if column.codes is None else column.codes[rows].astype(np.int64),
+        )
     return (*_text_of_numbers(column.piece(rows).values), None)
 
 
@@ -179,5 +187,7 @@ def _text_of_numbers(values: npt.NDArray[Any]) -> tuple[U8, I64]:
 def _names(values: Iterable[Any], on: str) -> Iterator[str]:
     for value in values:
         if isinstance(value, bool) or not isinstance(value, str | int):
-            raise TypeError(f"field {on!r} holds {value!r}: names of samples are texts or whole numbers")
+            raise TypeError(
+                f"field {on!r} holds {value!r}: names of samples are texts or whole numbers"
+            )
         yield str(value)

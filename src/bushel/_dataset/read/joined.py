@@ -1,8 +1,9 @@
 """The reader of datasets that are joined: a sample has fields of several datasets, each in shards of its own.
 
-The tables of the joined datasets are used as they are. A batch is divided by the shards of the first dataset, as ever,
-and then by the shards of each other one, in which the partners of the samples are. So every value is read in the way
-that is fastest for its shard, as if the dataset that has it were read alone.
+The tables of the joined datasets are used as they are. A batch is divided by the shards of the
+first dataset, as ever, and then by the shards of each other one, in which the partners of the
+samples are. So every value is read in the way that is fastest for its shard, as if the dataset that
+has it were read alone.
 """
 
 from __future__ import annotations
@@ -63,7 +64,10 @@ class JoinedReader(Reader):
     @property
     def divisions(self) -> Sequence[Sequence[OpenShard]]:
         """The shards of each dataset."""
-        return [self.counted, *(self.shards[side.shards.start : side.shards.stop] for side in self.sides)]
+        return [
+            self.counted,
+            *(self.shards[side.shards.start : side.shards.stop] for side in self.sides),
+        ]
 
     def rows_of(self, name: str, positions: I64) -> I64:
         """Return the places of the values of a field among the samples of all shards; -1 for none."""
@@ -87,23 +91,31 @@ class JoinedReader(Reader):
             groups = self.all.groups(partners[there]) if len(there) else []
             if len(there) < len(positions):
                 groups = [
-                    replace(group, places=there if group.places is None else there[group.places]) for group in groups
+                    replace(group, places=there if group.places is None else there[group.places])
+                    for group in groups
                 ]
             found += groups
         return found
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds a sample, or this field of it, and its row there."""
-        if name is not None and (row := int(self.rows_of(name, np.array([position], np.int64))[0])) >= 0:
+        if (
+            name is not None
+            and (row := int(self.rows_of(name, np.array([position], np.int64))[0])) >= 0
+        ):
             return self.all.row_of(row)
         return super().row_of(position)
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of these samples, which are keys of the first dataset."""
         found = self.all.groups(positions) if groups is None else groups
-        return super().keys(positions, [group for group in found if group.number < len(self.counted)])
+        return super().keys(
+            positions, [group for group in found if group.number < len(self.counted)]
+        )
 
-    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
+    def sample(
+        self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None
+    ) -> Sample:
         """Read and decode one sample: the fields of each dataset by themselves."""
         homes = {name: self.row_of(position, name) for name in wanted}
         sample: Sample = {KEY: self.key(position)}
@@ -114,15 +126,21 @@ class JoinedReader(Reader):
 
 
 def joined_readers(
-    own: Reader, their: Reader, partners: I64, joined: Joined, *, names: Collection[str], others: Mapping[str, str]
+    own: Reader,
+    their: Reader,
+    partners: I64,
+    joined: Joined,
+    *,
+    names: Collection[str],
+    others: Mapping[str, str],
 ) -> JoinedReader:
     """Return a reader of the samples of a dataset that also have fields of their partners in another one.
 
     Args:
         own: The reader of the dataset.
         their: The reader of the other one.
-        partners: int64[n], for each sample of the whole first dataset the position of its partner in the whole other
-            one; -1 for none.
+        partners: int64[n], for each sample of the whole first dataset the position of its partner
+            in the whole other one; -1 for none.
         joined: The description of the join.
         names: The fields of the first dataset that are kept.
         others: The fields of the other dataset that are kept, with their new names.
@@ -133,7 +151,9 @@ def joined_readers(
     total = before + sum(shard.samples for shard in added)
     sides = [replace(side, names=side.names.intersection(names)) for side in own.sides]
     count, start = len(their.counted), len(shards)
-    sides.append(Side(range(start, start + count), _names_in(added[:count]), _rows(partners, before, total)))
+    sides.append(
+        Side(range(start, start + count), _names_in(added[:count]), _rows(partners, before, total))
+    )
     for side in their.sides:
         rows = np.where(partners >= 0, side.rows[partners], -1)
         moved = range(start + side.shards.start, start + side.shards.stop)
@@ -168,16 +188,23 @@ def joined_in_turn(
     """
     samples = sum(int(reader.starts[-1]) for reader, _ in readers)
     counted, sides, start, before = len(shards), list[Side](), 0, samples
-    total = samples + sum(shard.samples for reader, _ in readers for shard in reader.shards[len(reader.counted) :])
+    total = samples + sum(
+        shard.samples for reader, _ in readers for shard in reader.shards[len(reader.counted) :]
+    )
     for reader, names in readers:
         own, moved = int(reader.starts[-1]), len(shards) - len(reader.counted)
         for side in reader.sides:
             rows = np.full(samples, -1, np.int64)
-            rows[start : start + own] = np.where(side.rows >= 0, side.rows.astype(np.int64) - own, -1)
+            rows[start : start + own] = np.where(
+                side.rows >= 0, side.rows.astype(np.int64) - own, -1
+            )
             numbers = range(side.shards.start + moved, side.shards.stop + moved)
             sides.append(Side(numbers, side.names.intersection(names), _rows(rows, before, total)))
         shards = [*shards, *(only(shard, names) for shard in reader.shards[len(reader.counted) :])]
-        before, start = before + sum(shard.samples for shard in reader.shards[len(reader.counted) :]), start + own
+        before, start = (
+            before + sum(shard.samples for shard in reader.shards[len(reader.counted) :]),
+            start + own,
+        )
     joins = tuple(join for reader, _ in readers for join in reader.joins)
     return JoinedReader(shards, counted, sides, verify=verify, incomplete=incomplete, joins=joins)
 

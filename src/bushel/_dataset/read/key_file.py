@@ -1,9 +1,10 @@
 """The key file: the sorted hashes of all keys of a dataset, which finds one of a billion keys without loading them.
 
-`bushel index --keys` writes it beside the manifest; it may be deleted at any time. It is a safetensors file with two
-arrays, `hashes` and `shards`, which docs/index.md specifies. It is used only while the shards have the names, the
-numbers of samples, and the sizes and stamps of files that it was made for; so it survives copies of the folder. Its
-answer for a key is compared with the keys of the shard.
+`bushel index --keys` writes it beside the manifest; it may be deleted at any time. It is a
+safetensors file with two arrays, `hashes` and `shards`, which docs/index.md specifies. It is used
+only while the shards have the names, the numbers of samples, and the sizes and stamps of files that
+it was made for; so it survives copies of the folder. Its answer for a key is compared with the keys
+of the shard.
 """
 
 from __future__ import annotations
@@ -34,7 +35,8 @@ from bushel.storage.whole import write_all
 NAME = "keys.safetensors"
 """Name of the file in the folder of the manifest."""
 _VERSION = 2
-_MEMORY = 1 << 28  # bytes of the keys that are sorted at a time, more or less; their hashes are random numbers
+# bytes of the keys that are sorted at a time, more or less; their hashes are random numbers
+_MEMORY = 1 << 28
 _PIECE = 1 << 24
 _HINT = "`bushel index --keys` makes it again"
 
@@ -43,8 +45,11 @@ _HINT = "`bushel index --keys` makes it again"
 class KeyFile:
     """The content of a key file."""
 
-    hashes: U64  # uint64[keyed samples], ascending hashes of the keys (`kernels.hash_keys`); mapped, not read
-    shards: U32  # uint32[keyed samples], the number of each key's shard; ascending where hashes are equal; mapped
+    # uint64[keyed samples], ascending hashes of the keys (`kernels.hash_keys`); mapped, not read
+    hashes: U64
+    # uint32[keyed samples], the number of each key's shard; ascending where hashes are equal;
+    # mapped
+    shards: U32
 
 
 class _Header(msgspec.Struct):
@@ -61,13 +66,15 @@ _HEADER = msgspec.json.Decoder(_Header)
 def state_of(names: bytes, samples: I64, sizes: I64, stamps: I64, times: I64) -> str:
     """Return a text that differs if the shards of a dataset differ.
 
-    The time of modification counts only for files without a stamp, which older versions did not record.
+    The time of modification counts only for files without a stamp, which older versions did not
+    record.
 
     Args:
         names: The names of the shards, one after the other.
         samples: int64[shards], numbers of samples.
         sizes: int64[files], in bytes.
-        stamps: int64[files], the CRC-32 of a few blocks of each file (`FileStamp.crc32`); -1 where it is unknown.
+        stamps: int64[files], the CRC-32 of a few blocks of each file (`FileStamp.crc32`); -1 where
+            it is unknown.
         times: int64[files], times of modification in nanoseconds.
     """
     content = np.where(stamps < 0, -1 - times, stamps)
@@ -85,8 +92,9 @@ def save_key_file(
 ) -> int:
     """Write the key file of a dataset.
 
-    Hashes are random numbers, so those between two limits are about as many as those between two others of the same
-    distance. The keys of one range at a time are collected from all shards, sorted, and written.
+    Hashes are random numbers, so those between two limits are about as many as those between two
+    others of the same distance. The keys of one range at a time are collected from all shards,
+    sorted, and written.
 
     Args:
         path: The file.
@@ -117,12 +125,17 @@ def save_key_file(
             if report is not None:
                 report(done)
         if done != count:
-            raise FormatError(f"{done} keys were found in the shards, and {count} expected", hint="run `bushel index`")
+            raise FormatError(
+                f"{done} keys were found in the shards, and {count} expected",
+                hint="run `bushel index`",
+            )
         write_all(file, _head(count, state, *sums), 0)
     return count
 
 
-def _sorted_ranges(shards: Sequence[IndexedShard], keyed: list[int], ranges: int) -> Iterator[tuple[U64, U32]]:
+def _sorted_ranges(
+    shards: Sequence[IndexedShard], keyed: list[int], ranges: int
+) -> Iterator[tuple[U64, U32]]:
     limits = [number * 2**64 // ranges for number in range(1, ranges)]
     for first, last in zip([0, *limits], [*limits, None], strict=True):
         hashes: list[U64] = [np.zeros(0, np.uint64)]
@@ -132,7 +145,11 @@ def _sorted_ranges(shards: Sequence[IndexedShard], keyed: list[int], ranges: int
             if keys is None:
                 continue
             start = int(np.searchsorted(keys.hashes, np.uint64(first)))
-            stop = len(keys.hashes) if last is None else int(np.searchsorted(keys.hashes, np.uint64(last)))
+            stop = (
+                len(keys.hashes)
+                if last is None
+                else int(np.searchsorted(keys.hashes, np.uint64(last)))
+            )
             own = keys.hashes[start:stop]
             if (own[1:] < own[:-1]).any():
                 raise FormatError(
@@ -167,7 +184,8 @@ def _entries(count: int, header: _Header) -> bytes:
 def load_key_file(path: Path, state: str) -> KeyFile | None:
     """Return the key file at a path; None if it is missing or was made for other shards.
 
-    A small file is compared with its checksums, as small tables are; a large one is compared by `damage` only.
+    A small file is compared with its checksums, as small tables are; a large one is compared by
+    `damage` only.
 
     Raises:
         FormatError: The file is damaged.
@@ -177,7 +195,10 @@ def load_key_file(path: Path, state: str) -> KeyFile | None:
     if found is None or found[0].state != state:
         return None
     header, keys = found
-    if keys.hashes.nbytes + keys.shards.nbytes <= ALWAYS_CHECKED and (wrong := _difference(header, keys)) is not None:
+    if (
+        keys.hashes.nbytes + keys.shards.nbytes <= ALWAYS_CHECKED
+        and (wrong := _difference(header, keys)) is not None
+    ):
         raise FormatError(wrong, file=str(path))
     return keys
 
@@ -206,7 +227,10 @@ def _difference(header: _Header, keys: KeyFile) -> str | None:
         for first in range(0, len(array), _PIECE):
             actual = crc32(array[first : first + _PIECE].tobytes(), actual)
         if actual != expected:
-            return f"array {name!r} has the CRC-32 {actual:08x}, and {expected:08x} is recorded; {_HINT}"
+            return (
+                f"array {name!r} has the CRC-32 {actual:08x}, and {expected:08x} is recorded;"
+                f" {_HINT}"
+            )
     return None
 
 
@@ -221,7 +245,9 @@ def _open(path: Path) -> tuple[_Header, KeyFile] | None:
     except FileNotFoundError:
         return None
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError, struct.error) as error:
-        raise FormatError(f"not a key file: {error}", file=str(path), offset=0, hint=_HINT) from error
+        raise FormatError(
+            f"not a key file: {error}", file=str(path), offset=0, hint=_HINT
+        ) from error
     return header, KeyFile(np.asarray(hashes), np.asarray(shards))
 
 
@@ -265,7 +291,8 @@ def stored_lookup(shards: Sequence[OpenShard], starts: I64) -> StoredKeyTable | 
             if stored is not None:
                 return StoredKeyTable(shards, starts, stored.hashes, stored.shards)
             log_warning(
-                "%s was made before the dataset changed; keys are looked up without it, until `bushel index --keys` "
+                "%s was made before the dataset changed; keys are looked up without it, until"
+                " `bushel index --keys` "
                 "makes it again",
                 path,
             )
@@ -298,7 +325,9 @@ def write_key_file(shards: Sequence[OpenShard], report: Callable[[int], None] | 
     path = _path(shards)
     if path is None:
         raise UnsupportedError(
-            "a key file is for datasets in a local folder: leave out keys=True (--keys), or copy the dataset"
+            "a key file is for datasets in a local folder: leave out keys=True (--keys), or"
+            " copy"
+            " the dataset"
         )
     return save_key_file(path, shards, _state(shards), report=report)
 
@@ -311,8 +340,12 @@ def _path(shards: Sequence[OpenShard]) -> Path | None:
 def _state(shards: Sequence[OpenShard]) -> str:
     if isinstance(shards, Listing):
         table = shards.listed
-        return state_of(table.names.text.tobytes(), table.samples, table.sizes, table.crc32, table.times)
-    names = "".join(listed_names([each.shard for each in shards])).encode("utf-8", "surrogateescape")
+        return state_of(
+            table.names.text.tobytes(), table.samples, table.sizes, table.crc32, table.times
+        )
+    names = "".join(listed_names([each.shard for each in shards])).encode(
+        "utf-8", "surrogateescape"
+    )
     files = [stamp for each in shards for stamp in each.stamps]
     samples = np.array([each.samples for each in shards], np.int64)
     sizes = np.array([stamp.size for stamp in files], np.int64)
@@ -339,7 +372,11 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
         at, asked = own.order[places], table.order[some[hits]]
         if len(at) and not 0 <= at.min() <= at.max() < len(own):
             sidecar = str(rows.shards[number].shard.sidecar)
-            raise FormatError("the index is damaged", file=sidecar, hint="run `bushel index --force` on the dataset")
+            raise FormatError(
+                "the index is damaged",
+                file=sidecar,
+                hint=("run `bushel index --force` on the dataset"),
+            )
         pairs = zip(own.take(at), table.take(asked), strict=True)  # two keys may have one hash
         same = np.fromiter((one == other for one, other in pairs), np.bool_, len(at))
         known[asked[same]] = True

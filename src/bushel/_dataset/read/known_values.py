@@ -1,7 +1,7 @@
 """Field values that are taken from columns of the index instead of the data files.
 
-Only columns that hold exactly what decoding gives are used: numbers of the codecs for numbers, and texts of `utf8`.
-Values that a column lacks (long texts, damaged values) are read.
+Only columns that hold exactly what decoding gives are used: numbers of the codecs for numbers, and
+texts of `utf8`. Values that a column lacks (long texts, damaged values) are read.
 """
 
 from __future__ import annotations
@@ -43,7 +43,9 @@ def _kinds_of(codec: str) -> tuple[str, tuple[Kind, ...]]:
     return base, _KINDS.get(base, ())
 
 
-def known_values(groups: Sequence[Group], samples: int, names: Iterable[str]) -> dict[str, list[Any]]:
+def known_values(
+    groups: Sequence[Group], samples: int, names: Iterable[str]
+) -> dict[str, list[Any]]:
     """Return the values of fields with exact columns in all shards that have the field.
 
     Returns:
@@ -65,8 +67,8 @@ def complete(values: Sequence[Any]) -> bool:
 class KnownFields:
     """Decides which fields need not be read.
 
-    `verifies` returns, given the number of a shard, whether bytes are compared with checksums: then all fields are
-    read.
+    `verifies` returns, given the number of a shard, whether bytes are compared with checksums: then
+    all fields are read.
     """
 
     def __init__(self, verifies: Callable[[int], bool]) -> None:
@@ -74,7 +76,12 @@ class KnownFields:
         self._exact: dict[tuple[int, str], bool] = {}
 
     def sample(
-        self, number: int, index: ShardIndex, row: int, position: int, wanted: Mapping[str, Elements]
+        self,
+        number: int,
+        index: ShardIndex,
+        row: int,
+        position: int,
+        wanted: Mapping[str, Elements],
     ) -> dict[str, Any] | None:
         """Return a sample whose values the index has, or None if one of them has to be read.
 
@@ -94,7 +101,9 @@ class KnownFields:
             values[name] = value
         return {KEY: str(position) if index.keys is None else index.keys[row], **values}
 
-    def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> dict[str, Elements]:
+    def unknown(
+        self, groups: Sequence[Group], wanted: Mapping[str, Elements]
+    ) -> dict[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
         return {
             name: elements
@@ -109,7 +118,9 @@ class KnownFields:
 
     def _has(self, number: int, index: ShardIndex, name: str) -> bool:
         if (exact := self._exact.get((number, name))) is None:
-            exact = self._exact[number, name] = not self._verifies(number) and exact_kind(index, name) is not None
+            exact = self._exact[number, name] = (
+                not self._verifies(number) and exact_kind(index, name) is not None
+            )
         return exact
 
 
@@ -118,7 +129,11 @@ def _known_value(values: Column, row: int) -> Any:
     if values.missing is not None and values.missing.item(row):
         return None
     try:
-        return values.few_texts(np.array([row]))[0] if values.values is None else values.values.item(row)
+        return (
+            values.few_texts(np.array([row]))[0]
+            if values.values is None
+            else values.values.item(row)
+        )
     except ValueError:  # a damaged index: reading goes by other arrays
         return None
 
@@ -126,10 +141,17 @@ def _known_value(values: Column, row: int) -> Any:
 def _fill(out: list[Any], group: Group, name: str) -> bool:
     column, values = group.index.fields[name], group.index.columns[name]
     try:
-        own: list[Any] = values.few_texts(group.rows) if values.values is None else values.values[group.rows].tolist()
+        own: list[Any] = (
+            values.few_texts(group.rows)
+            if values.values is None
+            else values.values[group.rows].tolist()
+        )
     except ValueError:  # a damaged index: reading goes by other arrays
         return False
-    if values.missing is not None and (missing := values.missing.view(np.uint8)[group.rows] != 0).any():
+    if (
+        values.missing is not None
+        and (missing := values.missing.view(np.uint8)[group.rows] != 0).any()
+    ):
         if (column.length[group.rows[missing]] != MISSING).any():
             return False
         for place in np.flatnonzero(missing).tolist():
@@ -147,7 +169,8 @@ def merged(
 ) -> list[dict[str, Any]]:
     """Return samples with their known values, in the order of the fields."""
     last = list(names)[len(names) - len(known) :]
-    if known.keys() == set(last) and all(map(complete, known.values())):  # they follow the fields that were read
+    # they follow the fields that were read
+    if known.keys() == set(last) and all(map(complete, known.values())):
         for name in last:
             for sample, value in zip(samples, known[name], strict=True):
                 sample[name] = value

@@ -43,7 +43,8 @@ from bushel.containers.base import Shard
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, is_local
 
-_REMOTE_WORKERS = 8  # number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
+# number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
+_REMOTE_WORKERS = 8
 T = TypeVar("T")
 _MANY = 1000  # a list of shards is kept for datasets of more shards than this
 _HELD = 4096  # number of shards whose tables stay mapped; a process may have some 65,000 mappings
@@ -54,8 +55,8 @@ _SETTLED_NS = 2_000_000_000
 class RequestedLists:
     """The lists of removed samples of shards, which a thread requests from now on.
 
-    They are as they were after the files were listed: `listed` are the files as the store has listed them. A table that
-    describes other files may be newer than the lists.
+    They are as they were after the files were listed: `listed` are the files as the store has
+    listed them. A table that describes other files may be newer than the lists.
     """
 
     def __init__(self, shards: Sequence[Shard], listed: ListedFiles) -> None:
@@ -70,7 +71,8 @@ class RequestedLists:
         except BaseException as error:  # raised where the lists are taken
             self._result.fail(error)
         finally:
-            self._threads.close(wait=False)  # this thread ends with its only work, also if nobody takes the lists
+            # this thread ends with its only work, also if nobody takes the lists
+            self._threads.close(wait=False)
 
     def of(self, shards: Sequence[OpenShard]) -> Sequence[PlacedList] | None:
         """Return the lists; None if a table describes another file than the listed one, so they may be too old.
@@ -102,13 +104,19 @@ def each_shard(
         engine: Where the function is called instead; it can be pickled then.
 
     Raises:
-        BaseException: The first error of `work` in the order of shards. Work that has not started is dropped.
+        BaseException: The first error of `work` in the order of shards. Work that has not started
+            is dropped.
     """
     if engine is not None:
         from bushel._runtime.tasks.drive import map_on_engine
         from bushel.engines import connect
 
-        return map_on_engine(work, shards, connect(engine), finished=finished and (lambda _, result: finished(result)))
+        return map_on_engine(
+            work,
+            shards,
+            connect(engine),
+            finished=finished and (lambda _, result: finished(result)),
+        )
     each: Iterable[T]
     if len(shards) <= 1:
         each = map(work, shards)
@@ -117,7 +125,9 @@ def each_shard(
         from bushel._runtime.threads import cpu_count
 
         usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
-        each = parallel_map(work, shards, threads=threads or usual, limit=len(shards), name="bushel-index")
+        each = parallel_map(
+            work, shards, threads=threads or usual, limit=len(shards), name="bushel-index"
+        )
     results: list[T] = []
     for result in each:
         results.append(result)
@@ -170,12 +180,24 @@ class ListedShards(Listing):
     def _make(self, number: int) -> OpenShard:
         table = self.listed
         stamps, flags = table.stamps(number), int(table.flags[number])
-        shard = Shard(self.root, table.names[number], tuple(stamp.name for stamp in stamps), table.sidecars)
-        known = (int(table.samples[number]), stamps, bool(flags & KEYED), bool(flags & SUMMED), self._fields)
-        return OpenShard(table.container, shard, *known, True, table.labels, recorded=table.digest(number))
+        shard = Shard(
+            self.root, table.names[number], tuple(stamp.name for stamp in stamps), table.sidecars
+        )
+        known = (
+            int(table.samples[number]),
+            stamps,
+            bool(flags & KEYED),
+            bool(flags & SUMMED),
+            self._fields,
+        )
+        return OpenShard(
+            table.container, shard, *known, True, table.labels, recorded=table.digest(number)
+        )
 
 
-def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked: CallerFields) -> list[OpenShard]:
+def as_listed(
+    container: str, shards: Sequence[Shard], manifest: Manifest, asked: CallerFields
+) -> list[OpenShard]:
     """Return shards with the facts in the manifest. Each is compared with its files when it is first read."""
     fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
     entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
@@ -186,7 +208,12 @@ def as_listed(container: str, shards: Sequence[Shard], manifest: Manifest, asked
 
 
 def listed_shard(
-    container: str, shard: Shard, entry: ManifestShard, fields: tuple[Field, ...], labels: Labels, asked: CallerFields
+    container: str,
+    shard: Shard,
+    entry: ManifestShard,
+    fields: tuple[Field, ...],
+    labels: Labels,
+    asked: CallerFields,
 ) -> OpenShard:
     """Return a shard whose table is not loaded yet, as the manifest lists it."""
     known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
@@ -212,7 +239,12 @@ def keep_list(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) ->
         state: The state of the folder before its shards were looked for.
     """
     settled = max(state.folder_ns, state.manifest_ns) < time.time_ns() - _SETTLED_NS
-    if len(shards) <= _MANY or not isinstance(root, Path) or not settled or not _are_listed(root, shards):
+    if (
+        len(shards) <= _MANY
+        or not isinstance(root, Path)
+        or not settled
+        or not _are_listed(root, shards)
+    ):
         return
     starts = offsets_of(len(each.stamps) for each in shards)
     stamps = [stamp for each in shards for stamp in each.stamps]
@@ -285,7 +317,9 @@ def write_manifest(
             spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
             codecs.setdefault(name, asked_for(extents.codec))
     names = listed_names([opened.shard for opened in shards])
-    entries = [ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)]
+    entries = [
+        ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)
+    ]
     labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
     if others is not None:
         new = dict(zip(names, entries, strict=True))

@@ -34,10 +34,15 @@ def file_of_section(shard: Shard, section: Section, stamp: FileStamp) -> HeldFil
 
 def is_known(container: str, shard: Shard, section: Section, stamp: FileStamp) -> bool:
     """Return whether the cache of tables has the table of a section."""
-    return any(has_table(container, shard, (stamp,), section.number, fields) for fields in {section.fields, ()})
+    return any(
+        has_table(container, shard, (stamp,), section.number, fields)
+        for fields in {section.fields, ()}
+    )
 
 
-def table_of_section(container: str, shard: Shard, section: Section, stamp: FileStamp) -> ShardIndex:
+def table_of_section(
+    container: str, shard: Shard, section: Section, stamp: FileStamp
+) -> ShardIndex:
     """Return the table of a section: from the cache of tables, or from its bytes, which are requested then.
 
     Raises:

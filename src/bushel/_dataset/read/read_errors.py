@@ -18,22 +18,39 @@ def differs(expected: int, found: int) -> str:
 def outside(error: ExtentError, value: str, path: str, offset: int) -> FormatError:
     """Return the error for a value, named by sample and field, that is not inside its file."""
     if error.reason == "shrunk":
-        what = f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
+        what = (
+            f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
+        )
     else:
         what = f"{value} ends at byte {error.expected} of a file of {error.found} bytes"
     return FormatError(what, file=path, offset=offset, hint="run `bushel verify` on the dataset")
 
 
-def undecodable(error: CodecError, key: str, field: str, file: str, offset: int, position: int) -> CodecError:
+def undecodable(
+    error: CodecError, key: str, field: str, file: str, offset: int, position: int
+) -> CodecError:
     """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""
     return CodecError(
         f"sample {key!r}, field {field!r} ({file}@{offset}): {error}",
-        **{**error.details, "key": key, "field": field, "file": file, "offset": offset, "position": position},
+        **{
+            **error.details,
+            "key": key,
+            "field": field,
+            "file": file,
+            "offset": offset,
+            "position": position,
+        },
     )
 
 
 def corrupt(
-    what: str, key: str, field: str, file: str, offset: int, expected: int | None = None, found: int | None = None
+    what: str,
+    key: str,
+    field: str,
+    file: str,
+    offset: int,
+    expected: int | None = None,
+    found: int | None = None,
 ) -> CorruptError:
     """Return the error for stored bytes that are not those that were written."""
     return CorruptError(
@@ -48,13 +65,17 @@ def corrupt(
     )
 
 
-def unreadable(error: ExtentError, key: str, field: str, file: str, offset: int) -> CorruptError | FormatError:
+def unreadable(
+    error: ExtentError, key: str, field: str, file: str, offset: int
+) -> CorruptError | FormatError:
     """Return the error for an extent that cannot be read."""
     if error.reason == "checksum":
         what = differs(error.expected, error.found)
         return corrupt(what, key, field, file, offset, error.expected, error.found)
     if error.reason == "filter":
-        return corrupt(f"is in a block that cannot be expanded: {error.what}", key, field, file, offset)
+        return corrupt(
+            f"is in a block that cannot be expanded: {error.what}", key, field, file, offset
+        )
     return outside(error, f"sample {key!r}, field {field!r}", file, offset)
 
 
@@ -89,7 +110,8 @@ def unknown_key(key: str, near: Sequence[str], samples: int, fields: Collection[
     if key not in fields:
         return message
     return (
-        f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a sample, ds.select_fields([{key!r}]) is a "
+        f"{message}. {key!r} is a field: ds[0][{key!r}] is its value in a sample,"
+        f" ds.select_fields([{key!r}]) is a "
         f"view with this field only, and ds.column({key!r}) is an array of its values in the index"
     )
 
@@ -117,4 +139,8 @@ def wrong_position(item: object) -> str:
     """Return the message about an object that is not a position."""
     message = f"a position must be an integer, not {item!r}"
     whole = isinstance(item, float) and item.is_integer()
-    return f"{message}: use ds[{item:.0f}]" if whole else f"{message}; a key is a str, and a list gives a view"
+    return (
+        f"{message}: use ds[{item:.0f}]"
+        if whole
+        else (f"{message}; a key is a str, and a list gives a view")
+    )

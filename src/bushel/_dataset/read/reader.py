@@ -1,8 +1,9 @@
 """The reader: from positions in the whole dataset to samples. Every value that is read comes from here.
 
-There is one way: positions become rows of shards, a plan says which extents these need, `Reader.stored` reads them, and
-`decoding` makes samples of the bytes. Two shortcuts give the same samples sooner: one sample of a local shard is read
-value by value, and stored values of local files are read by a kernel that needs no plan.
+There is one way: positions become rows of shards, a plan says which extents these need,
+`Reader.stored` reads them, and `decoding` makes samples of the bytes. Two shortcuts give the same
+samples sooner: one sample of a local shard is read value by value, and stored values of local files
+are read by a kernel that needs no plan.
 """
 
 from __future__ import annotations
@@ -51,8 +52,8 @@ class Reader(ShardRows):
     Its only state is open files, so threads can share it, and a pickled copy opens its own files.
 
     Attributes:
-        verify: Whether bytes are compared with their checksum where that is known; None to compare them only for
-            containers that promise it.
+        verify: Whether bytes are compared with their checksum where that is known; None to compare
+            them only for containers that promise it.
         checks: Which shards that means.
         pool: The open files.
         direct_pool: Files that are open for direct reads, for `direct`.
@@ -60,9 +61,12 @@ class Reader(ShardRows):
         joins: The descriptions of the joins.
         sides: The datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
-        row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as far as it is known.
-        outlines: Where the elements of other values lie, by number of the shard, field and row, as far as it is known.
-        whole_clips: An entry per clip that had to be read whole after a part was read; `drained` takes them.
+        row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as
+            far as it is known.
+        outlines: Where the elements of other values lie, by number of the shard, field and row, as
+            far as it is known.
+        whole_clips: An entry per clip that had to be read whole after a part was read; `drained`
+            takes them.
     """
 
     windows: Windows | None = None
@@ -75,9 +79,15 @@ class Reader(ShardRows):
         incomplete: Incomplete | None = None,
         remaining: Remaining | None = None,
     ) -> None:
-        sections = not isinstance(shards, Listing) and any(shard.section is not None for shard in shards)
+        sections = not isinstance(shards, Listing) and any(
+            shard.section is not None for shard in shards
+        )
         super().__init__(shards, remaining)
-        self.verify, self.incomplete, self.checks = verify, incomplete, Verification(self.shards, verify)
+        self.verify, self.incomplete, self.checks = (
+            verify,
+            incomplete,
+            Verification(self.shards, verify),
+        )
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
@@ -89,14 +99,21 @@ class Reader(ShardRows):
 
     def narrowed(self, names: Collection[str]) -> Reader:
         """Return the reader with which these fields are read: of sections of remote files, only their bytes are."""
-        if self._narrowed is None or not names or self.fields.keys() <= set(names) or type(self) is not Reader:
+        if (
+            self._narrowed is None
+            or not names
+            or self.fields.keys() <= set(names)
+            or type(self) is not Reader
+        ):
             return self
         own = frozenset(names)
         if (found := self._narrowed.get(own)) is None:
             from bushel._dataset.read.sections import narrowed
 
             shards = [narrowed(shard, own) for shard in self.shards]
-            found = Reader(shards, verify=self.verify, incomplete=self.incomplete, remaining=self.remaining)
+            found = Reader(
+                shards, verify=self.verify, incomplete=self.incomplete, remaining=self.remaining
+            )
             found._narrowed, found.whole_clips = None, self.whole_clips
             self._narrowed[own] = found
         return found
@@ -120,21 +137,29 @@ class Reader(ShardRows):
         """Return an open file or block file of a shard, given the numbers of both."""
         file = self.pool.files.get((shard, number))
         if file is None:
-            file = self.pool.get((shard, number), partial(self.shards[shard].open, number, partial(self.file, shard)))
+            file = self.pool.get(
+                (shard, number), partial(self.shards[shard].open, number, partial(self.file, shard))
+            )
         return file
 
-    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
+    def sample(
+        self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None
+    ) -> Sample:
         """Read and decode one sample; with `home`, the number of a shard and a row there, fields that are in it.
 
-        Plain fields of a local shard are read value by value, without the arrays of a batch. Everything else is a batch
-        of one sample, which also names the error of a value that cannot be read.
+        Plain fields of a local shard are read value by value, without the arrays of a batch.
+        Everything else is a batch of one sample, which also names the error of a value that cannot
+        be read.
         """
         number, row = self.row_of(position) if home is None else home
         shard = self.shards[number]
         index = shard.index
         shard.check_readable(row, position)
         listed = index.columns and wanted.keys() <= index.columns.keys()
-        if listed and (known := self._known.sample(number, index, row, position, wanted)) is not None:
+        if (
+            listed
+            and (known := self._known.sample(number, index, row, position, wanted)) is not None
+        ):
             return known
         sample: Sample = {KEY: str(position) if index.keys is None else index.keys[row]}
         plain = isinstance(shard.shard.root, Path)
@@ -148,16 +173,25 @@ class Reader(ShardRows):
                 if (length := own.length.item(row)) == MISSING:
                     continue
                 if (file := files.get((number, own.file))) is None:
-                    file = self.pool.get((number, own.file), partial(shard.open, own.file, partial(self.file, number)))
+                    file = self.pool.get(
+                        (number, own.file),
+                        partial(shard.open, own.file, partial(self.file, number)),
+                    )
                 stored = file.read(own.offset.item(row), length)
-                if self.checks.promised[number] and own.crc32 is not None and crc32(stored) != own.crc32[row]:
+                if (
+                    self.checks.promised[number]
+                    and own.crc32 is not None
+                    and crc32(stored) != own.crc32[row]
+                ):
                     plain = False
                     break
                 sample[name] = get_codec(own.codec).decode(stored)
             except (ExtentError, CodecError, ValueError, TypeError):
                 plain = False
                 break
-        return sample if plain else self.read(np.array([position], np.int64), wanted, decode=True)[0]
+        return (
+            sample if plain else self.read(np.array([position], np.int64), wanted, decode=True)[0]
+        )
 
     def read(
         self,
@@ -171,10 +205,11 @@ class Reader(ShardRows):
     ) -> list[Sample]:
         """Read samples with one call to the storage for the whole batch.
 
-        With `parts` (by default, if `decode` is set), only the packets that the wanted frames of clips need are read,
-        and no field whose values the index has. Without `decode`, the value of such a clip is a `ClipPart`, and a value
-        from the index is decoded, for `decode_samples`. Bytes of remote files that are `held` are not read again.
-        With `room`, and without `decode`, stored values may be views of memory that is taken from there.
+        With `parts` (by default, if `decode` is set), only the packets that the wanted frames of
+        clips need are read, and no field whose values the index has. Without `decode`, the value of
+        such a clip is a `ClipPart`, and a value from the index is decoded, for `decode_samples`.
+        Bytes of remote files that are `held` are not read again. With `room`, and without `decode`,
+        stored values may be views of memory that is taken from there.
         """
         from bushel._dataset.read.decoding import read_by_kernel, samples_of
         from bushel._index.read_plan import plan_kernel
@@ -185,7 +220,9 @@ class Reader(ShardRows):
         if parts and len(unknown := self.unknown(groups, wanted)) < len(wanted):
             from bushel._dataset.read.known_values import known_values, merged
 
-            known = known_values(groups, len(positions), [name for name in wanted if name not in unknown])
+            known = known_values(
+                groups, len(positions), [name for name in wanted if name not in unknown]
+            )
             rest = {name: elements for name, elements in wanted.items() if name not in known}
             if not rest:
                 return merged([{KEY: key} for key in self.keys(positions, groups)], known, wanted)
@@ -197,7 +234,9 @@ class Reader(ShardRows):
         if samples is None:
             plan = self.plan(groups, len(positions), rest, parts=parts)
             stored = self.stored(plan, positions, held)
-            samples = samples_of(self, plan, stored, positions, self.keys(positions, groups), decode=decode)
+            samples = samples_of(
+                self, plan, stored, positions, self.keys(positions, groups), decode=decode
+            )
         return merged(samples, known, wanted) if known else samples
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
@@ -206,9 +245,13 @@ class Reader(ShardRows):
 
     def whole_value(self, position: int, name: str, elements: Elements) -> Any:
         """Return elements of a sample or of a window as `asked` returns them, and read the whole value for that."""
-        return self.read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
+        return self.read(
+            np.array([position], np.int64), {name: elements}, decode=True, parts=False
+        )[0][name]
 
-    def unknown(self, groups: Sequence[Group], wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
+    def unknown(
+        self, groups: Sequence[Group], wanted: Mapping[str, Elements]
+    ) -> Mapping[str, Elements]:
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
         looked_at = groups[:1] if self.counted is self.shards else groups
         listed = any(name in group.index.columns for group in looked_at for name in wanted)
@@ -220,7 +263,9 @@ class Reader(ShardRows):
 
         return KnownFields(self.checks.of)
 
-    def plan(self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool) -> ReadPlan:
+    def plan(
+        self, groups: Sequence[Group], total: int, wanted: Mapping[str, Elements], *, parts: bool
+    ) -> ReadPlan:
         """Plan the read of a batch, divided by shard. With `parts`, values are read in part where that suffices."""
         from bushel._index.read_plan import plan_read
 
@@ -229,9 +274,13 @@ class Reader(ShardRows):
             from bushel._dataset.read.row_forms import forms_and_outlines
 
             forms = forms_and_outlines(self, groups, wanted, total)
-        return plan_read(groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms)
+        return plan_read(
+            groups, total, wanted, checksums=self.checks.among(groups), parts=parts, forms=forms
+        )
 
-    def stored(self, plan: ReadPlan, positions: I64, held: Held | None = None) -> list[bytes | None]:
+    def stored(
+        self, plan: ReadPlan, positions: I64, held: Held | None = None
+    ) -> list[bytes | None]:
         """Return the bytes of each extent of a plan, None where a sample lacks the field.
 
         They are read together, or in parts if the process cannot have all of their files open.
@@ -247,7 +296,9 @@ class Reader(ShardRows):
             parts = [batch] if found is not None else batch.parts()
             while parts:
                 part = parts.pop()
-                own = found if part is batch else self._call(storage.read_many, plan, part, positions)
+                own = (
+                    found if part is batch else self._call(storage.read_many, plan, part, positions)
+                )
                 if own is None:
                     parts += part.parts()
                 for number, value in enumerate(own or ()):
@@ -256,13 +307,20 @@ class Reader(ShardRows):
 
     def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
         """Return the stored bytes of one plain field in one buffer, and int64[n + 1] offsets into it."""
-        plan = self.plan(self.readable(positions, [name]), len(positions), {name: None}, parts=False)
+        plan = self.plan(
+            self.readable(positions, [name]), len(positions), {name: None}, parts=False
+        )
         batches = plan.batches
-        if len(batches) == 1 and (found := self._call(storage.gather, plan, batches[0], positions)) is not None:
+        if (
+            len(batches) == 1
+            and (found := self._call(storage.gather, plan, batches[0], positions)) is not None
+        ):
             return found
         return joined([value or b"" for value in self.stored(plan, positions)])
 
-    def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
+    def prefetch(
+        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
+    ) -> None:
         """Ask for readahead of a batch that will be read soon, decoded or not. Direct reads have no use for it."""
         if self.pool.direct:
             return
@@ -271,13 +329,17 @@ class Reader(ShardRows):
             return
         plan = self.plan(groups, len(positions), wanted, parts=True)
         for batch in plan.batches:
-            self._call(storage.prefetch, plan, batch, positions)  # if too many files would be open, it is read later
+            # if too many files would be open, it is read later
+            self._call(storage.prefetch, plan, batch, positions)
 
-    def _call(self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64) -> T | None:
+    def _call(
+        self, do: Callable[[list[File], Extents], T], plan: ReadPlan, batch: Batch, positions: I64
+    ) -> T | None:
         """Call a function with the open files of a batch and its extents; return None if they cannot all be open.
 
         Raises:
-            CorruptError, FormatError: An extent cannot be read; the error names the sample and the field.
+            CorruptError, FormatError: An extent cannot be read; the error names the sample and the
+                field.
         """
 
         def called() -> T:

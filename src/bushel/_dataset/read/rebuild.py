@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 
-from bushel._dataset.open.tables import accepted, build_table, lacks_checksums, stamped, stored_table
+from bushel._dataset.open.tables import (
+    accepted,
+    build_table,
+    lacks_checksums,
+    stamped,
+    stored_table,
+)
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.column_scan import ValueFiles
@@ -22,10 +28,12 @@ class Indexing:
     """The wanted contents of the index of each shard."""
 
     options: ReadOptions  # the user's declarations about the data, and whether checksums are wanted
-    # the contents to find by reading values, beside the contents of the old table, which are found again
+    # the contents to find by reading values, beside the contents of the old table, which are found
+    # again
     contents: Contents | None = None
     labels: Labels = field(default_factory=dict)  # names of classes for shards that have none
-    force: bool = False  # whether to index shards whose table fits, and to accept other checksums than those on record
+    # whether to index shards whose table fits, and to accept other checksums than those on record
+    force: bool = False
 
 
 def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardIndex, bool]:
@@ -35,7 +43,8 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
         The table, and whether data of the shard were read to make it.
 
     Raises:
-        CorruptError: Bytes have other checksums than those on record, and `wanted.force` is not set.
+        CorruptError: Bytes have other checksums than those on record, and `wanted.force` is not
+            set.
         FormatError: The shard is damaged, or lacks values whose checksums are on record.
         SpecError: Frames are wanted, there are clips, and PyAV is not installed.
         OSError: The sidecar cannot be written.
@@ -72,7 +81,9 @@ def again(index: ShardIndex, known: ShardIndex, shard: Shard) -> ShardIndex:
     return _completed(index, shard.with_files_of(known), None, known)
 
 
-def _completed(index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None) -> ShardIndex:
+def _completed(
+    index: ShardIndex, shard: Shard, wanted: Contents | None, known: ShardIndex | None
+) -> ShardIndex:
     """Return a table with the requested contents, and with the contents of the shard's other table."""
     wanted, again = wanted or Contents(), Contents() if known is None else Contents.of(known)
     frames = FRAMES.attribute in wanted.scans or (FRAMES.attribute in again.scans and has_pyav())
@@ -86,7 +97,8 @@ class Rebuilt:
     """A shard whose sidecar is as wanted."""
 
     shard: OpenShard  # the shard with its table
-    bytes: int  # size of its files in bytes if data were read to make the table; 0 if the table on record fits
+    # size of its files in bytes if data were read to make the table; 0 if the table on record fits
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)

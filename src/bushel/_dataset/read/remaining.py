@@ -19,7 +19,9 @@ from bushel._runtime.arrays import I64, U64, offsets_of
 from bushel.kernels import crc32
 
 
-def remaining_in(shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None = None) -> Remaining | None:
+def remaining_in(
+    shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None = None
+) -> Remaining | None:
     """Return the positions that remain of a dataset with these shards; None if no sample was removed.
 
     `lists` are the lists of removed samples that are beside them, if they are loaded.
@@ -31,10 +33,13 @@ def remaining_in(shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None
     if lists is None:
         lists = lists_of(shards)
     ordered = sorted(
-        ((call.time, call, placed) for placed in lists for call in placed.removed.calls), key=lambda own: own[0]
+        ((call.time, call, placed) for placed in lists for call in placed.removed.calls),
+        key=lambda own: own[0],
     )
     calls = tuple(Call(call.reason, call.time, call.id) for _, call, _ in ordered)
-    number_of = {(str(placed.path), call.id): number for number, (_, call, placed) in enumerate(ordered)}
+    number_of = {
+        (str(placed.path), call.id): number for number, (_, call, placed) in enumerate(ordered)
+    }
     digests, starts = recorded_digests(shards), offsets_of(samples_of(shards))
     positions, numbers = [np.zeros(0, np.int64)], [np.zeros(0, np.int64)]
     for placed in lists:
@@ -44,7 +49,11 @@ def remaining_in(shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None
             positions.append(rows + starts[number])
             numbers.append(own)
     removed, first = _earliest(np.concatenate(positions), np.concatenate(numbers))
-    return Remaining.of(int(starts[-1]), removed, first.astype(np.uint32), calls) if len(removed) else None
+    return (
+        Remaining.of(int(starts[-1]), removed, first.astype(np.uint32), calls)
+        if len(removed)
+        else None
+    )
 
 
 def recorded_digests(shards: Sequence[OpenShard]) -> Digests:
@@ -54,11 +63,13 @@ def recorded_digests(shards: Sequence[OpenShard]) -> Digests:
     return np.array([bytes.fromhex(shard.recorded) for shard in shards], "S16")
 
 
-def shards_to_search(shards: Sequence[OpenShard], placed: PlacedList, digests: Digests) -> list[int]:
+def shards_to_search(
+    shards: Sequence[OpenShard], placed: PlacedList, digests: Digests
+) -> list[int]:
     """Return the numbers of the shards that may have a sample which a list names.
 
-    Those that were searched when the list was written need not be searched, or loaded, again. Shards with the same
-    digest have the same samples.
+    Those that were searched when the list was written need not be searched, or loaded, again.
+    Shards with the same digest have the same samples.
     """
     numbers = np.flatnonzero(~placed.removed.are_clean(digests)).tolist()
     return [number for number in numbers if placed.names(shards[number].shard)]
@@ -116,20 +127,33 @@ def named_rows(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
 def names_of(shard: OpenShard, rows: I64) -> Names:
     """Return the names of samples of a shard. Values without a recorded checksum are read."""
     keys = shard.index.keys
-    return Names.of(None if keys is None else keys.take(rows), digests_of(shard, rows), stored_sizes(shard.index)[rows])
+    return Names.of(
+        None if keys is None else keys.take(rows),
+        digests_of(shard, rows),
+        stored_sizes(shard.index)[rows],
+    )
 
 
 def digests_of(shard: OpenShard, rows: I64) -> U64:
     """Return uint64[n], the digests of samples of a shard. Values without a recorded checksum are read."""
     index = shard.index
-    lacking = [name for name, column in index.fields.items() if column.crc32 is None and column.rows]
+    lacking = [
+        name for name, column in index.fields.items() if column.crc32 is None and column.rows
+    ]
     if not lacking:
         return sample_digests(index, rows)
     with closing(Reader([shard])) as reader:
         samples = reader.read(rows, dict.fromkeys(lacking), decode=False)
-    few = {name: _read_column(index.fields[name], rows, [sample.get(name) for sample in samples]) for name in lacking}
-    few |= {name: _some_of(column, rows) for name, column in index.fields.items() if name not in few}
-    return sample_digests(ShardIndex(len(rows), (), few, index.container), np.arange(len(rows), dtype=np.int64))
+    few = {
+        name: _read_column(index.fields[name], rows, [sample.get(name) for sample in samples])
+        for name in lacking
+    }
+    few |= {
+        name: _some_of(column, rows) for name, column in index.fields.items() if name not in few
+    }
+    return sample_digests(
+        ShardIndex(len(rows), (), few, index.container), np.arange(len(rows), dtype=np.int64)
+    )
 
 
 def _some_of(column: FieldExtents, samples: I64) -> FieldExtents:
@@ -147,7 +171,11 @@ def _some_of(column: FieldExtents, samples: I64) -> FieldExtents:
 def _read_column(column: FieldExtents, samples: I64, values: Sequence[object]) -> FieldExtents:
     """Return the extents of some samples with the checksums of their values, which were read."""
     own = _some_of(column, samples)
-    flat = values if column.starts is None else [value for several in values for value in several or ()]  # type: ignore[attr-defined]
+    flat = values
+    if column.starts is not None:
+        flat = [value for several in values for value in several or ()]  # type: ignore[attr-defined]
     sums = [0 if value is None else crc32(value) for value in flat]  # type: ignore[arg-type]
     assert len(sums) == own.rows
-    return replace(own, crc32=np.where(own.length == MISSING, 0, np.array(sums, np.uint32)).astype(np.uint32))
+    return replace(
+        own, crc32=np.where(own.length == MISSING, 0, np.array(sums, np.uint32)).astype(np.uint32)
+    )

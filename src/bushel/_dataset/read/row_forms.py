@@ -100,12 +100,16 @@ def _has_headers(ranged: Ranged, size: int) -> bool:
         return True
 
 
-def _look(reader: RowSource, number: int, column: FieldExtents, forms: RowForms, rows: list[int]) -> None:
+def _look(
+    reader: RowSource, number: int, column: FieldExtents, forms: RowForms, rows: list[int]
+) -> None:
     """Note the forms of arrays. Reading the value finds those that cannot be read."""
     sizes = column.length[rows].astype(np.int64)
     try:
         file = reader.file(number, column.file)
-        heads = read_many([file], Extents(0, column.offset[rows].astype(np.int64), np.minimum(sizes, _HEAD)))
+        heads = read_many(
+            [file], Extents(0, column.offset[rows].astype(np.int64), np.minimum(sizes, _HEAD))
+        )
     except (ExtentError, BushelError, OSError):
         return
     ranged = get_codec(column.codec).ranged
@@ -138,8 +142,9 @@ def outlines_of(
 ) -> dict[tuple[int, str], dict[int, Outline]]:
     """Return the outlines of the wanted values of a batch of `total` samples, by shard and field, and by row.
 
-    Each knows where its wanted elements lie, or that the value has to be read whole. All values of the batch are looked
-    at together, round by round, since each round may be a request to an object store.
+    Each knows where its wanted elements lie, or that the value has to be read whole. All values of
+    the batch are looked at together, round by round, since each round may be a request to an object
+    store.
     """
     found: dict[tuple[int, str], dict[int, Outline]] = {}
     wanted_parts: list[tuple[Place, Outline, slice | I64]] = []
@@ -151,17 +156,23 @@ def outlines_of(
             if (size := int(column.length[row])) < _LEAST:
                 continue
             at = group.number, name, row
-            own[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(at, ranged.outline(size))
+            own[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(
+                at, ranged.outline(size)
+            )
             part = at_place(elements, place)
             if part is not None and not isinstance(part, Ranges):
                 wanted_parts.append((at, outline, part))
     _look_at_outlines(reader, wanted_parts)
-    while len(reader.outlines) > _KEPT and (oldest := next(iter(reader.outlines), None)) is not None:
+    while (
+        len(reader.outlines) > _KEPT and (oldest := next(iter(reader.outlines), None)) is not None
+    ):
         reader.outlines.pop(oldest, None)
     return found
 
 
-def _look_at_outlines(reader: Source, wanted_parts: Sequence[tuple[Place, Outline, slice | I64]]) -> None:
+def _look_at_outlines(
+    reader: Source, wanted_parts: Sequence[tuple[Place, Outline, slice | I64]]
+) -> None:
     """Look at bytes of values until all parts are clear. Reading the values finds those that cannot be read."""
     for _ in range(_MOST_ROUNDS):
         probes: dict[tuple[Place, int, int], Outline] = {}
@@ -173,11 +184,16 @@ def _look_at_outlines(reader: Source, wanted_parts: Sequence[tuple[Place, Outlin
         if not probes:
             return
         wanted_parts = still
-        homes = [(shard, reader.shards[shard].index.fields[name]) for (shard, name, _), _, _ in probes]
+        homes = [
+            (shard, reader.shards[shard].index.fields[name]) for (shard, name, _), _, _ in probes
+        ]
         rows = [row for (_, _, row), _, _ in probes]
         files: dict[tuple[int, int], int] = {}
         number = [files.setdefault((shard, column.file), len(files)) for shard, column in homes]
-        starts = np.array([int(column.offset[row]) for (_, column), row in zip(homes, rows, strict=True)], np.int64)
+        starts = np.array(
+            [int(column.offset[row]) for (_, column), row in zip(homes, rows, strict=True)],
+            np.int64,
+        )
         offsets = np.array([offset for _, offset, _ in probes], np.int64)
         lengths = np.array([length for _, _, length in probes], np.int64)
         extents = Extents(np.array(number, np.int32), starts + offsets, lengths)

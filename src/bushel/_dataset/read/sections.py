@@ -32,7 +32,11 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
     own = get_container(container)
     if not isinstance(own, HasSections):
         raise TypeError(f"the container {container!r} has no sections")
-    asked = CallerFields(options.spec or {}, options.pickle) if options.spec or options.pickle else NO_CALLER_FIELDS
+    asked = (
+        CallerFields(options.spec or {}, options.pickle)
+        if options.spec or options.pickle
+        else NO_CALLER_FIELDS
+    )
     table = stored_table(shard)
     if table is not None and table.fits:
         return [OpenShard.of(container, shard, table.index, stored=True, asked=asked)]
@@ -94,7 +98,8 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
     return sum(
         one.section.size
         for one in sections
-        if one.section is not None and not is_known(one.container, one.shard, one.section, one.stamps[0])
+        if one.section is not None
+        and not is_known(one.container, one.shard, one.section, one.stamps[0])
     )
 
 
@@ -102,7 +107,10 @@ def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
     """Log how much of a remote dataset will be read to find its samples."""
     if (size := unread_bytes(shards)) and shards:
         log_warning(
-            "%s has no index: up to %s bytes are read when their samples are needed. `bushel index` reads them once",
+            (
+                "%s has no index: up to %s bytes are read when their samples are needed. `bushel"
+                " index` reads them once"
+            ),
             path,
             f"{size:,}",
         )

@@ -67,10 +67,14 @@ class Remaining(Struct, frozen=True, eq=False):
             item = np.arange(first, last, step, dtype=np.int64)
         if isinstance(item, np.ndarray):
             numbers = np.where(item < 0, item + len(self), item)
-            return np.asarray(numbers + np.searchsorted(self.before, numbers, side="right"), np.int64)
+            return np.asarray(
+                numbers + np.searchsorted(self.before, numbers, side="right"), np.int64
+            )
         number = operator.index(item)
         if not -len(self) <= number < len(self):
-            raise IndexError(f"position {number} is out of range for a dataset of {len(self)} samples")
+            raise IndexError(
+                f"position {number} is out of range for a dataset of {len(self)} samples"
+            )
         number %= len(self)
         return number + int(np.searchsorted(self.before, number, side="right"))
 
@@ -80,7 +84,11 @@ class Remaining(Struct, frozen=True, eq=False):
     def index(self, position: int) -> int | None:
         """Return the place of a position among those that remain; None if its sample was removed."""
         place = int(np.searchsorted(self.removed, position))
-        return None if place < len(self.removed) and self.removed[place] == position else position - place
+        return (
+            None
+            if place < len(self.removed) and self.removed[place] == position
+            else position - place
+        )
 
     def kept(self) -> Bools:
         """Return bool[total]: whether each sample remains."""
@@ -93,7 +101,9 @@ class Remaining(Struct, frozen=True, eq=False):
         earlier = self.calls < number
         if not earlier.any():
             return range(self.total)
-        return Remaining.of(self.total, self.removed[earlier], self.calls[earlier], self.by[:number])
+        return Remaining.of(
+            self.total, self.removed[earlier], self.calls[earlier], self.by[:number]
+        )
 
 
 def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
@@ -108,7 +118,12 @@ def joined(parts: Sequence[range | Remaining]) -> range | Remaining:
     return Remaining.of(
         sum(sizes),
         np.concatenate([part.removed + start for part, start in some]),
-        np.concatenate([np.array([number[call] for call in part.by], np.uint32)[part.calls] for part, _ in some]),
+        np.concatenate(
+            [
+                np.array([number[call] for call in part.by], np.uint32)[part.calls]
+                for part, _ in some
+            ]
+        ),
         tuple(by),
     )
 
@@ -122,7 +137,8 @@ class Selection(Struct, frozen=True):
 
     positions: Positions
     fields: Spec
-    made: str = ""  # how they were chosen, in words: `where label == 3, then [0:100]`; empty for all samples
+    # how they were chosen, in words: `where label == 3, then [0:100]`; empty for all samples
+    made: str = ""
 
     def is_whole(self, samples: int) -> bool:
         """Return whether these are all samples of a dataset, in their order, which has `samples` of them."""
@@ -148,7 +164,8 @@ class Selection(Struct, frozen=True):
             IndexError: One is out of range.
         """
         size = len(self.positions)
-        # One pass for the usual case: as unsigned numbers, negative positions are beyond every dataset.
+        # One pass for the usual case: as unsigned numbers, negative positions are beyond every
+        # dataset.
         if len(numbers) and int(numbers.view(np.uint64).max()) >= size:
             low, high = int(numbers.min()), int(numbers.max())
             self._checked(low)
@@ -172,7 +189,9 @@ class Selection(Struct, frozen=True):
             for end in (given[0], given[-1]) if given else ():
                 self._checked(end)
             return np.arange(given.start, given.stop, given.step, dtype=np.int64)
-        if isinstance(given, int | np.integer | str) or not (hasattr(given, "__array__") or hasattr(given, "__iter__")):
+        if isinstance(given, int | np.integer | str) or not (
+            hasattr(given, "__array__") or hasattr(given, "__iter__")
+        ):
             raise TypeError(f"expected a list of positions, not {given!r}: write [{given!r}]")
         array = np.asarray(given if hasattr(given, "__array__") else list(given))
         if array.dtype.kind == "U":
@@ -182,14 +201,18 @@ class Selection(Struct, frozen=True):
         if array.dtype == np.bool_:
             size = len(self.positions)
             if array.shape != (size,):
-                raise IndexError(f"the boolean mask has shape {array.shape}, but the dataset has {size} samples")
+                raise IndexError(
+                    f"the boolean mask has shape {array.shape}, but the dataset has {size} samples"
+                )
             if isinstance(given, np.ma.MaskedArray):  # made of a column in which values are missing
                 array = array & ~np.ma.getmaskarray(given)
             return np.flatnonzero(array).astype(np.int64)
         if array.ndim != 1 or (array.size and array.dtype.kind not in "iuO"):
             raise TypeError(f"positions must be a one-dimensional list of integers, not {given!r}")
         if array.dtype.kind == "O":  # some do not fit into int64, or are not integers
-            return np.array([self._checked(operator.index(position)) for position in array], np.int64)
+            return np.array(
+                [self._checked(operator.index(position)) for position in array], np.int64
+            )
         if array.dtype == np.uint64 and array.size:
             self._checked(int(array.max()))
         return np.ascontiguousarray(array, np.int64)
@@ -211,8 +234,8 @@ class Selection(Struct, frozen=True):
 
         Raises:
             KeyError: A field is unknown.
-            TypeError: A value is neither a bool nor, for a sequence field, a clip, a sound or an array, a selection of
-                elements.
+            TypeError: A value is neither a bool nor, for a sequence field, a clip, a sound or an
+                array, a selection of elements.
             IndexError: The number of an element does not fit into int64.
         """
         if mask is None:
@@ -223,9 +246,13 @@ class Selection(Struct, frozen=True):
             raise TypeError(f"give fields as a list of names or a dict, not {mask!r}")
         known = list(self.fields)
         wanted: dict[str, Elements] = {}
-        for name, value in mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask):
+        for name, value in (
+            mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
+        ):
             if name not in known:
-                raise KeyError(f"unknown field {name!r}: the fields are {', '.join(known) or 'none'}")
+                raise KeyError(
+                    f"unknown field {name!r}: the fields are {', '.join(known) or 'none'}"
+                )
             if value is not False:
                 wanted[name] = None if value is True else _elements(self.fields[name], value)
         return wanted
@@ -262,7 +289,8 @@ def _elements(field: Field, value: object) -> Elements:
         return np.array([operator.index(number) for number in value], np.int64)  # type: ignore[attr-defined]
     except TypeError as error:
         raise TypeError(
-            f"give the elements of {field.name!r} as a slice, a range or a list of numbers, not {value!r}"
+            f"give the elements of {field.name!r} as a slice, a range or a list of numbers, not"
+            f" {value!r}"
         ) from error
     except OverflowError as error:
         raise IndexError(f"{value!r} is out of range for any sequence") from error

@@ -9,7 +9,13 @@ from typing import TYPE_CHECKING
 from bushel._dataset.open.caller_fields import CallerFields, renamed
 from bushel._dataset.open.completeness import manifest_path
 from bushel._dataset.read.shards import OpenShard, union_of_fields
-from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels, labels_of_fields
+from bushel._index.class_names import (
+    Labels,
+    can_be_named,
+    check_labels,
+    join_labels,
+    labels_of_fields,
+)
 from bushel._index.sidecar import Manifest
 from bushel.containers import get_container
 from bushel.containers.abilities import KeepsNames
@@ -39,12 +45,16 @@ def with_caller_fields(shard: OpenShard, asked: CallerFields) -> OpenShard:
 
 def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:
     """Return a shard whose fields have other names, given the new name of each that changes."""
-    names = {old: new for old, new in names.items() if any(field.name == old for field in shard.fields)}
+    names = {
+        old: new for old, new in names.items() if any(field.name == old for field in shard.fields)
+    }
     if not names:
         return shard
     before = {new: old for old, new in shard.asked.names.items()}
     earlier = {old: new for old, new in shard.asked.names.items() if new not in names}
-    asked = replace(shard.asked, names={**earlier, **{before.get(old, old): new for old, new in names.items()}})
+    asked = replace(
+        shard.asked, names={**earlier, **{before.get(old, old): new for old, new in names.items()}}
+    )
     index = renamed(shard.index, names) if shard.loaded else None
     labels: Labels = {_renamed(name, names): own for name, own in shard.labels.items()}
     fields = tuple(replace(field, name=names.get(field.name, field.name)) for field in shard.fields)
@@ -84,7 +94,8 @@ def with_one_type(shards: Sequence[OpenShard]) -> list[OpenShard]:
     """Return shards in which each field has one type: whole numbers beside others are read as float, lists as JSON.
 
     Raises:
-        SpecError: A number would change. Of shards whose tables are not loaded, it is raised when they are.
+        SpecError: A number would change. Of shards whose tables are not loaded, it is raised when
+            they are.
     """
     union = union_of_fields(shards)
     return [_with_types(shard, union, shards) for shard in shards]
@@ -96,7 +107,9 @@ def _is_narrower(field: Field, union: Field) -> bool:
     return field.codec.startswith("array") and union.codec == "json"
 
 
-def _with_types(shard: OpenShard, union: Mapping[str, Field], shards: Sequence[OpenShard]) -> OpenShard:
+def _with_types(
+    shard: OpenShard, union: Mapping[str, Field], shards: Sequence[OpenShard]
+) -> OpenShard:
     wider = {
         field.name: union[field.name]
         for field in shard.fields
@@ -109,10 +122,14 @@ def _with_types(shard: OpenShard, union: Mapping[str, Field], shards: Sequence[O
         return with_caller_fields(shard, asked)
     except SpecError as error:
         reason, _, _ = str(error).partition(". Leave it out")
-        file = next(str(other.path(0)) for other in shards if set(wider.values()) & set(other.fields))
+        file = next(
+            str(other.path(0)) for other in shards if set(wider.values()) & set(other.fields)
+        )
         spec = dict.fromkeys(wider, "json")
         raise SpecError(
-            f"{reason}. {file} has values of that type: spec={spec} keeps each number as its file has it"
+            f"{reason}. {file} has values of that type: spec={spec} keeps each number as its"
+            " file"
+            " has it"
         ) from error
 
 
@@ -126,7 +143,11 @@ def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
     for shard in shards:
         if shard.labels:
             named.setdefault(id(shard.labels), shard)
-    return join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields) if named else {}
+    return (
+        join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields)
+        if named
+        else {}
+    )
 
 
 def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:

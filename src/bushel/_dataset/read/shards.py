@@ -45,13 +45,15 @@ class OpenShard(Struct):
     keyed: bool  # whether samples have keys of their own
     checksums: bool  # whether the CRC-32 of every field is known
     fields: tuple[Field, ...]
-    stored: bool  # whether the index is in a sidecar, so that a copy in another process can map it again
+    # whether the index is in a sidecar, so that a copy in another process can map it again
+    stored: bool
     labels: Labels = field(default_factory=dict)  # field to the names of its classes
     _index: ShardIndex | None = None
     damage: Damage | None = None  # the damage of the shard, if its structure is damaged
     asked: CallerFields = NO_CALLER_FIELDS  # the fields that the caller declares
     section: Section | None = None  # the part of the shard that it is; None for a whole shard
-    recorded: str = ""  # the digest of its table as manifest or sidecar record it; empty if none does
+    # the digest of its table as manifest or sidecar record it; empty if none does
+    recorded: str = ""
 
     @classmethod
     def of(
@@ -67,7 +69,8 @@ class OpenShard(Struct):
     ) -> OpenShard:
         """Return a shard whose table is loaded: see the attributes.
 
-        `checked` says that the table names no codec that runs code, as `load_index` and `build_table` give it.
+        `checked` says that the table names no codec that runs code, as `load_index` and
+        `build_table` give it.
         """
         if asked is not NO_CALLER_FIELDS or not checked:
             index = asked.table(index)
@@ -79,7 +82,9 @@ class OpenShard(Struct):
             shard = shard.with_files_of(index)
         known = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
         recorded = index.digest if stored else ""
-        return cls(container, shard, *known, stored, index.labels, index, damage, asked, None, recorded)
+        return cls(
+            container, shard, *known, stored, index.labels, index, damage, asked, None, recorded
+        )
 
     @classmethod
     def unchanged(cls, container: str, shard: Shard, asked: CallerFields) -> OpenShard | None:
@@ -96,7 +101,11 @@ class OpenShard(Struct):
                 return None
             for name, path, known in zip(shard.files, paths, index.files, strict=True):
                 stat = path.stat()
-                if (name, stat.st_size, stat.st_mtime_ns) != (known.name, known.size, known.mtime_ns):
+                if (name, stat.st_size, stat.st_mtime_ns) != (
+                    known.name,
+                    known.size,
+                    known.mtime_ns,
+                ):
                     return None
         except (OSError, FormatError):
             return None
@@ -179,13 +188,20 @@ class OpenShard(Struct):
             from bushel._index.opening import block_file
 
             many = self.shard if self._has_many_files else None
-            return block_file(self.index, number, file_of or cache(self.open), self.locate(number, 0)[0], many)
+            return block_file(
+                self.index, number, file_of or cache(self.open), self.locate(number, 0)[0], many
+            )
         stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
             from bushel._dataset.read.load_table import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
-        if len(self.stamps) > _MANY_FILES and stamp.mtime_ns and stamp.size <= _SMALL and self._has_many_files:
+        if (
+            len(self.stamps) > _MANY_FILES
+            and stamp.mtime_ns
+            and stamp.size <= _SMALL
+            and self._has_many_files
+        ):
             from bushel.storage.small_file import SmallFile
 
             return SmallFile(self.shard.path_text(number), stamp.size, stamp.mtime_ns, forget)
@@ -205,7 +221,11 @@ class OpenShard(Struct):
     def _has_many_files(self) -> bool:
         """Whether values lie in blocks of many local files, which should not stay open."""
         first = len(self.stamps)
-        return first > _MANY_FILES and self.local and all(own.file >= first for own in self.index.fields.values())
+        return (
+            first > _MANY_FILES
+            and self.local
+            and all(own.file >= first for own in self.index.fields.values())
+        )
 
     def check_readable(self, row: int, position: int) -> None:
         """Raise the `FormatError` of a sample that damage touches, given its number here and its position."""
@@ -234,18 +254,27 @@ def kinds(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
 
 def samples_of(shards: Sequence[OpenShard]) -> I64:
     """Return int64[shards], the number of samples of each shard."""
-    return shards.listed.samples if isinstance(shards, Listing) else np.array([one.samples for one in shards], np.int64)
+    return (
+        shards.listed.samples
+        if isinstance(shards, Listing)
+        else np.array([one.samples for one in shards], np.int64)
+    )
 
 
 def any_keyed(shards: Sequence[OpenShard]) -> bool:
     """Return whether any sample has a key of its own."""
-    return shards.listed.any_keyed if isinstance(shards, Listing) else any(shard.keyed for shard in shards)
+    return (
+        shards.listed.any_keyed
+        if isinstance(shards, Listing)
+        else any(shard.keyed for shard in shards)
+    )
 
 
 class Verification:
     """Says for which shards bytes are compared with their checksums, where these are known.
 
-    With `verify`, all are; with None, shards of containers that promise it, and files that may change unnoticed.
+    With `verify`, all are; with None, shards of containers that promise it, and files that may
+    change unnoticed.
 
     Attributes:
         promised: For each shard, whether that is certain before its table is loaded.
@@ -256,7 +285,10 @@ class Verification:
         if verify is not None:
             self.promised, self._unvalidated = [verify] * len(shards), False
         elif isinstance(shards, Listing):
-            self.promised, self._unvalidated = [promises_checksums(shard) for shard in shards[:1]] * len(shards), False
+            self.promised, self._unvalidated = (
+                [promises_checksums(shard) for shard in shards[:1]] * len(shards),
+                False,
+            )
         else:
             self.promised = [promises_checksums(shard) for shard in shards]
             self._unvalidated = not all(shard.local for shard in shards)
@@ -268,7 +300,11 @@ class Verification:
 
     def among(self, groups: Iterable[Group]) -> frozenset[int]:
         """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
-        return frozenset(group.number for group in groups if self.of(group.number)) if self._any else frozenset()
+        return (
+            frozenset(group.number for group in groups if self.of(group.number))
+            if self._any
+            else frozenset()
+        )
 
 
 def promises_checksums(shard: OpenShard) -> bool:
@@ -282,7 +318,8 @@ class ShardRows:
     Attributes:
         shards: The shards.
         counted: Those whose samples are counted by positions: all, unless some are joined to them.
-        starts: int64[counted + 1], position of each counted shard's first sample, and the number of samples.
+        starts: int64[counted + 1], position of each counted shard's first sample, and the number of
+            samples.
         keyed: Whether any sample has a key of its own.
         fields: The fields of all shards, in order of first appearance.
         remaining: The positions that remain if samples were removed; None if none was.
@@ -353,14 +390,22 @@ class ShardRows:
         groups = []
         for at, number in enumerate(present):
             places = order[offsets[at] : offsets[at + 1]]
-            groups.append(Group(number, self.shards[number].index, positions[places] - self.starts[number], places))
+            groups.append(
+                Group(
+                    number,
+                    self.shards[number].index,
+                    positions[places] - self.starts[number],
+                    places,
+                )
+            )
         return groups
 
     def readable(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
         """Divide a batch by shard as `groups` does.
 
         Raises:
-            FormatError: The structure of a shard is damaged, and the damage touches one of these samples.
+            FormatError: The structure of a shard is damaged, and the damage touches one of these
+                samples.
         """
         groups = self.groups(positions, names)
         for group in groups:
@@ -446,4 +491,6 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
 
 def _has_no_value(name: str, shards: Sequence[OpenShard]) -> bool:
     """Return whether the tables of shards, which are not loaded from a store for it, say that no sample has a field."""
-    return all((shard.local or shard.loaded) and shard.index.fields[name].lacks_all for shard in shards)
+    return all(
+        (shard.local or shard.loaded) and shard.index.fields[name].lacks_all for shard in shards
+    )

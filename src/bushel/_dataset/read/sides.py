@@ -22,9 +22,11 @@ class Joined:
         how: `inner` or `left`.
         matched: Number of samples of the first dataset that have a partner in the second.
         lone: Number of samples without a partner, in the first dataset and in the second.
-        examples: The first few of them, for each of the two: the name by which a partner was looked for, or the key.
-        missing_names: Number of names in lists that no sample of the second dataset has. A sample of the first dataset
-            lacks a partner if any of its names is missing, or if it has no list.
+        examples: The first few of them, for each of the two: the name by which a partner was looked
+            for, or the key.
+        missing_names: Number of names in lists that no sample of the second dataset has. A sample
+            of the first dataset lacks a partner if any of its names is missing, or if it has no
+            list.
 
     Examples:
         >>> both = bushel.join(ds.select_fields(["image"]), ds[:8].select_fields(["label"]))
@@ -47,7 +49,9 @@ class Joined:
         for which, number, names in zip(("first", "second"), self.lone, self.examples, strict=True):
             if number:
                 missing = self.missing_names if which == "first" else 0
-                shown = ", ".join(map(repr, names)) + (", …" if (missing or number) > len(names) else "")
+                shown = ", ".join(map(repr, names)) + (
+                    ", …" if (missing or number) > len(names) else ""
+                )
                 shown = f"{missing:,} missing names: {shown}" if missing else shown
                 said.append(f"{number:,} of the {which} dataset ({shown})")
         return f"joined by {self.on}: no partner for {' and '.join(said)}" if said else ""
@@ -60,7 +64,8 @@ class Side:
     Attributes:
         shards: Numbers of its shards.
         names: Its fields.
-        rows: int32[n] or int64[n], the place of each sample's partner among the samples of all shards; -1 for none.
+        rows: int32[n] or int64[n], the place of each sample's partner among the samples of all
+            shards; -1 for none.
     """
 
     shards: range

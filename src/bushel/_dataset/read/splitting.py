@@ -33,17 +33,25 @@ class Divisible(Protocol):
 
 
 def divided(
-    dataset: Divisible, shares: Mapping[str, float | None], *, shuffle: Shuffle, seed: int, stratify: str | None
+    dataset: Divisible,
+    shares: Mapping[str, float | None],
+    *,
+    shuffle: Shuffle,
+    seed: int,
+    stratify: str | None,
 ) -> dict[str, npt.NDArray[np.int64]]:
     """Return the positions of the samples of each share, ascending. `bushel.split` documents the arguments.
 
     Raises:
         ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
-        KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers nor text.
+        KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers
+            nor text.
     """
     known = with_rest(len(dataset), shares)
     counts = share_out(len(dataset), known)
-    positions = make_order(shuffle, len(dataset), operator.index(seed)).take(0, np.arange(len(dataset), dtype=np.int64))
+    positions = make_order(shuffle, len(dataset), operator.index(seed)).take(
+        0, np.arange(len(dataset), dtype=np.int64)
+    )
     if stratify is not None:
         return stratified(classes_of(dataset, stratify), positions, known)
     ends = np.cumsum(list(counts.values()))[:-1]
@@ -70,7 +78,8 @@ def classes_of(dataset: Divisible, field: str) -> npt.NDArray[np.int64]:
             value = sample.get(field)
             if not isinstance(value, str | int | float | None):
                 raise SpecError(
-                    f"cannot stratify by field {field!r}: its values must be numbers or text, but sample "
+                    f"cannot stratify by field {field!r}: its values must be numbers or text, but"
+                    " sample "
                     f"{sample['__key__']!r} has a {type(value).__name__}"
                 )
             classes[position] = numbers.setdefault(value, len(numbers))
@@ -82,7 +91,9 @@ def _known_classes(dataset: Divisible, field: str) -> npt.NDArray[np.int64] | No
 
     Values that a column lacks may be too long for it. If there are such ones, the field is read.
     """
-    if field not in dataset.columns or isinstance(values := dataset.column(field), np.ma.MaskedArray):
+    if field not in dataset.columns or isinstance(
+        values := dataset.column(field), np.ma.MaskedArray
+    ):
         return None
     _, first, numbers = np.unique(values, return_index=True, return_inverse=True)
     rank = np.empty(len(first), np.int64)
@@ -93,8 +104,8 @@ def _known_classes(dataset: Divisible, field: str) -> npt.NDArray[np.int64] | No
 def largest_remainders(samples: int, shares: Mapping[str, float]) -> list[int]:
     """Return the number of samples of each share by the method of the largest remainder.
 
-    Each share gets its exact number, rounded down. The samples left over go, one each, to the shares with the largest
-    remainders, the earlier one where two are equal.
+    Each share gets its exact number, rounded down. The samples left over go, one each, to the
+    shares with the largest remainders, the earlier one where two are equal.
     """
     whole = sum(Fraction(share) for share in shares.values())
     exact = [Fraction(share) * samples / whole for share in shares.values()]
@@ -112,7 +123,8 @@ def stratified(
 
     Args:
         classes: int64[n], the class of each sample.
-        order: int64[n], the order in which the samples of a class are given to the first share, the second, …
+        order: int64[n], the order in which the samples of a class are given to the first share, the
+            second, …
         shares: Name of each part to its share.
 
     Returns:
@@ -131,7 +143,10 @@ def stratified(
             part.append(by_class[start : start + count])
             start += count
     empty = np.zeros(0, np.int64)
-    return {name: np.sort(np.concatenate([empty, *part])) for name, part in zip(shares, parts, strict=True)}
+    return {
+        name: np.sort(np.concatenate([empty, *part]))
+        for name, part in zip(shares, parts, strict=True)
+    }
 
 
 def named_shares(shares: object) -> dict[str, float | None]:
@@ -150,10 +165,14 @@ def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, flo
     known = {name: share for name, share in shares.items() if share is not None}
     if not shares or len(shares) - len(known) > 1:
         raise ValueError(
-            f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None: {dict(shares)}"
+            f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None:"
+            f" {dict(shares)}"
         )
     whole = samples if known and all(isinstance(share, int) for share in known.values()) else 1
-    return {name: whole - sum(known.values()) if share is None else share for name, share in shares.items()}
+    return {
+        name: whole - sum(known.values()) if share is None else share
+        for name, share in shares.items()
+    }
 
 
 def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
@@ -166,7 +185,8 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
     if all(isinstance(share, int) for share in shares.values()) and total != 1:
         if min(shares.values()) < 0 or total != samples:
             raise ValueError(
-                f"numbers of samples must be 0 or more and add up to the {samples} samples of the dataset, not to "
+                f"numbers of samples must be 0 or more and add up to the {samples} samples of the"
+                " dataset, not to "
                 f"{total}: {dict(shares)}. One of them can be the rest"
             )
         return {name: int(share) for name, share in shares.items()}

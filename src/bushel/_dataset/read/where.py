@@ -1,9 +1,10 @@
 """Conditions on columns: `label == 3 and image.width > 256`, in Python's own syntax.
 
-An expression is parsed by `ast` and evaluated on arrays, node by node. Nodes that are not listed here are refused, and
-nothing is ever executed. Numbers are exact, as Python's are. A comparison with a missing value, or with the result of a
-division by zero, is neither true nor false, as in SQL, and such samples are not chosen; `label is None` asks for them.
-A column of class numbers may be compared with a text, which is then the name of a class: `label == "dog"`.
+An expression is parsed by `ast` and evaluated on arrays, node by node. Nodes that are not listed
+here are refused, and nothing is ever executed. Numbers are exact, as Python's are. A comparison
+with a missing value, or with the result of a division by zero, is neither true nor false, as in
+SQL, and such samples are not chosen; `label is None` asks for them. A column of class numbers may
+be compared with a text, which is then the name of a class: `label == "dog"`.
 """
 
 from __future__ import annotations
@@ -47,23 +48,31 @@ _SLIPS = {
     r"<>": "write != for unequal",
 }
 """Common mistakes, and their corrections."""
-_CALL = "column"  # the function that takes a name which is not a Python name: `column("seg-map.width") > 3`
+# the function that takes a name which is not a Python name: `column("seg-map.width") > 3`
+_CALL = "column"
 
 
-def choose(expression: str, samples: int, column: Callable[[str], Part], labels: Callable[[], Labels] = dict) -> Bools:
+def choose(
+    expression: str,
+    samples: int,
+    column: Callable[[str], Part],
+    labels: Callable[[], Labels] = dict,
+) -> Bools:
     """Return bool[samples]: for which samples an expression is true.
 
     Args:
-        expression: Comparisons (`==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is None`, `is not None`) of names,
-            numbers, texts and arithmetic (`+ - * / // %`), joined by `and`, `or`, `not` and parentheses. A text `in` a
-            column of texts is a part of it. Results equal Python's; a division by zero has none.
+        expression: Comparisons (`==`, `!=`, `<`, `<=`, `>`, `>=`, `in`, `not in`, `is None`,
+            `is not None`) of names, numbers, texts and arithmetic (`+ - * / // %`), joined by
+            `and`, `or`, `not` and parentheses. A text `in` a column of texts is a part of it.
+            Results equal Python's; a division by zero has none.
         samples: Number of samples.
         column: Returns the values of a column, given its name.
-        labels: Returns the names of classes by column. It is called if a column of numbers is compared with a text.
+        labels: Returns the names of classes by column. It is called if a column of numbers is
+            compared with a text.
 
     Raises:
-        ValueError: The expression is malformed, has something else in it, compares texts with numbers, names a class
-            that does not exist, or computes a number that is too large.
+        ValueError: The expression is malformed, has something else in it, compares texts with
+            numbers, names a class that does not exist, or computes a number that is too large.
     """
     tree = _parsed(expression)
     known: dict[str, Part] = {}
@@ -82,16 +91,29 @@ def choose(expression: str, samples: int, column: Callable[[str], Part], labels:
 def _parsed(expression: str) -> ast.expr:
     if not isinstance(expression, str) or not expression.strip():
         hint = ": ds.filter takes a function" if callable(expression) else ""
-        raise ValueError(f"expected a condition such as 'label == 3 and image.width > 256', not {expression!r}{hint}")
+        raise ValueError(
+            "expected a condition such as 'label == 3 and image.width > 256', not"
+            f" {expression!r}{hint}"
+        )
     if len(expression) > _LONGEST:
-        raise ValueError(f"the condition has {len(expression)} characters; at most {_LONGEST} are allowed")
+        raise ValueError(
+            f"the condition has {len(expression)} characters; at most {_LONGEST} are allowed"
+        )
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        where = f" at character {error.offset}" if isinstance(error, SyntaxError) and error.offset else ""
+        where = (
+            f" at character {error.offset}"
+            if isinstance(error, SyntaxError) and error.offset
+            else ""
+        )
         detail = error.msg if isinstance(error, SyntaxError) else str(error)
-        hint = next((f": {advice}" for slip, advice in _SLIPS.items() if re.search(slip, expression)), "")
-        raise ValueError(f"the condition {expression!r} is malformed{where}: {detail}{hint}") from None
+        hint = next(
+            (f": {advice}" for slip, advice in _SLIPS.items() if re.search(slip, expression)), ""
+        )
+        raise ValueError(
+            f"the condition {expression!r} is malformed{where}: {detail}{hint}"
+        ) from None
     if _depth(tree) > _DEEPEST:
         raise ValueError(f"the condition is nested more than {_DEEPEST} levels deep")
     return tree
@@ -102,7 +124,11 @@ def _depth(tree: ast.AST) -> int:
     while pending:
         node, depth = pending.pop()
         deepest = max(deepest, depth)
-        pending += [(child, depth + 1) for child in ast.iter_child_nodes(node) if isinstance(child, ast.expr)]
+        pending += [
+            (child, depth + 1)
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.expr)
+        ]
     return deepest
 
 
@@ -128,7 +154,9 @@ def _name(node: ast.expr) -> str | None:
 class _Evaluation:
     """Evaluates one expression."""
 
-    def __init__(self, column: Callable[[str], Part], samples: int, labels: Callable[[], Labels]) -> None:
+    def __init__(
+        self, column: Callable[[str], Part], samples: int, labels: Callable[[], Labels]
+    ) -> None:
         self._column, self._samples, self._labels = column, samples, labels
 
     def truth(self, node: ast.expr) -> _Value:
@@ -183,7 +211,9 @@ class _Evaluation:
             return np.zeros(self._samples, np.int64), missing
         if is_text(value):
             raise ValueError(f"{ast.unparse(node)!r} is text, which arithmetic does not take")
-        return (value + 0 if isinstance(value, bool) else value * 1 if _is_bool(value) else value), missing
+        return (
+            value + 0 if isinstance(value, bool) else value * 1 if _is_bool(value) else value
+        ), missing
 
     def _comparison(self, node: ast.Compare) -> _Value:
         result: _Value | None = None
@@ -198,7 +228,9 @@ class _Evaluation:
     def _compare(self, left: ast.expr, test: ast.cmpop, right: ast.expr) -> _Value:
         if isinstance(test, ast.Is | ast.IsNot):
             if not (isinstance(right, ast.Constant) and right.value is None):
-                raise ValueError(f"'is' asks for missing values only, as in '{ast.unparse(left)} is None'")
+                raise ValueError(
+                    f"'is' asks for missing values only, as in '{ast.unparse(left)} is None'"
+                )
             _, missing = self.value(left)
             absent = np.zeros(self._samples, np.bool_) if missing is None else missing
             return (absent if isinstance(test, ast.Is) else ~absent), None
@@ -216,7 +248,9 @@ class _Evaluation:
             a, b = self._class(right, a), self._class(left, b)
         if is_text(a) != is_text(b):
             kinds = ("a text", "a number") if is_text(a) else ("a number", "a text")
-            raise ValueError(f"{ast.unparse(left)!r} is {kinds[0]}, but {ast.unparse(right)!r} is {kinds[1]}")
+            raise ValueError(
+                f"{ast.unparse(left)!r} is {kinds[0]}, but {ast.unparse(right)!r} is {kinds[1]}"
+            )
         return compare(_COMPARE[type(test)], a, b), missing
 
     def _class(self, node: ast.expr, value: Any) -> Any:
@@ -255,7 +289,8 @@ class _Evaluation:
             return np.zeros(self._samples, np.bool_), missing
         if not isinstance(text, str) or not is_text(values) or isinstance(values, str):
             raise ValueError(
-                f"'{ast.unparse(left)} in {ast.unparse(right)}' is not a condition: write 'name in (1, 2)', or "
+                f"'{ast.unparse(left)} in {ast.unparse(right)}' is not a condition: write 'name"
+                " in (1, 2)', or "
                 "'\"dog\" in name' for a column of texts"
             )
         return np.fromiter((text in each for each in values), np.bool_, len(values)), missing
@@ -280,16 +315,24 @@ def _as_time(value: Any, other: Any) -> Any:
         try:
             return np.datetime64(value)
         except ValueError as error:
-            raise ValueError(f"{value!r} is not a time such as '2024-06-01' or '2024-06-01T12:30'") from error
+            raise ValueError(
+                f"{value!r} is not a time such as '2024-06-01' or '2024-06-01T12:30'"
+            ) from error
     if isinstance(value, int) and not isinstance(value, bool) and dtype.kind == "m":
         return np.int64(value).view(dtype)
-    expected = "a text such as '2024-06-01'" if dtype.kind == "M" else f"a whole number of {np.datetime_data(dtype)[0]}"
+    expected = (
+        "a text such as '2024-06-01'"
+        if dtype.kind == "M"
+        else f"a whole number of {np.datetime_data(dtype)[0]}"
+    )
     raise ValueError(f"times of {dtype} are compared with {expected}, not with {value!r:.50}")
 
 
 def _lacks(value: Any, missing: Bools | None) -> bool:
     """Return whether no sample has a value: then any type may be meant."""
-    return isinstance(value, np.ndarray) and (not value.size or (missing is not None and bool(missing.all())))
+    return isinstance(value, np.ndarray) and (
+        not value.size or (missing is not None and bool(missing.all()))
+    )
 
 
 def _both(one: _Value, two: _Value) -> _Value:

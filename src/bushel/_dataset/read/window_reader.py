@@ -35,7 +35,13 @@ class WindowReader(Reader):
 
     windows: Windows
 
-    def __init__(self, base: Reader, selection: Selection, windows: Windows, find: Callable[[str], int | None]) -> None:
+    def __init__(
+        self,
+        base: Reader,
+        selection: Selection,
+        windows: Windows,
+        find: Callable[[str], int | None],
+    ) -> None:
         self.__dict__.update(base.__dict__)
         self.base, self.windows, self.selection, self._find = base, windows, selection, find
         self.fields = _fields(selection.fields, windows.shape)
@@ -96,11 +102,17 @@ class WindowReader(Reader):
             if (own := ranges.get(name)) is not None:
                 if isinstance(elements, Ranges):
                     raise TypeError(f"field {name!r} is read in windows already")
-                chosen = slice(None) if elements is None else choose(elements, len(own.offsets), "a window", "elements")
+                chosen = (
+                    slice(None)
+                    if elements is None
+                    else choose(elements, len(own.offsets), "a window", "elements")
+                )
                 found[name] = replace(own, offsets=own.offsets[chosen])
         return found
 
-    def sample(self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None) -> Sample:
+    def sample(
+        self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None
+    ) -> Sample:
         """Read and decode one window."""
         return self.read(np.array([position], np.int64), wanted, decode=True)[0]
 
@@ -129,7 +141,9 @@ class WindowReader(Reader):
 
     def whole_value(self, position: int, name: str, elements: Elements) -> Any:
         """Return elements of the sample of a window, and read the whole value for that."""
-        return super().read(np.array([position], np.int64), {name: elements}, decode=True, parts=False)[0][name]
+        return super().read(
+            np.array([position], np.int64), {name: elements}, decode=True, parts=False
+        )[0][name]
 
     def gather(self, positions: I64, name: str) -> tuple[U8, I64]:
         """Return the stored bytes of one plain field in one buffer.
@@ -138,10 +152,15 @@ class WindowReader(Reader):
             TypeError: The field is read in windows.
         """
         if name in self.windows.shape.offsets:
-            raise TypeError(f"field {name!r} is read in windows, which have no stored bytes of their own: use read()")
+            raise TypeError(
+                f"field {name!r} is read in windows, which have no stored bytes of"
+                " their own: use read()"
+            )
         return super().gather(positions, name)
 
-    def prefetch(self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True) -> None:
+    def prefetch(
+        self, positions: I64, wanted: Mapping[str, Elements], *, decode: bool = True
+    ) -> None:
         """Ask for readahead of windows that will be read soon."""
         super().prefetch(positions, self.asked(positions, wanted), decode=decode)
 
@@ -154,7 +173,9 @@ def _fields(fields: Mapping[str, Field], shape: WindowShape) -> dict[str, Field]
         base, _, arguments = own.codec.partition("(")
         dtype, *sizes = arguments.rstrip(")").split(",")
         if base == "array" and sizes and not own.sequence:
-            found[name] = replace(own, codec=f"array({','.join([dtype, str(len(offsets)), *sizes[1:]])})")
+            found[name] = replace(
+                own, codec=f"array({','.join([dtype, str(len(offsets)), *sizes[1:]])})"
+            )
     for pad, name in shape.pads.items():
         found[pad] = Field(pad, f"array(bool,{len(shape.offsets[name])})", sequence=False)
     return found

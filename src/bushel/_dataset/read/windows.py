@@ -17,10 +17,13 @@ class WindowShape(Struct, frozen=True, eq=False):
     """The elements of a window."""
 
     field: str  # the field whose elements are counted
-    offsets: Mapping[str, I64]  # the elements of each field, counted from the one where the window starts: int64[k]
+    # the elements of each field, counted from the one where the window starts: int64[k]
+    offsets: Mapping[str, I64]
     hop: int  # elements from the start of one window to the start of the next
-    span: int  # elements that a whole window takes up; 0 if windows start at every element and are clamped
-    pad: bool  # whether windows may reach beyond the elements, whose first or last one then takes their place
+    # elements that a whole window takes up; 0 if windows start at every element and are clamped
+    span: int
+    # whether windows may reach beyond the elements, whose first or last one then takes their place
+    pad: bool
 
     @property
     def pads(self) -> dict[str, str]:
@@ -91,7 +94,11 @@ class Windows(Struct, frozen=True, eq=False):
         """Return the number of the window of a sample that starts at an element, or None."""
         first = int(self.ends[sample - 1]) if sample else 0
         number, rest = divmod(start, self.shape.hop)
-        return first + number if start >= 0 and not rest and first + number < self.ends[sample] else None
+        return (
+            first + number
+            if start >= 0 and not rest and first + number < self.ends[sample]
+            else None
+        )
 
     @property
     def without(self) -> int:

@@ -33,7 +33,9 @@ def before_append(dataset: Any, fingerprint: str) -> BeforeAppend | None:
         return None
     reader, positions = dataset._reader, dataset._selection.positions
     for remaining in _at_each_call(positions):
-        for samples, fingerprint_of_prefix in fingerprints_of_prefixes(reader, dataset.spec, remaining):
+        for samples, fingerprint_of_prefix in fingerprints_of_prefixes(
+            reader, dataset.spec, remaining
+        ):
             if fingerprint_of_prefix == fingerprint:
                 earlier_view = dataset._view(first_of(positions, samples))
                 return BeforeAppend(earlier_view, int(reader.starts[-1]) - samples)

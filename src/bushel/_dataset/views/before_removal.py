@@ -32,14 +32,23 @@ def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:
         if earlier.fingerprint == fingerprint:
             since = whole.removed[whole.calls >= number]
             then = earlier._selection.positions
-            places = since - np.searchsorted(then.removed, since) if isinstance(then, Remaining) else since
+            places = (
+                since - np.searchsorted(then.removed, since)
+                if isinstance(then, Remaining)
+                else since
+            )
             first = whole.by[number]
             when = datetime.fromtimestamp(first.time / 1e9, UTC).strftime("%d %B %Y")
-            calls = "" if len(whole.by) == number + 1 else f" by {len(whole.by) - number} calls, first"
+            calls = (
+                ""
+                if len(whole.by) == number + 1
+                else (f" by {len(whole.by) - number} calls, first")
+            )
             return BeforeRemoval(
                 earlier,
                 places,
-                f"{len(since):,} samples were removed from the dataset after this state was saved,{calls} on {when} "
+                f"{len(since):,} samples were removed from the dataset after this state was"
+                f" saved,{calls} on {when} "
                 f"({first.reason!r})",
             )
     return None

@@ -25,7 +25,8 @@ class ColumnValues(StoredValues):
         """Names of classes, in the order of their numbers, by field: `ds.labels["label"][3]`; empty without them.
 
         Raises:
-            SpecError: Two shards give different names to the same number; `bushel.open` and `concat` refuse them.
+            SpecError: Two shards give different names to the same number; `bushel.open` and
+                `concat` refuse them.
 
         Examples:
             >>> ds.labels["label"]
@@ -41,7 +42,8 @@ class ColumnValues(StoredValues):
     def columns(self) -> tuple[str, ...]:
         """Names of the columns in the index (docs/columns.md), also of fields that this view leaves out.
 
-        `column` also knows the number of stored bytes of every field, `image.bytes`, and the lengths of sequences.
+        `column` also knows the number of stored bytes of every field, `image.bytes`, and the
+        lengths of sequences.
 
         Examples:
             >>> ds.columns
@@ -55,16 +57,19 @@ class ColumnValues(StoredValues):
         """Return the value of each sample in a column of the index. No data file is touched.
 
         Args:
-            name: `label` for the value of a field; `image.width`, `tokens.length`, `meta.camera.iso` and others for
-                properties and members of a value (docs/columns.md).
+            name: `label` for the value of a field; `image.width`, `tokens.length`,
+                `meta.camera.iso` and others for properties and members of a value
+                (docs/columns.md).
 
         Returns:
-            bool[n], int64[n], uint64[n] or float64[n], or an object array of str, or of int and float if no dtype holds
-            all numbers exactly; mapped and read-only if the dataset has one shard.
-            It is a `numpy.ma.MaskedArray` if samples lack the value; as a mask, such an array does not choose them.
+            bool[n], int64[n], uint64[n] or float64[n], or an object array of str, or of int and
+            float if no dtype holds all numbers exactly; mapped and read-only if the dataset has one
+            shard. It is a `numpy.ma.MaskedArray` if samples lack the value; as a mask, such an
+            array does not choose them.
 
         Raises:
-            KeyError: The column does not exist; the message says what may be meant, or which command makes it.
+            KeyError: The column does not exist; the message says what may be meant, or which
+                command makes it.
             FormatError: The index is damaged.
 
         Examples:
@@ -80,22 +85,26 @@ class ColumnValues(StoredValues):
         """Return a view of the samples for which a condition on columns is true.
 
         Args:
-            condition: A condition in Python's syntax, such as `label == 3 and image.width > 256`: comparisons, `in`,
-                `is None`, arithmetic, `and`, `or`, `not`. Names are names of columns; `column("seg-map.width")` names
-                one that is not a Python name. Classes may have their names instead of their numbers:
-                `label in ("cat", "dog")`. Numbers are computed as Python does. Comparisons with missing values, or
-                with the result of a division by zero, are not true.
+            condition: A condition in Python's syntax, such as `label == 3 and image.width > 256`:
+                comparisons, `in`, `is None`, arithmetic, `and`, `or`, `not`. Names are names of
+                columns; `column("seg-map.width")` names one that is not a Python name. Classes may
+                have their names instead of their numbers: `label in ("cat", "dog")`. Numbers are
+                computed as Python does. Comparisons with missing values, or with the result of a
+                division by zero, are not true.
 
         Raises:
-            ValueError: The condition is malformed, something in it is not allowed, it names a class that does not
-                exist, or it computes a number that is too large.
+            ValueError: The condition is malformed, something in it is not allowed, it names a class
+                that does not exist, or it computes a number that is too large.
             KeyError: The column does not exist, as for `column`.
 
         Examples:
             >>> len(ds.where("label == 'dog' and image.width >= 48"))
             6
         """
-        return self._view(self._selection.absolute(self.positions_where(condition)), made=f"where {condition.strip()}")
+        return self._view(
+            self._selection.absolute(self.positions_where(condition)),
+            made=f"where {condition.strip()}",
+        )
 
     def positions_where(self, condition: str) -> npt.NDArray[np.int64]:
         """Return int64[n], the positions of the samples of `where`, ascending.
@@ -116,11 +125,13 @@ class ColumnValues(StoredValues):
     def to_arrow(self) -> Any:
         """Return the index as a `pyarrow.Table`, for DuckDB, polars and others: `SELECT avg(image.length) FROM table`.
 
-        The table has a row per sample, in order. `__key__` is the key, or the position of a sample without one. Every
-        field is a struct of `file` (path), `offset` and `length` in bytes, and `crc32` (null if unknown); it is null if
-        the sample lacks the field. A sequence field is a list of such structs. Then there are the columns of these
-        fields in the index (docs/columns.md), null where they are missing: `SELECT label, count(*)`. The struct of a
-        field with a column of the same name is called `label.extent`. No data are read, and arrays are not copied.
+        The table has a row per sample, in order. `__key__` is the key, or the position of a sample
+        without one. Every field is a struct of `file` (path), `offset` and `length` in bytes, and
+        `crc32` (null if unknown); it is null if the sample lacks the field. A sequence field is a
+        list of such structs. Then there are the columns of these fields in the index
+        (docs/columns.md), null where they are missing: `SELECT label, count(*)`. The struct of a
+        field with a column of the same name is called `label.extent`. No data are read, and arrays
+        are not copied.
 
         Raises:
             MissingPackageError: pyarrow is not installed (`pip install 'bushel[arrow]'`).
@@ -135,7 +146,9 @@ class ColumnValues(StoredValues):
         from bushel._index.arrow import index_table
 
         if self._reader.windows is not None:
-            raise UnsupportedError("windows have no extents of their own: export the table of the original dataset")
+            raise UnsupportedError(
+                "windows have no extents of their own: export the table of the original dataset"
+            )
 
         prefixes = tuple(f"{name}." for name in self._selection.fields)
         names = [name for name in self.columns if f"{name}.".startswith(prefixes)]
@@ -144,4 +157,10 @@ class ColumnValues(StoredValues):
         if self._reader.sides:
             positions = np.asarray(self._selection.positions, np.int64)
             rows = {name: self._reader.rows_of(name, positions) for name in self._selection.fields}
-        return index_table(self._reader.shards, list(self._selection.fields), self._selection.positions, values, rows)
+        return index_table(
+            self._reader.shards,
+            list(self._selection.fields),
+            self._selection.positions,
+            values,
+            rows,
+        )

@@ -19,9 +19,9 @@ from bushel._runtime.public import public
 def concat(datasets: Iterable[Dataset], *others: Never) -> Dataset:
     """Concatenate datasets. Their containers and specs may differ.
 
-    A sample without a key gets its position in the new dataset as key. If several samples have the same key, looking it
-    up returns the first. `labels` has the class names of all; `bushel.merge` also joins datasets that number the
-    classes differently.
+    A sample without a key gets its position in the new dataset as key. If several samples have the
+    same key, looking it up returns the first. `labels` has the class names of all; `bushel.merge`
+    also joins datasets that number the classes differently.
 
     Args:
         datasets: The datasets, in a list.
@@ -53,13 +53,16 @@ def one_after_another(datasets: Iterable[Dataset]) -> Dataset:
     for dataset in datasets:
         if not isinstance(dataset, Dataset):
             raise TypeError(
-                f"concat takes a list of datasets, not of {type(dataset).__name__}: open paths with bushel.open"
+                f"concat takes a list of datasets, not of {type(dataset).__name__}: open paths"
+                " with bushel.open"
             )
     if any(dataset._reader.windows is not None for dataset in datasets):
         from bushel._dataset.views.make_windows import concat_windows
 
         return concat_windows(datasets, one_after_another)
-    shards = [only(shard, dataset.spec) for dataset in datasets for shard in dataset._reader.counted]
+    shards = [
+        only(shard, dataset.spec) for dataset in datasets for shard in dataset._reader.counted
+    ]
     verify = max((dataset._reader.verify for dataset in datasets), key=(False, None, True).index)
     incomplete = next(filter(None, (dataset._reader.incomplete for dataset in datasets)), None)
     remaining = joined([dataset._reader.whole for dataset in datasets])

@@ -25,8 +25,10 @@ __all__ = ["Dataset", "Sample"]
 _ELSEWHERE = {
     "batch": "bushel.Loader(ds, batch_size=n)",
     "head": "ds[:5], or bushel.show(ds)",
-    "select": "ds[[5, 1, 1]] for positions, ds.select_keys(keys), ds.where(condition) or ds.filter(function)",
-    "shuffle": "bushel.Loader(ds, shuffle=True), or ds[numpy.random.default_rng(0).permutation(len(ds))]",
+    "select": "ds[[5, 1, 1]] for positions, ds.select_keys(keys), ds.where(condition) or"
+    " ds.filter(function)",
+    "shuffle": "bushel.Loader(ds, shuffle=True), or"
+    " ds[numpy.random.default_rng(0).permutation(len(ds))]",
     "skip": "ds[n:]",
     "take": "ds[:n]",
     "to_pandas": "ds.to_arrow().to_pandas()",
@@ -53,13 +55,18 @@ class Dataset(ColumnValues):
 
     @classmethod
     def from_tables(
-        cls, container: str, tables: Iterable[tuple[Shard, ShardIndex]], *, verify: bool | None = None
+        cls,
+        container: str,
+        tables: Iterable[tuple[Shard, ShardIndex]],
+        *,
+        verify: bool | None = None,
     ) -> Dataset:
         """Return a dataset of shards whose tables are given. Nothing is looked up or stored beside the files.
 
         Args:
             container: Name of the container.
-            tables: Each shard with its table, such as `get_container(container).index(shard, options)` returns.
+            tables: Each shard with its table, such as
+                `get_container(container).index(shard, options)` returns.
             verify: As for `open`.
 
         Examples:
@@ -67,7 +74,10 @@ class Dataset(ColumnValues):
             >>> bushel.Dataset.from_tables("tar", [(shard.shard, shard.index)]).keys[0]
             'cat/0'
         """
-        return cls([OpenShard.of(container, shard, table, stored=False) for shard, table in tables], verify=verify)
+        return cls(
+            [OpenShard.of(container, shard, table, stored=False) for shard, table in tables],
+            verify=verify,
+        )
 
     # Description
 
@@ -82,12 +92,19 @@ class Dataset(ColumnValues):
         shards = f"{info.shards:,} shard{'' if info.shards == 1 else 's'}, {size(info.bytes)}"
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         removed = f"; {info.removed:,} removed" if info.removed else ""
-        notes = removed + ("" if info.keyed else "; no keys") + ("" if info.complete else f"; {info.shortfall}")
+        notes = (
+            removed
+            + ("" if info.keyed else "; no keys")
+            + ("" if info.complete else f"; {info.shortfall}")
+        )
         notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
         if windows is not None and windows.without:
             notes += f"; {windows.without:,} samples are too short for a window"
         notes += f"; {self._selection.made}" if self._selection.made else ""
-        return f"<bushel.Dataset: {len(self):,}{total} {noun}, {info.container}, {shards}; {fields}{notes}>"
+        return (
+            f"<bushel.Dataset: {len(self):,}{total} {noun}, {info.container}, {shards};"
+            f" {fields}{notes}>"
+        )
 
     def _repr_html_(self) -> str:
         from bushel._dataset.views.in_notebook import dataset_html
@@ -102,10 +119,12 @@ class Dataset(ColumnValues):
 
         Args:
             n: Number of samples.
-            columns: Columns of the index to show below each; by default the fields of numbers and texts.
+            columns: Columns of the index to show below each; by default the fields of numbers and
+                texts.
 
         Raises:
-            KeyError: The column does not exist; the message says what may be meant, or which command makes it.
+            KeyError: The column does not exist; the message says what may be meant, or which
+                command makes it.
 
         Examples:
             >>> print(ds.show(2))
@@ -205,7 +224,9 @@ class Dataset(ColumnValues):
             {'__key__': 'dog/2', 'label': 1}
         """
         if isinstance(keys, str):
-            raise TypeError(f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key")
+            raise TypeError(
+                f"give keys as a list, such as [{keys!r}]; ds[{keys!r}] is the sample with this key"
+            )
         chosen = np.array([self.position(key) for key in keys], np.int64)
         return self._view(self._selection.absolute(chosen), made=f"{len(chosen):,} chosen keys")
 
@@ -222,7 +243,11 @@ class Dataset(ColumnValues):
             6
         """
         if not callable(keep):
-            hint = f": ds.where({keep!r}) takes a condition on columns" if isinstance(keep, str) else ""
+            hint = (
+                f": ds.where({keep!r}) takes a condition on columns"
+                if isinstance(keep, str)
+                else ""
+            )
             raise TypeError(f"filter() takes a function of a sample, not {keep!r}{hint}")
         numbers: list[int] = []
         for first in range(0, len(self), CHUNK):
@@ -242,10 +267,11 @@ class Dataset(ColumnValues):
         """Return a lazy view whose samples pass through a function when they are read.
 
         Args:
-            function: Takes a sample, a dict with `__key__`, and returns a dict, changed or not. None is an error. A
-                `Loader` with `processes=` sends it to them by cloudpickle.
+            function: Takes a sample, a dict with `__key__`, and returns a dict, changed or not.
+                None is an error. A `Loader` with `processes=` sends it to them by cloudpickle.
             fields: The fields that it needs. Fewer fields are read faster.
-            spec: Types of fields that it adds or changes, for `transforms=` of a loader and for `pack`.
+            spec: Types of fields that it adds or changes, for `transforms=` of a loader and for
+                `pack`.
             decode: Whether it gets decoded values. False gives it stored bytes.
 
         Examples:
@@ -271,22 +297,26 @@ class Dataset(ColumnValues):
     ) -> dict[str, Self]:
         """Divide the dataset into views, such as one for training and one for validation. Every sample is in one.
 
-        `bushel.split` writes such parts as datasets of their own, and chooses the same samples for the same arguments.
+        `bushel.split` writes such parts as datasets of their own, and chooses the same samples for
+        the same arguments.
 
         Args:
-            shares: Name of each view to its share, or to its number of samples: `{"train": 0.9, "val": 0.1}`. None, for
-                one of them, is the rest. Shares can be given as keyword arguments, too.
-            shuffle: How samples are chosen: True at random, False in order, the first share first; or another value
-                that `bushel.split` takes. Each view keeps the order of the dataset.
-            seed: Seed of the random choice. The same seed chooses the same samples, on every machine and in every
-                version.
-            stratify: Name of a field of numbers or text, such as `label`: each view gets its share of every class. No
-                data are read if it is a column of the index.
+            shares: Name of each view to its share, or to its number of samples:
+                `{"train": 0.9, "val": 0.1}`. None, for one of them, is the rest. Shares can be
+                given as keyword arguments, too.
+            shuffle: How samples are chosen: True at random, False in order, the first share first;
+                or another value that `bushel.split` takes. Each view keeps the order of the
+                dataset.
+            seed: Seed of the random choice. The same seed chooses the same samples, on every
+                machine and in every version.
+            stratify: Name of a field of numbers or text, such as `label`: each view gets its share
+                of every class. No data are read if it is a column of the index.
             named: Shares by name.
 
         Raises:
             ValueError: The shares do not add up to 1, or the numbers not to the number of samples.
-            KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers nor text.
+            KeyError, SpecError: The field `stratify` does not exist, or its values are neither
+                numbers nor text.
 
         Examples:
             >>> parts = ds.split(train=0.75, val=0.25, stratify="label")
@@ -302,14 +332,15 @@ class Dataset(ColumnValues):
         by = f" by {stratify}" if stratify else ""
         parts = {name: f"{name} of a split{by}, seed {seed}" for name in chosen}
         return {
-            name: self._view(self._selection.absolute(numbers), made=parts[name]) for name, numbers in chosen.items()
+            name: self._view(self._selection.absolute(numbers), made=parts[name])
+            for name, numbers in chosen.items()
         }
 
     def save_view(self, name: str, *, overwrite: bool = False) -> None:
         """Save this view by a name beside the manifest, for `bushel.open(path, view=name)`.
 
-        A view that `where` made is saved as its condition, others as the positions and keys of their samples
-        (docs/views.md). `overwrite` replaces a view of this name.
+        A view that `where` made is saved as its condition, others as the positions and keys of
+        their samples (docs/views.md). `overwrite` replaces a view of this name.
 
         Raises:
             FileExistsError: There is a view of this name.
@@ -328,17 +359,20 @@ class Dataset(ColumnValues):
     def with_field(self, name: str, values: Any, kind: str | None = None) -> Self:
         """Return a view with one more field, whose values are given in the order of the samples. Nothing is copied.
 
-        Columns of whole numbers, real numbers and truth values are columns at once, for `where` and `column`.
+        Columns of whole numbers, real numbers and truth values are columns at once, for `where` and
+        `column`.
 
         Args:
             name: Name of the field.
-            values: An array with a row for each value, a list, or a dataset that has this field, or one field only.
-                None, or a masked element of a masked array, stands for no value. Each worker process gets a copy of
-                values in memory; it opens the files of a dataset, such as `bushel.open("embeddings.npy")`.
+            values: An array with a row for each value, a list, or a dataset that has this field, or
+                one field only. None, or a masked element of a masked array, stands for no value.
+                Each worker process gets a copy of values in memory; it opens the files of a
+                dataset, such as `bushel.open("embeddings.npy")`.
             kind: Type of values in memory, such as `json`; by default it is inferred.
 
         Raises:
-            ValueError: There is such a field, the number of values is another one, or a view has samples several times.
+            ValueError: There is such a field, the number of values is another one, or a view has
+                samples several times.
             SpecError: The type cannot be inferred.
             CodecError: A value is not of this type.
             TypeError: `values` has another type.
@@ -366,29 +400,34 @@ class Dataset(ColumnValues):
     ) -> Dataset:
         """Return a view whose samples are windows: some elements of a sequence, frames of a clip, or rows of an array.
 
-        The window of the sample `clip7` that starts at element 48 has the key `clip7@48`. It has the elements of
-        `field`, and all other fields as the sample has them. Only the bytes of these elements are read, of a clip those
-        from the keyframe before them; windows of the same clip that are read together are decoded together.
+        The window of the sample `clip7` that starts at element 48 has the key `clip7@48`. It has
+        the elements of `field`, and all other fields as the sample has them. Only the bytes of
+        these elements are read, of a clip those from the keyframe before them; windows of the same
+        clip that are read together are decoded together.
 
         Args:
             field: A sequence field, or a field of clips, sounds or arrays.
             length: Number of elements in a window.
-            hop: Elements from the start of one window to the start of the next; None for windows that follow one
-                another.
+            hop: Elements from the start of one window to the start of the next; None for windows
+                that follow one another.
             step: Distance of its elements: 4 takes every fourth.
-            also: Fields whose elements the window has at the same places, such as the actions at the frames.
-            pad: Whether the last window of a sample may reach beyond its end, so that all elements are in a window.
-                The last element then fills it up, and `frames_is_pad`, of bool[length], says where. Otherwise the
-                elements that do not fill a window are left out.
-            delta: Instead of a length, the elements of each field, counted from one element of `field`, which every
-                `hop`-th one is in turn: `{"frames": [-1, 0], "action": [0, 1, 2]}`. The first or last element takes the
+            also: Fields whose elements the window has at the same places, such as the actions at
+                the frames.
+            pad: Whether the last window of a sample may reach beyond its end, so that all elements
+                are in a window. The last element then fills it up, and `frames_is_pad`, of
+                bool[length], says where. Otherwise the elements that do not fill a window are left
+                out.
+            delta: Instead of a length, the elements of each field, counted from one element of
+                `field`, which every `hop`-th one is in turn:
+                `{"frames": [-1, 0], "action": [0, 1, 2]}`. The first or last element takes the
                 place of what would be outside, and `action_is_pad`, of bool[3], says where.
 
         Raises:
-            KeyError: The field does not exist, or the index does not say how many elements samples have; the message
-                names the command that records it.
+            KeyError: The field does not exist, or the index does not say how many elements samples
+                have; the message names the command that records it.
             TypeError: A field has no elements, or an argument has another type.
-            ValueError: An argument is out of its range, or fields have different numbers of elements in a sample.
+            ValueError: An argument is out of its range, or fields have different numbers of
+                elements in a sample.
             UnsupportedError: The samples are windows already.
 
         Examples:
@@ -403,12 +442,15 @@ class Dataset(ColumnValues):
         """
         from bushel._dataset.views.make_windows import shape_of, windows_of
 
-        return windows_of(self, shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta))
+        return windows_of(
+            self, shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta)
+        )
 
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.
 
-        The parts are divisions of the samples; they have nothing to do with the shards in which they are stored.
+        The parts are divisions of the samples; they have nothing to do with the shards in which
+        they are stored.
 
         Args:
             index: Which part, from 0.
@@ -422,6 +464,11 @@ class Dataset(ColumnValues):
             [2, 2, 3, 2, 3]
         """
         if not 0 <= index < num_shards:
-            raise ValueError(f"index is {index}; it must be at least 0 and less than num_shards, which is {num_shards}")
+            raise ValueError(
+                f"index is {index}; it must be at least 0 and less than num_shards,"
+                f" which is {num_shards}"
+            )
         first, last = len(self) * index // num_shards, len(self) * (index + 1) // num_shards
-        return self._view(self._selection.positions[first:last], made=f"part {index} of {num_shards}")
+        return self._view(
+            self._selection.positions[first:last], made=(f"part {index} of {num_shards}")
+        )

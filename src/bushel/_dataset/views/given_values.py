@@ -38,12 +38,16 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     refuse_windows(dataset, "add the field to the original dataset, and make windows of the result")
     if name in dataset.spec:
         raise ValueError(
-            f"field {name!r} exists already: leave it out with ds.select_fields([...]), or choose another name"
+            f"field {name!r} exists already: leave it out with ds.select_fields([...]), or"
+            " choose"
+            " another name"
         )
     positions = dataset._selection.absolute(np.arange(len(dataset), dtype=np.int64))
     if len(positions) != len(np.unique(positions)):
         raise ValueError(
-            "this view has samples several times, whose values could differ: add the field first, then choose samples"
+            "this view has samples several times, whose values could differ: add the field"
+            " first,"
+            " then choose samples"
         )
     if isinstance(values, Samples):
         other = values
@@ -57,7 +61,9 @@ def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:
     partners = np.full(int(dataset._reader.starts[-1]), -1, np.int64)
     partners[positions] = other._selection.absolute(np.arange(len(other), dtype=np.int64))
     joined = Joined("position", "left", len(dataset), (0, 0), ((), ()))
-    return with_partners(dataset, other, partners, joined, names=list(dataset.spec), others={old: name})
+    return with_partners(
+        dataset, other, partners, joined, names=list(dataset.spec), others={old: name}
+    )
 
 
 def _field_of(dataset: Samples, name: str) -> str:
@@ -65,7 +71,8 @@ def _field_of(dataset: Samples, name: str) -> str:
         return name
     if len(dataset.spec) != 1:
         raise ValueError(
-            f"the dataset with the values of {name!r} has the fields {', '.join(dataset.spec) or 'none'}: choose one "
+            f"the dataset with the values of {name!r} has the fields"
+            f" {', '.join(dataset.spec) or 'none'}: choose one "
             f"with .select_fields([...]); bushel.join adds several"
         )
     return next(iter(dataset.spec))
@@ -74,7 +81,9 @@ def _field_of(dataset: Samples, name: str) -> str:
 def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
     """Return a shard that has values in memory."""
     if isinstance(values, str | bytes) or not isinstance(values, Iterable | np.ndarray):
-        raise TypeError(f"field {name!r}: expected an array, a list of values or a dataset, not {values!r:.60}")
+        raise TypeError(
+            f"field {name!r}: expected an array, a list of values or a dataset, not {values!r:.60}"
+        )
     try:
         array = _as_array(values) if kind is None else None
     except InexactError as error:
@@ -84,7 +93,9 @@ def _shard_of(name: str, values: Any, kind: str | None) -> OpenShard:
         items = list(values)
         [field] = parse_spec({name: kind or _type_of(name, items)}).values()
         if field.sequence:
-            raise SpecError(f"field {name!r}: the values of a sequence cannot be given: write them as a dataset")
+            raise SpecError(
+                f"field {name!r}: the values of a sequence cannot be given: write them as a dataset"
+            )
         data, offsets, missing = _encoded(field, items)
         if field.codec == "utf8" and len(items) and int(np.diff(offsets).max()) <= LONGEST_TEXT:
             column = of_texts(data, offsets, missing)
@@ -115,14 +126,22 @@ def _as_array(values: Any) -> npt.NDArray[Any] | None:
         kinds = {type(item) for item in items}
         if len(kinds) > 1 and kinds <= {int, float, type(None)}:
             gaps = [item is None for item in items]
-            return np.ma.MaskedArray(exact_array([0 if item is None else item for item in items]), gaps)
-        alike = len({(np.shape(item), item.dtype) for item in items}) == 1 if kinds == {np.ndarray} else len(kinds) == 1
+            return np.ma.MaskedArray(
+                exact_array([0 if item is None else item for item in items]), gaps
+            )
+        alike = (
+            len({(np.shape(item), item.dtype) for item in items}) == 1
+            if kinds == {np.ndarray}
+            else len(kinds) == 1
+        )
         if not kinds or not (
-            kinds <= {int, float} or (alike and issubclass(next(iter(kinds)), np.ndarray | np.generic))
+            kinds <= {int, float}
+            or (alike and issubclass(next(iter(kinds)), np.ndarray | np.generic))
         ):
             return None
         try:
-            values = exact_array(list(items))  # of integers that no dtype holds, an array of objects
+            # of integers that no dtype holds, an array of objects
+            values = exact_array(list(items))
         except InexactError:
             if kinds != {int}:
                 raise
@@ -134,7 +153,11 @@ def _as_array(values: Any) -> npt.NDArray[Any] | None:
 def _codec_of(rows: npt.NDArray[Any]) -> str:
     dtype = rows.dtype
     if rows.ndim > 1 or dtype.kind == "c":
-        return f"array({dtype.name},{','.join(map(str, rows.shape[1:]))})" if rows.ndim > 1 else f"array({dtype.name})"
+        return (
+            f"array({dtype.name},{','.join(map(str, rows.shape[1:]))})"
+            if rows.ndim > 1
+            else f"array({dtype.name})"
+        )
     return _CODECS.get(dtype.kind, "f32" if dtype.itemsize <= 4 else "float")
 
 
@@ -171,4 +194,7 @@ def _type_of(name: str, items: Sequence[Any]) -> str:
     ):
         if isinstance(value, kinds):
             return type_name
-    raise SpecError(f"field {name!r}: the type cannot be inferred from {value!r:.60}: pass kind=, such as kind='utf8'")
+    raise SpecError(
+        f"field {name!r}: the type cannot be inferred from {value!r:.60}: pass kind=,"
+        " such as kind='utf8'"
+    )

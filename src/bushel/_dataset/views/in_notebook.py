@@ -41,14 +41,16 @@ def dataset_html(dataset: Any) -> str:
     rows = [("field", "type", "mean size")]
     rows += [(name, kind, _mean_size(dataset, name)) for name, kind in dataset.spec.items()]
     readable: Readable = dataset
-    return facts_html(f"bushel.Dataset, {count} samples", facts, rows, Gallery(readable, _SHOWN)._repr_html_())
+    return facts_html(
+        f"bushel.Dataset, {count} samples", facts, rows, Gallery(readable, _SHOWN)._repr_html_()
+    )
 
 
 def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | None) -> str:
     """Return a sample as a table.
 
-    `origin` is its reader and its position in the whole dataset; without it, sounds are arrays like others, and classes
-    have no names.
+    `origin` is its reader and its position in the whole dataset; without it, sounds are arrays like
+    others, and classes have no names.
     """
     if origin is None:
         return sample_html(sample)
@@ -56,11 +58,20 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
     sounds: dict[str, bytes] = {}
     try:
         labels = labels_of(reader.shards, reader.fields)
-        names = [name for name, kind in format_spec(reader.fields).items() if holds_sound(kind) and name in sample]
+        names = [
+            name
+            for name, kind in format_spec(reader.fields).items()
+            if holds_sound(kind) and name in sample
+        ]
         if names:
-            [stored] = reader.read(np.array([position], np.int64), dict.fromkeys(names), decode=False)
+            [stored] = reader.read(
+                np.array([position], np.int64), dict.fromkeys(names), decode=False
+            )
             sounds = {name: stored[name] for name in names if name in stored}
-    except (BushelError, OSError):  # the file was deleted meanwhile: the decoded sample is still shown
+    except (
+        BushelError,
+        OSError,
+    ):  # the file was deleted meanwhile: the decoded sample is still shown
         labels = {}
     return sample_html(sample, labels, sounds)
 

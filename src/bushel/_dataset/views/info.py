@@ -30,7 +30,8 @@ class Info:
     Attributes:
         container: Name of the container; several names are joined by `+`.
         shards: Number of shards.
-        samples: Number of samples of the whole dataset. A view has the same info as the dataset that it views.
+        samples: Number of samples of the whole dataset. A view has the same info as the dataset
+            that it views.
         bytes: Size of all files in bytes.
         files: Number of files.
         checksums: Whether the CRC-32 of every field is known.
@@ -39,12 +40,16 @@ class Info:
         spec: Field names to types.
         complete: Whether the writer of the dataset has finished, as far as is known.
         expected: Number of samples that an incomplete dataset should have, if known.
-        expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are read in random
-            order; 0 if nothing is compressed. Only shards whose tables are open are counted.
+        expansion: Bytes that compressed blocks expand to for each byte that is read, if samples are
+            read in random order; 0 if nothing is compressed. Only shards whose tables are open are
+            counted.
         joins: A `Joined` for each dataset that was joined to the first one.
-        removed: Number of samples that were removed (docs/removal.md), which the other counts of samples leave out.
-        removed_missing: Number of samples that lists of removed samples name, but that are not stored any more.
-        unread: Bytes of a remote dataset without an index that are read when their samples are first needed.
+        removed: Number of samples that were removed (docs/removal.md), which the other counts of
+            samples leave out.
+        removed_missing: Number of samples that lists of removed samples name, but that are not
+            stored any more.
+        unread: Bytes of a remote dataset without an index that are read when their samples are
+            first needed.
 
     Examples:
         >>> info = ds.info
@@ -79,12 +84,20 @@ class Info:
     @property
     def shortfall(self) -> str:
         """The missing samples or parts of an incomplete dataset, in words."""
-        return "incomplete" if self.expected is None else f"incomplete: {self.expected:,} samples expected"
+        return (
+            "incomplete"
+            if self.expected is None
+            else (f"incomplete: {self.expected:,} samples expected")
+        )
 
     def __repr__(self) -> str:
         counts = ", ".join(
             f"{number:,} {unit}{'' if number == 1 else 's'}"
-            for number, unit in ((self.samples, "sample"), (self.shards, "shard"), (self.files, "file"))
+            for number, unit in (
+                (self.samples, "sample"),
+                (self.shards, "shard"),
+                (self.files, "file"),
+            )
         )
         notes = [
             "keys" if self.keyed else "no keys",
@@ -103,7 +116,10 @@ class Info:
             notes.append(f"{size(self.unread)} to be read when needed")
         notes += [join.misses or f"joined by {join.on}" for join in self.joins]
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
-        return f"<bushel.datasets.Info: {self.container}, {counts}, {size(self.bytes)}; {fields}; {', '.join(notes)}>"
+        return (
+            f"<bushel.datasets.Info: {self.container}, {counts}, {size(self.bytes)}; {fields};"
+            f" {', '.join(notes)}>"
+        )
 
 
 def stored_info(shards: Sequence[OpenShard]) -> Info:
@@ -150,7 +166,9 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
         spec=spec,
         complete=incomplete is None,
         expected=None if incomplete is None else incomplete.expected,
-        expansion=expansion_of(shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None),
+        expansion=expansion_of(
+            shard.index for shard in kinds(shards) if shard.loaded and shard.damage is None
+        ),
         joins=reader.joins,
         removed=0 if reader.remaining is None else len(reader.remaining.removed),
         removed_missing=_removed_missing(reader),
@@ -160,18 +178,27 @@ def info_of(reader: Reader, spec: dict[str, str]) -> Info:
 def _removed_missing(reader: Reader) -> int:
     """Return how many samples the lists of removed samples name that are not stored; a store is not asked for lists."""
     shards = [shard.shard for shard in kinds(reader.shards)]
-    if reader.remaining is None and not (may_lack_samples(shards) and all(map(is_local, shards[0].roots))):
+    if reader.remaining is None and not (
+        may_lack_samples(shards) and all(map(is_local, shards[0].roots))
+    ):
         return 0
     from bushel._dataset.read.remaining import lists_of, matches_in
 
     lists = lists_of(reader.shards)
-    return sum(matches_in(reader.shards, placed, placed.removed.names.distinct())[1] for placed in lists)
+    return sum(
+        matches_in(reader.shards, placed, placed.removed.names.distinct())[1] for placed in lists
+    )
 
 
 def unlisted_shards(path: object, shards: Sequence[OpenShard]) -> list[str]:
     """Return the paths of the shards in a local folder that its manifest does not list; none if it has no manifest."""
     folder = as_path(path) if isinstance(path, str) else None
-    if not isinstance(folder, Path) or not folder.is_dir() or not shards or str(shards[0].shard.root) != str(folder):
+    if (
+        not isinstance(folder, Path)
+        or not folder.is_dir()
+        or not shards
+        or str(shards[0].shard.root) != str(folder)
+    ):
         return []
     place = manifest_path([opened.shard for opened in shards])
     manifest = None if place is None else find_manifest(place)

@@ -32,7 +32,10 @@ def reader_and_selection(dataset: Samples) -> tuple[Reader, Selection]:
 
 def reading(dataset: SamplesT, fields: Mask) -> SamplesT:
     """Return a view of these fields only: `Reader.narrowed` explains the benefit."""
-    reader, selection = dataset._reader.narrowed(dataset._selection.wanted(fields)), dataset._selection
+    reader, selection = (
+        dataset._reader.narrowed(dataset._selection.wanted(fields)),
+        dataset._selection,
+    )
     if reader is dataset._reader:
         return dataset
     return type(dataset)((), reader=reader, selection=selection)
@@ -57,7 +60,10 @@ def elements_of_window(dataset: Samples, position: int) -> dict[str, npt.NDArray
     reader, absolute = dataset._reader, dataset._selection.at(position)
     if not isinstance(reader, WindowReader):
         return {}
-    return {name: elements.of(0) for name, elements in reader.ranges(np.array([absolute], np.int64)).items()}
+    return {
+        name: elements.of(0)
+        for name, elements in reader.ranges(np.array([absolute], np.int64)).items()
+    }
 
 
 def keys_at(dataset: Samples, positions: npt.NDArray[np.int64]) -> list[str]:
@@ -75,7 +81,9 @@ def refuse_windows(dataset: Samples, instead: str) -> None:
         UnsupportedError: They are windows; `instead` says what to do.
     """
     if dataset._reader.windows is not None:
-        raise UnsupportedError(f"the samples of this view are {dataset._reader.windows.shape}: {instead}")
+        raise UnsupportedError(
+            f"the samples of this view are {dataset._reader.windows.shape}: {instead}"
+        )
 
 
 def whole_positions(dataset: Samples, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
@@ -106,14 +114,17 @@ def whole_position(dataset: Samples, position: int) -> int:
 
 def is_whole(dataset: Samples) -> bool:
     """Return whether this is not a view of some samples, or of the samples in another order."""
-    return dataset._reader.windows is None and dataset._selection.is_whole(int(dataset._reader.starts[-1]))
+    return dataset._reader.windows is None and dataset._selection.is_whole(
+        int(dataset._reader.starts[-1])
+    )
 
 
 def column_of_view(dataset: Samples, name: str) -> Part:
     """Return values and missing ones of a column, for the samples of a view.
 
     Raises:
-        KeyError: The column does not exist; the message suggests names, or the command that makes it.
+        KeyError: The column does not exist; the message suggests names, or the command that makes
+            it.
         FormatError: An index is damaged.
     """
     return part_of(dataset._reader, dataset._selection.positions, name)

@@ -36,34 +36,38 @@ def join(
 ) -> Dataset:
     r"""Return a view whose samples have the fields of several datasets: a photo of one, its captions of another.
 
-    Each sample of the first dataset gets the fields of its partner in every other one. The view has the keys and the
-    order of the first dataset, and does what every dataset does. Containers may differ. No data are read, except names
-    in fields of `on` that no index has, and what stays in memory is up to 16 bytes for each sample and dataset.
+    Each sample of the first dataset gets the fields of its partner in every other one. The view has
+    the keys and the order of the first dataset, and does what every dataset does. Containers may
+    differ. No data are read, except names in fields of `on` that no index has, and what stays in
+    memory is up to 16 bytes for each sample and dataset.
 
     Args:
         first: The first dataset, or all of them.
         others: The datasets that are joined to it.
-        on: The property that partners share. `key`: the keys are equal. (The samples of JSON lines, CSV and Parquet
-            have none; where such a dataset has a field `key`, that is meant, and otherwise the position.) Another name
-            names a field or column of texts or whole numbers: if both datasets have it, the values are equal; if
-            one has it, its values name keys of the other one. Such a value may also be a path: what equals no key is
-            compared without a leading `./` and without the last suffix, if it is one of files. So `./cat/0.jpg` names
-            the sample `cat/0` of a tar, zip or folder, and `cat/0` the sample `cat/0.jpg` of packed records. A
-            pair, such as `("photo", "id")`, names the
-            field in the first dataset and in the others. If the field of the first dataset holds lists of names, its
-            samples get lists: of each field of the other dataset, the values of the named samples.
-        how: `inner`: samples of the first dataset without a partner are left out; `left`: they lack its fields.
+        on: The property that partners share. `key`: the keys are equal. (The samples of JSON lines,
+            CSV and Parquet have none; where such a dataset has a field `key`, that is meant, and
+            otherwise the position.) Another name names a field or column of texts or whole numbers:
+            if both datasets have it, the values are equal; if one has it, its values name keys of
+            the other one. Such a value may also be a path: what equals no key is compared without a
+            leading `./` and without the last suffix, if it is one of files. So `./cat/0.jpg` names
+            the sample `cat/0` of a tar, zip or folder, and `cat/0` the sample `cat/0.jpg` of packed
+            records. A pair, such as `("photo", "id")`, names the field in the first dataset and in
+            the others. If the field of the first dataset holds lists of names, its samples get
+            lists: of each field of the other dataset, the values of the named samples.
+        how: `inner`: samples of the first dataset without a partner are left out; `left`: they lack
+            its fields.
         names: New names for fields of the other datasets: a mapping, or one for each of them.
 
     Raises:
-        ValueError: Two samples of a dataset that is joined have the same name, or both of the first one have the same
-            key; two datasets have a field of the same name (if it is the field `on`, the other dataset's is kept where
-            it is not of texts or numbers, else the first one's); or only a dataset that is joined to the first one
-            holds lists of names.
+        ValueError: Two samples of a dataset that is joined have the same name, or both of the first
+            one have the same key; two datasets have a field of the same name (if it is the field
+            `on`, the other dataset's is kept where it is not of texts or numbers, else the first
+            one's); or only a dataset that is joined to the first one holds lists of names.
         SpecError: Lists of names are joined with a field that is a sequence itself.
         KeyError: No dataset has such a field.
         UnsupportedError: The samples of an argument are windows.
-        TypeError: An argument is not a dataset, or values of the field are not texts or whole numbers.
+        TypeError: An argument is not a dataset, or values of the field are not texts or whole
+            numbers.
 
     Examples:
         >>> lines = ['{"image": "photos/cat/0.jpg", "caption": "a cat"}', '{"image": "cat/1", "caption": "another"}']
@@ -73,12 +77,15 @@ def join(
         >>> both[1]["caption"], both[1]["image"].shape
         ('another', (48, 64, 3))
         >>> both.info.joins[0].misses
-        "joined by image: no partner for 1 of the first dataset ('photos/cat/0.jpg') and 11 of the second dataset ..."
+        "joined by image: no partner for 1 of the first dataset ('photos/cat/0.jpg') and 11 of the
+        second dataset ..."
     """
     datasets = [first, *others] if isinstance(first, Dataset) else [*first, *others]
     for dataset in datasets:
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"join takes datasets, not {type(dataset).__name__}: open paths with bushel.open")
+            raise TypeError(
+                f"join takes datasets, not {type(dataset).__name__}: open paths with bushel.open"
+            )
         refuse_windows(dataset, "join the datasets first, and make windows of the result")
     if not datasets:
         raise ValueError("join needs at least one dataset")
@@ -86,14 +93,31 @@ def join(
         raise ValueError(f'how={how!r}: expected "inner" or "left"')
     named, *rest = datasets
     whole = named
-    new = [names] * len(rest) if isinstance(names, Mapping) else [*names, *[{}] * (len(rest) - len(names))]
+    new = (
+        [names] * len(rest)
+        if isinstance(names, Mapping)
+        else [*names, *[{}] * (len(rest) - len(names))]
+    )
     if len(new) != len(rest):
-        raise ValueError(f"names= has {len(new)} mappings for {len(rest)} datasets that are joined to the first one")
-    if unknown := [old for mapping in new for old in mapping if all(old not in other.spec for other in rest)]:
-        raise KeyError(f"names= has {unknown[0]!r}: the datasets that are joined to the first one have no such field")
+        raise ValueError(
+            f"names= has {len(new)} mappings for {len(rest)} datasets that are"
+            " joined to the first one"
+        )
+    if unknown := [
+        old for mapping in new for old in mapping if all(old not in other.spec for other in rest)
+    ]:
+        raise KeyError(
+            f"names= has {unknown[0]!r}: the datasets that are joined to the first one"
+            " have no such field"
+        )
     for other, mapping in zip(rest, new, strict=True):
         whole = _joined(
-            whole, named._view(whole._selection.positions), other, _resolved(named, other, on), how, mapping
+            whole,
+            named._view(whole._selection.positions),
+            other,
+            _resolved(named, other, on),
+            how,
+            mapping,
         )
     return whole
 
@@ -131,7 +155,11 @@ def _meant(dataset: Dataset, name: str) -> str:
     if name == KEY or (name == "key" and (dataset._reader.keyed or not _can_name(dataset, name))):
         return KEY
     if not _can_name(dataset, name):
-        possible_names = [candidate for candidate in (*dataset.spec, *dataset.columns) if _can_name(dataset, candidate)]
+        possible_names = [
+            candidate
+            for candidate in (*dataset.spec, *dataset.columns)
+            if _can_name(dataset, candidate)
+        ]
         possible = f"possible are {', '.join(dict.fromkeys(possible_names)) or 'none'}."
         meant = did_you_mean(name, possible_names) or possible
         raise KeyError(
@@ -142,12 +170,17 @@ def _meant(dataset: Dataset, name: str) -> str:
 
 
 def _joined(
-    first: Dataset, named: Dataset, other: Dataset, on: tuple[str, str], how: str, names: Mapping[str, str]
+    first: Dataset,
+    named: Dataset,
+    other: Dataset,
+    on: tuple[str, str],
+    how: str,
+    names: Mapping[str, str],
 ) -> Dataset:
     """Return a dataset joined with another one.
 
-    `named` has its samples with the fields that it had before anything was joined to it. `on` is the property by which
-    samples are partners, in each of the two.
+    `named` has its samples with the fields that it had before anything was joined to it. `on` is
+    the property by which samples are partners, in each of the two.
     """
     new = {name: names.get(name, name) for name in other.spec}
     kept_names = _without_collisions(first, new, on)
@@ -155,7 +188,9 @@ def _joined(
     their = Names(other._reader, other._selection, on[1])
     if on[1] != KEY and their.has_lists():
         raise ValueError(
-            f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give that dataset first"
+            f"field {on[1]!r} of a dataset that is joined to the first one holds lists: give"
+            " that"
+            " dataset first"
         )
     if on[0] != KEY and names_of_first.has_lists():
         return _with_lists(first, names_of_first, their, how, kept_names, new)
@@ -214,9 +249,12 @@ def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]
     elif on[1] == KEY and on[0] in kept_names and on[0] in new.values():
         kept_names.remove(on[0])
     taken = list(new.values())
-    if repeated := [name for name in dict.fromkeys(taken) if name in kept_names or taken.count(name) > 1]:
+    if repeated := [
+        name for name in dict.fromkeys(taken) if name in kept_names or taken.count(name) > 1
+    ]:
         raise ValueError(
-            f"two datasets have a field {repeated[0]!r}: choose fields with ds.select_fields([...]), or give "
+            f"two datasets have a field {repeated[0]!r}: choose fields with"
+            " ds.select_fields([...]), or give "
             f"the second one's another name, with names={{{repeated[0]!r}: {repeated[0] + '_2'!r}}}"
         )
     return kept_names
@@ -233,7 +271,13 @@ def _joined_of(own: Names, their: Names, found: I64, how: str) -> Joined:
     lone[found[found >= 0]] = False
     alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
     examples = _shown(own, alone[0]), _shown(their, alone[1])
-    on = own.on if their.on in (own.on, KEY) else their.on if own.on == KEY else f"{own.on} = {their.on}"
+    on = (
+        own.on
+        if their.on in (own.on, KEY)
+        else their.on
+        if own.on == KEY
+        else f"{own.on} = {their.on}"
+    )
     lost = len(alone[0]), len(alone[1])
     return Joined("key" if on == KEY else on, how, len(found) - lost[0], lost, examples)
 

@@ -28,18 +28,26 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
         UnsupportedError: The samples are windows already.
         KeyError: The field does not exist, or the index lacks the number of its elements.
         TypeError: A field has no elements.
-        ValueError: Fields that are read together have different numbers of elements, or a name is taken.
+        ValueError: Fields that are read together have different numbers of elements, or a name is
+            taken.
     """
     if dataset._reader.windows is not None:
-        raise UnsupportedError("these samples are windows already: make windows of the original dataset")
+        raise UnsupportedError(
+            "these samples are windows already: make windows of the original dataset"
+        )
     reader, selection = dataset._reader, dataset._selection
     for name in shape.offsets:
         if name not in selection.fields:
-            raise KeyError(f"unknown field {name!r}: the fields are {', '.join(selection.fields) or 'none'}")
+            raise KeyError(
+                f"unknown field {name!r}: the fields are {', '.join(selection.fields) or 'none'}"
+            )
         check_has_elements(reader, name, "windows()")
     for name in shape.pads:
         if name in selection.fields:
-            raise ValueError(f"windows would have a field {name!r} of their own: leave that field out with fields()")
+            raise ValueError(
+                f"windows would have a field {name!r} of their own: leave that field"
+                " out with fields()"
+            )
     positions = selection.absolute(np.arange(len(dataset), dtype=np.int64))
     counts = element_counts(reader, positions, shape.field)
     has = window_counts(counts, shape) > 0
@@ -48,8 +56,10 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
         if (unlike := has & (counts_of_field != counts) & (counts_of_field >= 0)).any():
             place = int(np.flatnonzero(unlike)[0])
             raise ValueError(
-                f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r} and "
-                f"{counts_of_field[place]} of {name!r}: fields whose windows are read together need equally many"
+                f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r}"
+                " and "
+                f"{counts_of_field[place]} of {name!r}: fields whose windows are read together"
+                " need equally many"
             )
     return view_of(dataset, Windows.of(shape, counts))
 
@@ -68,15 +78,23 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     """
     readers = [view._reader for view in views if isinstance(view._reader, WindowReader)]
     first = readers[0].windows.shape
-    if len(readers) < len(views) or not all(reader.windows.shape.same_as(first) for reader in readers):
+    if len(readers) < len(views) or not all(
+        reader.windows.shape.same_as(first) for reader in readers
+    ):
         raise UnsupportedError(
-            "windows are only joined with windows that are made in the same way: call windows() with the same "
+            "windows are only joined with windows that are made in the same way: call windows()"
+            " with the same "
             "arguments on each dataset, or on the result of bushel.concat"
         )
-    bases = [type(views[0])((), reader=reader.base, selection=reader.selection) for reader in readers]
+    bases = [
+        type(views[0])((), reader=reader.base, selection=reader.selection) for reader in readers
+    ]
     whole = view_of(join(bases), Windows.joined(reader.windows for reader in readers))
     names = dict.fromkeys(name for view in views for name in view.spec)
-    if all(view._selection.is_whole(len(reader.windows)) for view, reader in zip(views, readers, strict=True)):
+    if all(
+        view._selection.is_whole(len(reader.windows))
+        for view, reader in zip(views, readers, strict=True)
+    ):
         return whole._view(names=names)
     starts = offsets_of(len(reader.windows) for reader in readers)
     numbers = [
@@ -107,14 +125,23 @@ def shape_of(
     every = None if hop is None else _count("hop", hop)
     if delta is None:
         if length is None:
-            raise TypeError("give the length of the windows, as in windows('frames', 16), or delta=")
+            raise TypeError(
+                "give the length of the windows, as in windows('frames', 16), or delta="
+            )
         offsets, span = window_length(length, step)
         names = dict.fromkeys([field, *also])
-        return WindowShape(field, dict.fromkeys(names, offsets), every or len(offsets) * step, span, bool(pad))
+        return WindowShape(
+            field, dict.fromkeys(names, offsets), every or len(offsets) * step, span, bool(pad)
+        )
     if length is not None or step != 1 or pad or tuple(also):
-        raise ValueError("delta= gives the elements of windows, and pads: leave out length, step=, also= and pad=")
+        raise ValueError(
+            "delta= gives the elements of windows, and pads: leave out length,"
+            " step=, also= and pad="
+        )
     if not isinstance(delta, Mapping) or not delta:
-        raise TypeError(f"delta={delta!r}: expected fields and offsets, such as {{{field!r}: [-1, 0, 1]}}")
+        raise TypeError(
+            f"delta={delta!r}: expected fields and offsets, such as {{{field!r}: [-1, 0, 1]}}"
+        )
     chosen = {name: _offsets(name, offsets) for name, offsets in {field: [0], **delta}.items()}
     return WindowShape(field, chosen, every or 1, 0, pad=True)
 
@@ -131,7 +158,9 @@ def _offsets(name: str, given: Iterable[int]) -> I64:
     except (TypeError, OverflowError):
         offsets = np.zeros(0, np.int64)
     if not len(offsets) or int(np.abs(offsets).max()) >= _MOST:
-        raise TypeError(f"delta={{{name!r}: {given!r}}}: expected whole numbers, such as [-1, 0, 1]")
+        raise TypeError(
+            f"delta={{{name!r}: {given!r}}}: expected whole numbers, such as [-1, 0, 1]"
+        )
     return offsets
 
 

@@ -23,12 +23,14 @@ _CHUNK = 64
 class Mapped(Struct, frozen=True, eq=False):
     """A lazy view of a dataset: every sample that is read passes through a function. `Dataset.map` makes it.
 
-    A `Loader`, a `MapView` and `pack` take it as a dataset. Positions, keys, order and seeds stay the same.
+    A `Loader`, a `MapView` and `pack` take it as a dataset. Positions, keys, order and seeds stay
+    the same.
 
     Attributes:
         dataset: The `Dataset`, or a view of it.
         function: Takes a sample, a dict with `__key__`, and returns one.
-        needs: The fields that the function gets, as `ds[position, fields]` takes them; None for all.
+        needs: The fields that the function gets, as `ds[position, fields]` takes them; None for
+            all.
         types: Types of fields that the function adds or changes.
         kept: The fields of its results that samples have; None for all.
         decodes: Whether the function gets decoded values. False gives it stored bytes.
@@ -62,7 +64,9 @@ class Mapped(Struct, frozen=True, eq=False):
     @property
     def spec(self) -> dict[str, str]:
         """The fields that the function gets, with the types that were given for its results."""
-        needed = self.dataset.spec if self.needs is None else self.dataset.select_fields(self.needs).spec
+        needed = (
+            self.dataset.spec if self.needs is None else self.dataset.select_fields(self.needs).spec
+        )
         types = {**needed, **(self.types or {})}
         if self.kept is None:
             return types
@@ -85,7 +89,9 @@ class Mapped(Struct, frozen=True, eq=False):
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Return file and offset of a field; None for one that the function adds."""
-        return self.dataset.location(position, field) if field in self.dataset.spec else (None, None)
+        return (
+            self.dataset.location(position, field) if field in self.dataset.spec else (None, None)
+        )
 
     def __getitem__(self, item: Any) -> Any:
         """Return a sample by position or key, or a view of several."""
@@ -107,10 +113,16 @@ class Mapped(Struct, frozen=True, eq=False):
         """Return a view whose samples have only these fields of the function's results."""
         return replace(self, kept=tuple(names))
 
-    def map(self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None) -> Mapped:
+    def map(
+        self, function: Callable[[Sample], Sample], *, spec: Mapping[str, str] | None = None
+    ) -> Mapped:
         """Return a view in which another function gets the results of this one."""
-        composed = _Both(self.function if self.kept is None else _Kept(self.function, self.kept), function)
-        return replace(self, function=composed, types={**(self.types or {}), **(spec or {})}, kept=None)
+        composed = _Both(
+            self.function if self.kept is None else _Kept(self.function, self.kept), function
+        )
+        return replace(
+            self, function=composed, types={**(self.types or {}), **(spec or {})}, kept=None
+        )
 
     def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
         """Read many samples. With `decode=False`, these are the stored bytes that the function's samples are made of.
@@ -122,16 +134,28 @@ class Mapped(Struct, frozen=True, eq=False):
             stored: list[Sample] = self.dataset.read(positions, self.needs, decode=False)
             return stored
         names = None if fields is None else {KEY, *fields}
-        results = [_made(self, sample) for sample in self.dataset.read(positions, self.needs, decode=self.decodes)]
+        results = [
+            _made(self, sample)
+            for sample in self.dataset.read(positions, self.needs, decode=self.decodes)
+        ]
         return [
-            result if names is None else {name: result[name] for name in result if name in names} for result in results
+            result if names is None else {name: result[name] for name in result if name in names}
+            for result in results
         ]
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
+        self,
+        stored: Sequence[Sample],
+        positions: Given,
+        encoded: Collection[str] = (),
+        fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
-        samples = self.dataset.decode_samples(stored, positions, (), self.needs) if self.decodes else stored
+        samples = (
+            self.dataset.decode_samples(stored, positions, (), self.needs)
+            if self.decodes
+            else stored
+        )
         return [_made(self, sample) for sample in samples]
 
     def prefetch(self, positions: Given, fields: Mask = None) -> None:
@@ -171,7 +195,10 @@ def _made(view: Mapped, sample: Sample) -> Sample:
 
 def _chosen(made: Sample, names: tuple[str, ...]) -> Sample:
     if missing := [name for name in names if name not in made]:
-        raise KeyError(f"it returned no field {missing[0]!r}, but {', '.join(name for name in made if name != KEY)}")
+        raise KeyError(
+            f"it returned no field {missing[0]!r}, but"
+            f" {', '.join(name for name in made if name != KEY)}"
+        )
     return {KEY: made[KEY], **{name: made[name] for name in names}}
 
 

@@ -75,11 +75,21 @@ class Chosen:
         self._selection = selection
         self._lookup: Lookup | None = None
 
-    def _view(self, positions: Positions | None = None, names: Iterable[str] | None = None, *, made: str = "") -> Self:
+    def _view(
+        self,
+        positions: Positions | None = None,
+        names: Iterable[str] | None = None,
+        *,
+        made: str = "",
+    ) -> Self:
         selection_before, fields = self._selection, self._reader.fields
-        chosen = selection_before.fields if names is None else {name: fields[name] for name in names}
+        chosen = (
+            selection_before.fields if names is None else {name: fields[name] for name in names}
+        )
         how = ", then ".join(filter(None, (selection_before.made, made)))
-        selection = Selection(selection_before.positions if positions is None else positions, chosen, how)
+        selection = Selection(
+            selection_before.positions if positions is None else positions, chosen, how
+        )
         return type(self)((), reader=self._reader, selection=selection)
 
     def __getstate__(self) -> dict[str, Any]:
@@ -124,7 +134,9 @@ class Samples(Chosen):
         """
         from bushel._index.key_lookup import KeyView
 
-        return KeyView(len(self), lambda positions: self._reader.keys(self._selection.absolute(positions)))
+        return KeyView(
+            len(self), lambda positions: self._reader.keys(self._selection.absolute(positions))
+        )
 
     def __contains__(self, key: object) -> bool:
         return isinstance(key, str) and self._find(key) is not None
@@ -141,7 +153,9 @@ class Samples(Chosen):
             8
         """
         if not isinstance(key, str):
-            raise TypeError(f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]")
+            raise TypeError(
+                f"a key must be a str, not {key!r}; for positions use ds[3] or ds[[3, 1]]"
+            )
         position = self._find(key)
         if position is None:
             from bushel._dataset.read.read_errors import near_keys, unknown_key
@@ -165,14 +179,17 @@ class Samples(Chosen):
         self, item: slice | list[int] | list[bool] | range | npt.NDArray[Any]
     ) -> Self: ...
     @overload
-    def __getitem__(self, item: SupportsIndex | str | tuple[SupportsIndex | str, Mask]) -> Sample: ...
+    def __getitem__(
+        self, item: SupportsIndex | str | tuple[SupportsIndex | str, Mask]
+    ) -> Sample: ...
 
     def __getitem__(self, item: Any) -> Any:
         """Return a sample by position or key, optionally with a mask; or a view of several samples.
 
-        `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields, and
-        `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field, or frames of a clip. `ds[10:20]`,
-        `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's length are views, which read nothing.
+        `ds[3]`, `ds[-1]` and `ds["key"]` are samples. `ds[3, ["label"]]` reads only these fields,
+        and `ds[3, {"frames": slice(32, 42)}]` only these elements of a sequence field, or frames of
+        a clip. `ds[10:20]`, `ds[[5, 1, 1]]` and `ds[mask]` with a boolean array of the dataset's
+        length are views, which read nothing.
 
         Raises:
             IndexError: The position, or an element of a sequence, is out of range.
@@ -182,7 +199,9 @@ class Samples(Chosen):
         selection, mask = self._selection, None
         if isinstance(item, tuple):
             if len(item) != 2:
-                raise TypeError(f"ds[position, fields] takes one position and one mask, not {len(item)} items")
+                raise TypeError(
+                    f"ds[position, fields] takes one position and one mask, not {len(item)} items"
+                )
             item, mask = item
         if isinstance(item, str):
             item = self.position(item)
@@ -191,8 +210,12 @@ class Samples(Chosen):
                 position = int(selection.positions[operator.index(item)])
             except (IndexError, OverflowError):
                 position = selection.at(operator.index(item))  # raises the error for it
-            elements_by_field = dict.fromkeys(selection.fields) if mask is None else selection.wanted(mask)
-            sample = ShownSample(self._reader.narrowed(elements_by_field).sample(position, elements_by_field))
+            elements_by_field = (
+                dict.fromkeys(selection.fields) if mask is None else selection.wanted(mask)
+            )
+            sample = ShownSample(
+                self._reader.narrowed(elements_by_field).sample(position, elements_by_field)
+            )
             sample.origin = self._reader, position
             return sample
         if not isinstance(item, Iterable | slice):
@@ -201,13 +224,15 @@ class Samples(Chosen):
             raise TypeError(wrong_position(item))
         if mask is not None:
             raise TypeError(
-                "a mask applies to one sample: choose the fields of several with ds[...].select_fields(names)"
+                "a mask applies to one sample: choose the fields of several with"
+                " ds[...].select_fields(names)"
             )
         if isinstance(item, slice):
             ends = ("" if end is None else str(end) for end in (item.start, item.stop))
             step = "" if item.step is None else f":{item.step}"
             return self._view(selection.positions[item], made=f"[{':'.join(ends)}{step}]")
-        chosen = selection.absolute(selection.numbers(item).copy())  # the array may be the user's own
+        # the array may be the user's own
+        chosen = selection.absolute(selection.numbers(item).copy())
         return self._view(chosen, made=f"{len(chosen):,} chosen positions")
 
     # Reading
@@ -219,19 +244,23 @@ class Samples(Chosen):
         for first in range(0, len(self), chunk):
             positions = self._selection.all_of(range(first, min(first + chunk, len(self))))
             reader = self._reader.narrowed(self._selection.fields)
-            stored = reader.read(positions, dict.fromkeys(self._selection.fields), decode=False, parts=True)
+            stored = reader.read(
+                positions, dict.fromkeys(self._selection.fields), decode=False, parts=True
+            )
             for place, sample in enumerate(stored):
                 yield decode_samples(reader, [sample], positions[place : place + 1])[0]
 
     def read(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> list[Sample]:
         r"""Read many samples in one batched, coalesced read, which is much faster than one by one.
 
-        Fields whose values the index has (docs/columns.md) are taken from it, unless bytes are compared with checksums.
+        Fields whose values the index has (docs/columns.md) are taken from it, unless bytes are
+        compared with checksums.
 
         Args:
             positions: int[n]; negative positions count from the end.
             fields: The mask, as in `ds[position, fields]`.
-            decode: Whether to decode the values, or to return the stored bytes. Stored clips are always whole.
+            decode: Whether to decode the values, or to return the stored bytes. Stored clips are
+                always whole.
 
         Returns:
             The samples in the order of `positions`.

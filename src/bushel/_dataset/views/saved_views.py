@@ -1,8 +1,8 @@
 """Views by name, beside the manifest: a query, or a list of samples, with the fingerprint of what they were made of.
 
-A view is the safetensors file `.bushel/views/NAME.safetensors`, which docs/views.md specifies. A condition is evaluated
-when the view is opened, and is stale if the dataset has changed. A list is stale if its samples have: shards that were
-appended leave it as it is.
+A view is the safetensors file `.bushel/views/NAME.safetensors`, which docs/views.md specifies. A
+condition is evaluated when the view is opened, and is stale if the dataset has changed. A list is
+stale if its samples have: shards that were appended leave it as it is.
 """
 
 from __future__ import annotations
@@ -84,9 +84,15 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     path = _path(folder := _folder(view), name)
     if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
         hint = "a dataset with views is opened by its absolute path if the current folder changes"
-        raise FileNotFoundError(errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root))
+        raise FileNotFoundError(
+            errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root)
+        )
     origin = view._selection.made
-    where = origin.removeprefix("where ") if origin.startswith("where ") and ", then " not in origin else None
+    where = (
+        origin.removeprefix("where ")
+        if origin.startswith("where ") and ", then " not in origin
+        else None
+    )
     positions, keys, digests = np.zeros(0, np.int64), Strings.of([]), np.zeros(0, np.uint64)
     fingerprint = _whole(view).fingerprint
     if where is None:
@@ -102,7 +108,9 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
 
     def replaced(known: bytes | None) -> bytes:
         if known is not None and not overwrite:
-            raise FileExistsError(f"view {name!r} exists already: give overwrite=True, or another name")
+            raise FileExistsError(
+                f"view {name!r} exists already: give overwrite=True, or another name"
+            )
         return encode(arrays, header)
 
     update(path, replaced)
@@ -121,8 +129,8 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
         header, positions, keys, digests = _load(_path(folder, name))
     except FileNotFoundError:
         names = _names(folder)
-        advice = (
-            did_you_mean(name, names) or f"the views are {', '.join(names) or 'none; ds.save_view(name) makes one'}"
+        advice = did_you_mean(name, names) or (
+            f"the views are {', '.join(names) or 'none; ds.save_view(name) makes one'}"
         )
         raise KeyError(f"unknown view {name!r}: {advice}") from None
     whole: Any = dataset
@@ -130,7 +138,8 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
     changed = _has_changed(dataset, header, positions)
     if changed and not allow_stale:
         raise StateError(
-            f"the view {name!r} is stale: the dataset has changed since it was saved. Save it again, or open the "
+            f"the view {name!r} is stale: the dataset has changed since it was saved. Save it"
+            " again, or open the "
             f"remaining samples with allow_stale=True"
         )
     if header.where is not None:
@@ -141,7 +150,8 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
         view = whole._view(positions, fields, made=f"{header.made} (view {name!r})".strip())
     if changed:
         message = (
-            f"the view {name!r} is stale: it had {header.samples:,} samples, and {len(cast('Any', view)):,} are left"
+            f"the view {name!r} is stale: it had {header.samples:,} samples, and"
+            f" {len(cast('Any', view)):,} are left"
         )
         warnings.warn(message, stacklevel=5)
     return view
@@ -150,10 +160,16 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
 def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
     """Return the samples of a stale view that still exist, by key and digest: not others under the same keys."""
     if not len(keys) and header.samples:
-        raise StateError("the view is stale, and its samples have no keys by which they could be found again")
+        raise StateError(
+            "the view is stale, and its samples have no keys by which they could be found again"
+        )
     names = keys.tolist()
     positions, _ = positions_of_keys(dataset._reader, names)
-    present = zip(dataset._reader.keys(positions), digests_of(dataset._reader, positions).tolist(), strict=True)
+    present = zip(
+        dataset._reader.keys(positions),
+        digests_of(dataset._reader, positions).tolist(),
+        strict=True,
+    )
     place = dict(zip(present, positions.tolist(), strict=True))
     samples = zip(names, digests.tolist(), strict=True)
     left = np.array([place[sample] for sample in samples if sample in place], np.int64)
@@ -177,7 +193,11 @@ def delete_view(dataset: Any, name: str) -> None:
     folder = _folder(dataset)
     names = _names(folder)
     if name not in names:
-        advice = f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
+        advice = (
+            f"the views are {', '.join(names)}"
+            if names
+            else ("no view is saved beside the dataset")
+        )
         raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or advice}")
     remove(_path(folder, name))
 
@@ -209,7 +229,9 @@ def _folder(dataset: Any) -> AnyPath:
         UnsupportedError: The dataset is joined, or lies in several folders.
     """
     shards = dataset.shards
-    view_shards = [shards[0].shard] if isinstance(shards, Listing) else [opened.shard for opened in shards]
+    view_shards = (
+        [shards[0].shard] if isinstance(shards, Listing) else [opened.shard for opened in shards]
+    )
     above = above_parts(view_shards) if view_shards else None
     made_of_others = dataset._reader.sides or dataset._reader.windows is not None
     if (
@@ -229,14 +251,20 @@ def _folder(dataset: Any) -> AnyPath:
 
 def _path(folder: AnyPath, name: str) -> AnyPath:
     if not isinstance(name, str) or _NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} cannot be the name of a view: up to 100 letters, digits and . _ -")
+        raise ValueError(
+            f"{name!r} cannot be the name of a view: up to 100 letters, digits and . _ -"
+        )
     return below(folder, f"{name}{_SUFFIX}")
 
 
 def _names(folder: AnyPath) -> list[str]:
     if isinstance(folder, Path) and not folder.is_dir():
         return []
-    return sorted(file_name.removesuffix(_SUFFIX) for file_name in list_names(folder) if file_name.endswith(_SUFFIX))
+    return sorted(
+        file_name.removesuffix(_SUFFIX)
+        for file_name in list_names(folder)
+        if file_name.endswith(_SUFFIX)
+    )
 
 
 def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
@@ -249,7 +277,11 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
         fit = len(arrays["digests"]) == samples and len(keys) in (0, samples)
         whole = header.crc32 == body_crc32(arrays) and keys.are_valid and fit
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise FormatError(f"not a view: {error}", file=str(path), hint="delete it, and save it again") from error
+        raise FormatError(
+            f"not a view: {error}", file=str(path), hint=("delete it, and save it again")
+        ) from error
     if header.version != _VERSION or not whole:
-        raise FormatError("the view is damaged, or newer than this Bushel", file=str(path), hint="save it again")
+        raise FormatError(
+            "the view is damaged, or newer than this Bushel", file=str(path), hint="save it again"
+        )
     return header, arrays["positions"], keys, arrays["digests"]

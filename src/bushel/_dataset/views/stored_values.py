@@ -31,7 +31,10 @@ class StoredValues(Samples):
             b'\xff\xd8'
         """
         if field not in self._selection.fields:
-            raise KeyError(f"unknown field {field!r}: the fields are {', '.join(self._selection.fields) or 'none'}")
+            raise KeyError(
+                f"unknown field {field!r}: the fields are"
+                f" {', '.join(self._selection.fields) or 'none'}"
+            )
         return self._reader.location(self._selection.at(position), field)
 
     def shard_of(self, position: int) -> int:
@@ -90,7 +93,8 @@ class StoredValues(Samples):
         """Return the number of stored bytes of one field in many samples. No data are read.
 
         Returns:
-            int64[n]: for a sequence field, the bytes of all elements; -1 if a sample lacks the field.
+            int64[n]: for a sequence field, the bytes of all elements; -1 if a sample lacks the
+            field.
 
         Examples:
             >>> bool(ds.lengths([0], "image")[0] == Path("photos/cat/0.jpg").stat().st_size)
@@ -99,16 +103,21 @@ class StoredValues(Samples):
         [name], samples = self._selection.wanted([field]), self._selection.all_of(positions)
         windows = self._reader.windows
         if windows is not None and name in windows.shape.pads:  # a byte for each element
-            return np.full(len(samples), len(windows.shape.offsets[windows.shape.pads[name]]), np.int64)
+            return np.full(
+                len(samples), len(windows.shape.offsets[windows.shape.pads[name]]), np.int64
+            )
         elements = self._reader.asked(samples, {name: None})[name]
         return _stored_lengths(self._reader.groups(samples, [name]), len(samples), name, elements)
 
-    def gather(self, positions: Given, field: str) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+    def gather(
+        self, positions: Given, field: str
+    ) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
         """Read the stored bytes of one plain field of many samples into one buffer: the fastest way to read.
 
         Returns:
             buffer: uint8[total].
-            offsets: int64[n + 1]; sample `i` is `buffer[offsets[i]:offsets[i + 1]]`, empty if it lacks the field.
+            offsets: int64[n + 1]; sample `i` is `buffer[offsets[i]:offsets[i + 1]]`, empty if it
+            lacks the field.
 
         Raises:
             TypeError: The field is a sequence.
@@ -123,11 +132,14 @@ class StoredValues(Samples):
         name = self._selection.plain(field, "gather() reads plain fields, read() reads both")
         return self._reader.gather(self._selection.all_of(positions), name)
 
-    def read_crop(self, position: int, field: str, box: tuple[int, int, int, int]) -> npt.NDArray[Any]:
+    def read_crop(
+        self, position: int, field: str, box: tuple[int, int, int, int]
+    ) -> npt.NDArray[Any]:
         """Read and decode a part of an image.
 
-        If the index has the segments or the seek table of a JPEG, only the header and the bytes of that part are read.
-        Other images are read whole, and so are all images of a dataset with checksums opened with `verify=True`.
+        If the index has the segments or the seek table of a JPEG, only the header and the bytes of
+        that part are read. Other images are read whole, and so are all images of a dataset with
+        checksums opened with `verify=True`.
 
         Args:
             position: The position of the sample.
@@ -154,7 +166,9 @@ class StoredValues(Samples):
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what a later `read` of these positions will need. Returns at once."""
-        self._reader.prefetch(self._selection.all_of(positions), self._selection.wanted(fields), decode=decode)
+        self._reader.prefetch(
+            self._selection.all_of(positions), self._selection.wanted(fields), decode=decode
+        )
 
     def decode_sample(self, stored: Sample, position: int) -> Sample:
         """Decode a sample that `read(..., decode=False)` returned for this position.
@@ -164,17 +178,24 @@ class StoredValues(Samples):
         """
         from bushel._dataset.read.decoding import decode_samples
 
-        return decode_samples(self._reader, [stored], np.array([self._selection.positions[position]], np.int64))[0]
+        return decode_samples(
+            self._reader, [stored], np.array([self._selection.positions[position]], np.int64)
+        )[0]
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
+        self,
+        stored: Sequence[Sample],
+        positions: Given,
+        encoded: Collection[str] = (),
+        fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned for these positions.
 
         Args:
             stored: The samples.
             positions: Their positions.
-            encoded: Image fields whose stored bytes are kept, as `Seekable` where the index has their seek tables.
+            encoded: Image fields whose stored bytes are kept, as `Seekable` where the index has
+                their seek tables.
             fields: The mask that was given to `read`.
 
         Raises:
@@ -183,10 +204,14 @@ class StoredValues(Samples):
         from bushel._dataset.read.decoding import decode_samples
 
         numbers = self._selection.all_of(positions)
-        return decode_samples(self._reader, stored, numbers, encoded, self._selection.wanted(fields))
+        return decode_samples(
+            self._reader, stored, numbers, encoded, self._selection.wanted(fields)
+        )
 
 
-def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: Elements) -> npt.NDArray[np.int64]:
+def _stored_lengths(
+    groups: Sequence[Group], total: int, name: str, elements: Elements
+) -> npt.NDArray[np.int64]:
     """Return the stored bytes of one field in each sample of a batch: int64[total], `MISSING` if a sample lacks it.
 
     Raises:
@@ -198,7 +223,9 @@ def _stored_lengths(groups: Sequence[Group], total: int, name: str, elements: El
         if column is None:
             continue
         places = group.places_in(total)
-        rows, counts = (group.rows, None) if column.starts is None else element_rows(column, group, elements)
+        rows, counts = (
+            (group.rows, None) if column.starts is None else element_rows(column, group, elements)
+        )
         lengths_of_rows = column.length[rows]
         if counts is not None:
             ends, sums = np.cumsum(counts), offsets_of(lengths_of_rows)

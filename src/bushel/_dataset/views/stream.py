@@ -29,13 +29,15 @@ from bushel.storage.forward import Readable, decompressed, output_of
 
 _PIPE = "pipe:"
 _STDIN = "-"
-_MOST_BYTES = 16 << 30  # largest number of bytes of one sample; a larger size is damaged, or does not fit into memory
+# largest number of bytes of one sample; a larger size is damaged, or does not fit into memory
+_MOST_BYTES = 16 << 30
 
 
 class ForwardOnly(UnsupportedError, TypeError):
     """A stream was used like a dataset with random access.
 
-    It is also a `TypeError`, because `list(stream)` asks for the length first and ignores only that error.
+    It is also a `TypeError`, because `list(stream)` asks for the length first and ignores only that
+    error.
     """
 
 
@@ -58,8 +60,8 @@ _Source = str | AnyPath | _Handle
 class StreamDataset:
     """Samples of WebDataset archives, read once from front to back. `bushel.open_stream` makes it.
 
-    Iterating gives decoded samples, dicts with `__key__`, in the order of the sources; one sample is in memory at a
-    time. Every `for` starts again from the first source.
+    Iterating gives decoded samples, dicts with `__key__`, in the order of the sources; one sample
+    is in memory at a time. Every `for` starts again from the first source.
 
     Examples:
         >>> stream = bushel.open_stream("train/*.tar", fields=["label"])
@@ -81,7 +83,9 @@ class StreamDataset:
         self._naming = Naming(declared)
         self._wanted = None if fields is None else _names_of(fields)
         self._decode = decode
-        self._fields: dict[str, Field] = {name: field for name, field in declared.items() if self._wants(name)}
+        self._fields: dict[str, Field] = {
+            name: field for name, field in declared.items() if self._wants(name)
+        }
         self._codecs: dict[str, str] = {}  # of stored bytes, of the fields seen so far
         self._sequences = [name for name, field in self._fields.items() if field.sequence]
 
@@ -129,7 +133,9 @@ class StreamDataset:
         same._sources = [self._sources[number] for number in numbers]
         return same
 
-    def decode_sample(self, stored: dict[str, Any], encoded: Collection[str] = ()) -> dict[str, Any]:
+    def decode_sample(
+        self, stored: dict[str, Any], encoded: Collection[str] = ()
+    ) -> dict[str, Any]:
         """Decode a sample of the stream that `stored()` returned.
 
         Args:
@@ -141,23 +147,30 @@ class StreamDataset:
         """
         decoded: dict[str, Any] = {}
         for name, value in stored.items():
-            if name == KEY or (name in encoded and name in self._codecs and holds_image(self._codecs[name])):
+            if name == KEY or (
+                name in encoded and name in self._codecs and holds_image(self._codecs[name])
+            ):
                 decoded[name] = value
                 continue
             try:
                 if isinstance(value, list):
-                    decoded[name] = [get_codec(self._codecs[name]).decode(element) for element in value]
+                    decoded[name] = [
+                        get_codec(self._codecs[name]).decode(element) for element in value
+                    ]
                 else:
                     decoded[name] = get_codec(self._codecs[name]).decode(value)
             except CodecError as error:
-                raise CodecError(f"field {name!r}: {error}", **{**error.details, "field": name}) from error
+                raise CodecError(
+                    f"field {name!r}: {error}", **{**error.details, "field": name}
+                ) from error
         return decoded
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         """Read all sources.
 
         Raises:
-            FormatError: An archive is damaged or truncated, or a command failed. The samples before that were complete.
+            FormatError: An archive is damaged or truncated, or a command failed. The samples before
+                that were complete.
             CodecError: Stored bytes do not decode.
         """
         for source in self._sources:
@@ -173,9 +186,13 @@ class StreamDataset:
         def describe(comment: bytes) -> None:
             nonlocal naming, sequences
             spec = fields_and_names(comment, self._declared, reader.name)[0] or {}
-            warn_withheld((field for field in spec.values() if self._wants(field.name)), reader.name)
+            warn_withheld(
+                (field for field in spec.values() if self._wants(field.name)), reader.name
+            )
             naming = Naming(spec)
-            sequences = [name for name, field in spec.items() if field.sequence and self._wants(name)]
+            sequences = [
+                name for name, field in spec.items() if field.sequence and self._wants(name)
+            ]
 
         for member in members(reader, describe):
             data = member.regular and junk_kind(member.name) is None
@@ -214,7 +231,12 @@ class StreamDataset:
         except CodecError as error:
             raise CodecError(
                 f"{member.name!r} ({sample.file}@{member.offset}): {error}",
-                **{**error.details, "field": place.field.name, "file": sample.file, "offset": member.offset},
+                **{
+                    **error.details,
+                    "field": place.field.name,
+                    "file": sample.file,
+                    "offset": member.offset,
+                },
             ) from error
 
     # Unsupported operations
@@ -241,10 +263,15 @@ class StreamDataset:
         if isinstance(first, str | _Handle):
             instead = "write it into a file and open that for random access"
         else:
-            instead = f"run `bushel convert {first} out/ --container tar` and open the result for random access"
+            instead = (
+                f"run `bushel convert {first} out/ --container tar` and open the result for"
+                " random access"
+            )
             if str(first).endswith("gz"):
                 instead = f"run `gunzip {first}` and open the result, or {instead}"
-        raise ForwardOnly(f"{first} is a stream, which {what} and is read from front to back: {instead}")
+        raise ForwardOnly(
+            f"{first} is a stream, which {what} and is read from front to back: {instead}"
+        )
 
 
 class _Sample:
@@ -262,7 +289,10 @@ class _Sample:
         """Record that the sample has this field, or this element of it."""
         slot = place.field.name, place.number
         if slot in self._taken or place.field.name == KEY:
-            message = f"{member.name!r}: its sample already has a member for the field {place.field.name!r}"
+            message = (
+                f"{member.name!r}: its sample already has a member for the field"
+                f" {place.field.name!r}"
+            )
             raise FormatError(message, file=self.file, offset=member.header)
         self._taken.add(slot)
 
@@ -270,7 +300,10 @@ class _Sample:
         """Read the data of a member."""
         self._bytes += member.size
         if self._bytes > _MOST_BYTES:
-            message = f"with {member.name!r} a sample has {self._bytes} bytes; at most {_MOST_BYTES} are allowed"
+            message = (
+                f"with {member.name!r} a sample has {self._bytes} bytes; at most"
+                f" {_MOST_BYTES} are allowed"
+            )
             raise FormatError(message, file=self.file, offset=member.header)
         data = reader.read(member.size)
         if len(data) < member.size:
@@ -285,8 +318,10 @@ def _names_of(fields: Iterable[str]) -> frozenset[str]:
         for name, chosen in fields.items():
             if not isinstance(chosen, bool):
                 raise TypeError(
-                    f"fields={{{name!r}: {chosen!r}}}: a stream gives whole values, and has no index by which to read "
-                    "elements of them. Run `bushel index`, or `bushel convert` if the files are compressed, and use "
+                    f"fields={{{name!r}: {chosen!r}}}: a stream gives whole values, and has no"
+                    " index by which to read "
+                    "elements of them. Run `bushel index`, or `bushel convert` if the files are"
+                    " compressed, and use "
                     "bushel.open and a Loader"
                 )
         fields = [name for name, chosen in fields.items() if chosen]
@@ -302,7 +337,8 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
     elif isinstance(sources, str) and sources.startswith(_PIPE):
         if not allow_commands:
             raise UnsupportedError(
-                f"{sources!r} would run a command: pass allow_commands=True if you trust where this name comes from"
+                f"{sources!r} would run a command: pass allow_commands=True if you trust where"
+                " this name comes from"
             )
         yield from expand_braces(sources, only_ranges=True)
     elif sources == _STDIN:
@@ -315,8 +351,10 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
         for path in expand_paths(sources):
             if isinstance(path, Path) and path.is_dir():
                 raise UnsupportedError(
-                    f"{path} is a folder, and a stream consists of archives: bushel.open({str(path)!r}) reads a "
-                    f"dataset, and bushel.open_stream({str(path / '*.tar')!r}) archives from front to back"
+                    f"{path} is a folder, and a stream consists of archives:"
+                    f" bushel.open({str(path)!r}) reads a "
+                    f"dataset, and bushel.open_stream({str(path / '*.tar')!r}) archives from"
+                    " front to back"
                 )
             yield path
 
@@ -354,7 +392,9 @@ def _removed_of(source: _Source) -> frozenset[int]:
 def _open(source: _Source) -> Iterator[tuple[Readable, str]]:
     if isinstance(source, _Handle):
         if source.read_already:
-            raise UnsupportedError(f"{source} was read already; a file object can be read only once")
+            raise UnsupportedError(
+                f"{source} was read already; a file object can be read only once"
+            )
         source.read_already = True
         yield source.handle, str(source)
     elif isinstance(source, str) and source.startswith(_PIPE):
@@ -380,9 +420,10 @@ def open_stream(
     """Open WebDataset archives to read them once, from front to back.
 
     Args:
-        source: A tar file, compressed or not; a glob, a brace pattern or a URL of such files; `pipe:COMMAND`, which
-            the shell runs, with `{000..146}` expanded; `-` for standard input; a binary file object; or a list of
-            these. Gzip, bzip2 and xz are recognised by the first bytes, not by the name.
+        source: A tar file, compressed or not; a glob, a brace pattern or a URL of such files;
+            `pipe:COMMAND`, which the shell runs, with `{000..146}` expanded; `-` for standard
+            input; a binary file object; or a list of these. Gzip, bzip2 and xz are recognised by
+            the first bytes, not by the name.
         spec: Types of fields whose extension does not imply one, and names of sequence fields.
         fields: The fields to read; others are skipped. Default: all.
         decode: Whether to decode values, or to give the stored bytes.
@@ -399,4 +440,6 @@ def open_stream(
         'cat/0'
     """
     checked_spec(spec)
-    return StreamDataset(source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands)
+    return StreamDataset(
+        source, spec=spec, fields=fields, decode=decode, allow_commands=allow_commands
+    )

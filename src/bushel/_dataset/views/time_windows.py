@@ -20,7 +20,8 @@ _TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame
 def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
     """Return the view of a dataset of episodes whose samples are frames with their neighbours.
 
-    `deltas` has, by field, the seconds from the frame to each of its neighbours, such as `{"action": [0, 0.1]}`.
+    `deltas` has, by field, the seconds from the frame to each of its neighbours, such as
+    `{"action": [0, 0.1]}`.
 
     Raises:
         SpecError: The frames have no rate.
@@ -29,7 +30,10 @@ def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dat
         ValueError: No frame has one of the times.
     """
     if not isinstance(deltas, Mapping) or not deltas:
-        raise TypeError(f"delta_timestamps={deltas!r}: expected fields and seconds, such as {{'action': [0, 0.1]}}")
+        raise TypeError(
+            f"delta_timestamps={deltas!r}: expected fields and seconds, such as"
+            f" {{'action': [0, 0.1]}}"
+        )
     rates = {_rate(dataset, number) for number in range(len(dataset.shards))}
     if len(rates) != 1:
         raise SpecError(f"delta_timestamps needs one rate of frames, found {sorted(rates)}")
@@ -38,9 +42,14 @@ def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dat
         name: [_offset(name, seconds, rate) for seconds in seconds_of_field]
         for name, seconds_of_field in deltas.items()
     }
-    whole_fields = {name: [0] for name, kind in dataset.spec.items() if kind.endswith("[]") or holds_elements(kind)}
+    whole_fields = {
+        name: [0]
+        for name, kind in dataset.spec.items()
+        if kind.endswith("[]") or holds_elements(kind)
+    }
     windows = dataset.windows(next(iter(offsets)), delta={**whole_fields, **offsets})
-    padding = {name + PAD for name in whole_fields if name not in offsets}  # one frame is never outside
+    # one frame is never outside
+    padding = {name + PAD for name in whole_fields if name not in offsets}
     return windows.select_fields([name for name in windows.spec if name not in padding])
 
 
@@ -48,7 +57,9 @@ def _rate(dataset: Dataset, number: int) -> float:
     shard = dataset.shards[number]
     container = get_container(shard.container)
     if not isinstance(container, HasRate):
-        raise SpecError(f"delta_timestamps needs frames at a fixed rate, which {shard.container} does not have")
+        raise SpecError(
+            f"delta_timestamps needs frames at a fixed rate, which {shard.container} does not have"
+        )
     return container.rate(shard.shard)
 
 
@@ -56,7 +67,8 @@ def _offset(name: str, seconds: float, rate: float) -> int:
     offset = round(seconds * rate)
     if abs(offset / rate - seconds) > _TOLERANCE:
         raise ValueError(
-            f"delta_timestamps: {name!r} asks for {seconds:g} seconds, but frames are {1 / rate:g} seconds apart: the "
+            f"delta_timestamps: {name!r} asks for {seconds:g} seconds, but frames are"
+            f" {1 / rate:g} seconds apart: the "
             f"next one is at {offset / rate:g}"
         )
     return offset

@@ -13,10 +13,12 @@ from bushel._runtime.tasks.engine import Attempt, Engine, LostWorkerError, Task
 
 _RECENT = 101  # number of durations from which the usual duration is estimated
 _LONGEST_PAUSE = 60.0
-_FULL = 3  # additional factor by which a task must be slower to get a second attempt while all slots are taken
+# additional factor by which a task must be slower to get a second attempt while all slots are taken
+_FULL = 3
 T = TypeVar("T")
 U = TypeVar("U")
-_WAIT_SECONDS = 0.25  # seconds between two looks for slow tasks, and two calls of the callback, while nothing finishes
+# seconds between two looks for slow tasks, and two calls of the callback, while nothing finishes
+_WAIT_SECONDS = 0.25
 
 
 @dataclass(slots=True)
@@ -32,11 +34,12 @@ class Schedule:
 
     Args:
         numbers: Numbers of the tasks, in order. They are drawn as needed.
-        slots: Number of attempts that may run at a time, besides second attempts of tasks that hang.
+        slots: Number of attempts that may run at a time, besides second attempts of tasks that
+            hang.
         retries: How often a task that failed is tried again.
         backoff: Seconds before the first retry; each further one waits twice as long.
-        speculate: A task that runs this many times longer than usual is started a second time, when no others wait.
-            0 for never.
+        speculate: A task that runs this many times longer than usual is started a second time, when
+            no others wait. 0 for never.
         patience: Seconds that a task may take at any rate before it is started a second time.
 
     Attributes:
@@ -60,7 +63,8 @@ class Schedule:
         self.slots, self._retries, self._backoff = slots, retries, backoff
         self._speculate, self._patience = speculate, patience
         self._running: dict[int, Running] = {}
-        self._live: set[Attempt] = set()  # also second attempts of tasks that have finished, until they have ended
+        # also second attempts of tasks that have finished, until they have ended
+        self._live: set[Attempt] = set()
         self._again: list[tuple[float, int]] = []  # when, and which
         self._failures: dict[int, int] = {}
         self._starts: dict[int, int] = {}  # only of tasks that were started more than once
@@ -145,7 +149,8 @@ class Schedule:
             final: Whether the same error would come again.
 
         Returns:
-            Whether the run has failed: no other attempt of the task runs, and it is not tried again.
+            Whether the run has failed: no other attempt of the task runs, and it is not tried
+            again.
         """
         self._live.discard(attempt)
         running = self._running.get(attempt.number)
@@ -167,16 +172,21 @@ class Schedule:
 class TaskOptions(Struct, frozen=True):
     """Options for trying tasks again."""
 
-    retries: int = 3  # how often a task whose worker died, or that the system failed, is tried again
-    backoff: float = 1.0  # seconds before the first retry; each further one waits twice as long, up to a minute
-    # when no other tasks wait, a task that runs this many times longer than usual is started a second time, and the
-    # first result counts. 0 for never
+    # how often a task whose worker died, or that the system failed, is tried again
+    retries: int = 3
+    # seconds before the first retry; each further one waits twice as long, up to a minute
+    backoff: float = 1.0
+    # when no other tasks wait, a task that runs this many times longer than usual is started a
+    # second time, and the first result counts. 0 for never
     speculate: float = 3.0
-    patience: float = 10.0  # seconds that a task may take at any rate before it is started a second time
+    # seconds that a task may take at any rate before it is started a second time
+    patience: float = 10.0
 
     def __post_init__(self) -> None:
         if self.retries < 0 or self.backoff < 0 or self.speculate < 0:
-            raise ValueError(f"retries={self.retries} and speculate={self.speculate:g} must be 0 or more")
+            raise ValueError(
+                f"retries={self.retries} and speculate={self.speculate:g} must be 0 or more"
+            )
 
 
 class Counts(Struct, frozen=True):
@@ -197,15 +207,16 @@ def drive(
 ) -> Counts:
     """Run a task with every number. On an error or Ctrl-C, all running attempts are ended.
 
-    The error of a task that would come again is raised at once; a lost worker and an error of the system (`OSError`)
-    are tried again.
+    The error of a task that would come again is raised at once; a lost worker and an error of the
+    system (`OSError`) are tried again.
 
     Args:
         task: The task.
         numbers: The numbers; they are drawn as needed.
         engine: The engine, which is closed at the end.
         options: How tasks are tried again.
-        finished: Called in this thread with the number and the result of each task, in the order in which they finish.
+        finished: Called in this thread with the number and the result of each task, in the order in
+            which they finish.
         looking: Called in this thread some times per second.
 
     Raises:
@@ -254,12 +265,17 @@ class _ItemTask(Generic[T, U]):
 
 
 def map_on_engine(
-    work: Callable[[T], U], items: Sequence[T], engine: Engine, *, finished: Callable[[T, U], None] | None = None
+    work: Callable[[T], U],
+    items: Sequence[T],
+    engine: Engine,
+    *,
+    finished: Callable[[T, U], None] | None = None,
 ) -> list[U]:
     """Call a function with every item on an engine, and return the results in order.
 
     Args:
-        work: The function, which can be pickled, as can its results. An item may be given to it twice.
+        work: The function, which can be pickled, as can its results. An item may be given to it
+            twice.
         items: The items, which can be pickled.
         engine: The engine, which is closed at the end.
         finished: Called in this thread with each item whose result is there, and the result.

@@ -111,7 +111,8 @@ class Engine(Protocol):
 
         Args:
             seconds: How long to wait if none has finished yet.
-            unwanted: Attempts whose results are not needed. End them if you can, and return them as finished then.
+            unwanted: Attempts whose results are not needed. End them if you can, and return them as
+                finished then.
         """
         ...
 
@@ -125,7 +126,9 @@ class Engine(Protocol):
 
 def format_numbers(numbers: Iterable[int]) -> str:
     """Return ascending numbers as ranges: `7,19-22`."""
-    return ",".join(f"{first}" if first == last else f"{first}-{last}" for first, last in _ranges(numbers))
+    return ",".join(
+        f"{first}" if first == last else f"{first}-{last}" for first, last in _ranges(numbers)
+    )
 
 
 def _ranges(numbers: Iterable[int]) -> Iterator[tuple[int, int]]:

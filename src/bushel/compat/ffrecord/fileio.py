@@ -18,7 +18,12 @@ from typing_extensions import Buffer
 
 from bushel import Dataset, Writer
 from bushel.compat.errors import WrongTypeError, WrongUseError
-from bushel.compat.ffrecord.errors import MissingPathError, NoPlaceError, RecordIndexError, as_runtime_errors
+from bushel.compat.ffrecord.errors import (
+    MissingPathError,
+    NoPlaceError,
+    RecordIndexError,
+    as_runtime_errors,
+)
 from bushel.containers import Shard, ShardIndex
 from bushel.containers.ffrecord import index_all_records
 from bushel.errors import InUseError
@@ -77,8 +82,9 @@ def drop_index(path: Path) -> None:
 class FileWriter:
     """A writer of a file `fname` (ending in `.ffr`) with `n` records; `count` are written so far.
 
-    The file appears under its name when all records are written and the writer is closed; until then it is staged in
-    `.bushel/overwrite` beside it. An old file of this name is removed at once, unless another process is writing it.
+    The file appears under its name when all records are written and the writer is closed; until
+    then it is staged in `.bushel/overwrite` beside it. An old file of this name is removed at once,
+    unless another process is writing it.
     """
 
     def __init__(self, fname: PathLike, n: int) -> None:
@@ -89,7 +95,9 @@ class FileWriter:
             raise ValueError(f"the number of records must be at least 0, not {n}")
         self.n, self.count = n, 0
         self._writer = new_writer(self._path, {"data": "bytes"}, expected=n)
-        self._finalizer = weakref.finalize(self, _forgotten, self._writer, self._path, n, os.getpid())
+        self._finalizer = weakref.finalize(
+            self, _forgotten, self._writer, self._path, n, os.getpid()
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -106,8 +114,8 @@ class FileWriter:
         Raises:
             RuntimeError: `n` records are written already, or the writer is closed.
             TypeError: The object has no buffer.
-            SpecError: The record starts like the table of a packed folder, or the first record like a packed sample
-                of `bushel.Writer`: readers would misinterpret the file.
+            SpecError: The record starts like the table of a packed folder, or the first record like
+                a packed sample of `bushel.Writer`: readers would misinterpret the file.
         """
         if not self._finalizer.alive:
             raise RuntimeError(f"the writer of {self._path} is closed")
@@ -125,7 +133,9 @@ class FileWriter:
             return
         if self.count < self.n:
             self._writer.suspend()
-            raise RuntimeError(f"{self._path} is to have {self.n} samples, and {self.count} were written")
+            raise RuntimeError(
+                f"{self._path} is to have {self.n} samples, and {self.count} were written"
+            )
         self._writer.close()
         drop_index(self._path)
 
@@ -140,7 +150,11 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
         return
     writer.suspend()
     warnings.warn(
-        f"{path} is to have {n} samples, {len(writer)} were written, and it was not closed, so no file was made",
+        (
+            f"{path} is to have {n} samples, {len(writer)} were written, and it was not closed,"
+            " so no"
+            " file was made"
+        ),
         ResourceWarning,
         stacklevel=2,
     )
@@ -149,10 +163,11 @@ def _forgotten(writer: Writer, path: Path, n: int, process: int) -> None:
 class FileReader:
     """A reader of the `n` records of a file, a folder (its `.ffr` files by name) or a list of these, in order.
 
-    Threads may share it, a forked process may continue to use it, and a pickled copy opens the files again.
-    `check_data` compares records with their checksums; the header is always checked. A damaged file is a
-    `DamagedFileError`. Records that `bushel remove` removed are passed over: `n` and the numbers count the other
-    records, while `get_offsets` and `get_checksums` describe the whole file.
+    Threads may share it, a forked process may continue to use it, and a pickled copy opens the
+    files again. `check_data` compares records with their checksums; the header is always checked. A
+    damaged file is a `DamagedFileError`. Records that `bushel remove` removed are passed over: `n`
+    and the numbers count the other records, while `get_offsets` and `get_checksums` describe the
+    whole file.
     """
 
     def __init__(self, fname: PathLike | Sequence[PathLike], check_data: bool = True) -> None:
@@ -181,8 +196,8 @@ class FileReader:
     def read(self, indices: Sequence[int] | npt.NDArray[np.integer[Any]]) -> list[Record]:
         """Read any number of records at once, in any order, repeated or not: uint8[length] of each.
 
-        The arrays are views of one buffer: copy an array to keep it without the others. Errors are a
-        `RecordIndexError`, a `DamagedRecordError`, and a `RuntimeError` if the reader is closed.
+        The arrays are views of one buffer: copy an array to keep it without the others. Errors are
+        a `RecordIndexError`, a `DamagedRecordError`, and a `RuntimeError` if the reader is closed.
         """
         try:
             positions = np.asarray(indices if isinstance(indices, np.ndarray) else list(indices))
@@ -220,7 +235,9 @@ class FileReader:
     def _check(self, index: int) -> None:
         self._check_open()
         if not 0 <= index < self.n:
-            raise RecordIndexError(f"index {index} is out of range: the {self.n} records are 0 to {self.n - 1}")
+            raise RecordIndexError(
+                f"index {index} is out of range: the {self.n} records are 0 to {self.n - 1}"
+            )
 
     def validate(self) -> None:
         """Read the headers again and compare them with their checksums; a `DamagedFileError` names the damaged one."""
@@ -255,18 +272,26 @@ def _remaining(tables: Sequence[tuple[Shard, ShardIndex]]) -> npt.NDArray[np.int
 
 def _files(fname: PathLike | Sequence[PathLike]) -> list[Path]:
     if isinstance(fname, (list, tuple)):
-        paths = [path for name in fname for path in _files(name if isinstance(name, os.PathLike) else str(name))]
+        paths = [
+            path
+            for name in fname
+            for path in _files(name if isinstance(name, os.PathLike) else str(name))
+        ]
     elif isinstance(fname, (str, os.PathLike)):
         path = Path(fname)
         if not path.exists():
             raise MissingPathError(f"{path} does not exist")
         paths = sorted(path.glob("*.ffr")) if path.is_dir() else [path]
     else:
-        raise TypeError(f"fname must be a file, a folder or a list of these, not {type(fname).__name__}")
+        raise TypeError(
+            f"fname must be a file, a folder or a list of these, not {type(fname).__name__}"
+        )
     if not paths:
         raise MissingPathError(f"at least one .ffr file is needed, and {fname} contains none")
     if other := next((path for path in paths if path.suffix != ".ffr"), None):
-        raise WrongUseError(f"the name of an FFRecord file ends in .ffr; this one does not: {other}")
+        raise WrongUseError(
+            f"the name of an FFRecord file ends in .ffr; this one does not: {other}"
+        )
     return paths
 
 

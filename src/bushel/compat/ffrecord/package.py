@@ -9,8 +9,20 @@ from pathlib import Path
 from typing import TypeAlias, cast, overload
 
 from bushel.compat.errors import WrongTypeError
-from bushel.compat.ffrecord.errors import MissingPathError, NoFileError, NoFolderError, as_runtime_errors
-from bushel.compat.ffrecord.fileio import FileReader, PathLike, Record, checked_name, drop_index, new_writer
+from bushel.compat.ffrecord.errors import (
+    MissingPathError,
+    NoFileError,
+    NoFolderError,
+    as_runtime_errors,
+)
+from bushel.compat.ffrecord.fileio import (
+    FileReader,
+    PathLike,
+    Record,
+    checked_name,
+    drop_index,
+    new_writer,
+)
 from bushel.containers.ffrecord import MAGIC, parse_folder
 from bushel.errors import FormatError
 from bushel.sources import Files
@@ -37,7 +49,8 @@ def pack_folder(folder: PathLike, out_file: PathLike, verbose: bool = False) -> 
 class PackedFolder:
     """The files of a folder that `pack_folder` packed, by their paths.
 
-    `check_data` compares files with their checksums. An FFRecord file of another kind is a `ValueError`.
+    `check_data` compares files with their checksums. An FFRecord file of another kind is a
+    `ValueError`.
     """
 
     def __init__(self, ffr_file: PathLike, check_data: bool = True) -> None:
@@ -61,7 +74,8 @@ class PackedFolder:
         """Read one file as uint8[length], or several files at once as a list of such arrays.
 
         Raises:
-            MissingPathError: A path does not exist; also a `FileNotFoundError` and an `AssertionError`.
+            MissingPathError: A path does not exist; also a `FileNotFoundError` and an
+                `AssertionError`.
             NoFileError: A path is a folder.
             DamagedRecordError: A file does not match its checksum.
         """
@@ -76,7 +90,11 @@ class PackedFolder:
         return self.reader.read_one(self._number(fname))
 
     def list(
-        self, path: PathLike | None = None, list_file: bool = True, list_dir: bool = True, recursive: bool = False
+        self,
+        path: PathLike | None = None,
+        list_file: bool = True,
+        list_dir: bool = True,
+        recursive: bool = False,
     ) -> builtins.list[str]:
         """List a folder (default: the packed folder itself): files, then folders, each sorted by name.
 
@@ -125,7 +143,10 @@ def _tree(table: bytes, reader: FileReader) -> Tree:
         raise FormatError(error.message, file=reader.fnames[-1], hint=error.hint) from error
     numbers = range(reader.n) if reader.numbers is None else reader.numbers.tolist()
     if len(paths) != numbers[-1]:
-        raise FormatError(f"the table lists {len(paths)} files, and the file has {numbers[-1]}", file=reader.fnames[-1])
+        raise FormatError(
+            f"the table lists {len(paths)} files, and the file has {numbers[-1]}",
+            file=reader.fnames[-1],
+        )
     root: Tree = {}
     for position, number in enumerate(numbers[:-1]):  # without removed files
         *folders, name = paths[number].split("/")
@@ -142,9 +163,15 @@ def _folder(root: Tree, names: Sequence[str]) -> Tree:
 
 
 def _names(folder: Tree, files: bool, folders: bool, recursive: bool) -> list[str]:
-    names = sorted(name for name, entry in folder.items() if isinstance(entry, int)) if files else []
+    names = (
+        sorted(name for name, entry in folder.items() if isinstance(entry, int)) if files else []
+    )
     for name, entry in sorted(folder.items()) if folders or recursive else ():
         if isinstance(entry, dict):
             names += [name] if folders else []
-            names += [f"{name}/{inner}" for inner in _names(entry, files, folders, recursive)] if recursive else []
+            names += (
+                [f"{name}/{inner}" for inner in _names(entry, files, folders, recursive)]
+                if recursive
+                else []
+            )
     return names

@@ -27,8 +27,9 @@ class Records(Protocol):
 def dump(dataset: Records, fname: PathLike, nfiles: int, verbose: bool = False) -> None:
     """Write records into a file, or into `nfiles` files `PART_00000.ffr`, …, of the folder `fname`.
 
-    Up to 16 processes write several files. They are forked, so the dataset need not be picklable. If the records do not
-    fill all files, there are fewer, and a warning. If the dataset or the writer fails, finished files stay.
+    Up to 16 processes write several files. They are forked, so the dataset need not be picklable.
+    If the records do not fill all files, there are fewer, and a warning. If the dataset or the
+    writer fails, finished files stay.
     """
     if nfiles < 1:
         raise ValueError(f"nfiles must be at least 1, not {nfiles}")

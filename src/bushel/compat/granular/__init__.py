@@ -1,7 +1,8 @@
 """Granular 0.20 on Bushel: `import bushel.compat.granular as granular`.
 
-The submodule `v24` has the names of Granular 0.24 (`import bushel.compat.granular.v24 as granular`), and `bags` the
-names of the package bags 0.5. All readers read the files of all three. See docs/compat-granular.md.
+The submodule `v24` has the names of Granular 0.24
+(`import bushel.compat.granular.v24 as granular`), and `bags` the names of the package bags 0.5. All
+readers read the files of all three. See docs/compat-granular.md.
 """
 
 from bushel.compat.granular import bags, sources, v24

@@ -23,7 +23,13 @@ from bushel.compat.granular.base import (
     WrongTypeError,
     WrongUseError,
 )
-from bushel.compat.granular.paths import MemoryPath, files_as_shard, folder_of, granular_path, with_suffix
+from bushel.compat.granular.paths import (
+    MemoryPath,
+    files_as_shard,
+    folder_of,
+    granular_path,
+    with_suffix,
+)
 from bushel.containers import FieldExtents, ReadOptions, get_container
 from bushel.containers.bag import encode_table, read_refs, read_spec
 from bushel.storage import AnyPath, ExtentError, File, FilePool, Staging, open_file
@@ -38,7 +44,13 @@ class Records:
     __slots__ = ("_data", "_length", "_offset", "_open", "_path", "_pool", "_size", "held")
 
     def __init__(
-        self, column: FieldExtents, pool: FilePool, path: AnyPath, open_bag: Callable[[], File], *, hold: bool
+        self,
+        column: FieldExtents,
+        pool: FilePool,
+        path: AnyPath,
+        open_bag: Callable[[], File],
+        *,
+        hold: bool,
     ) -> None:
         self._pool, self._path, self._open, self.held = pool, str(path), open_bag, hold
         # Memoryviews give Python's numbers, three times as fast as NumPy.
@@ -101,7 +113,9 @@ def mapped(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
 def check_record(record: Any, closed: bool, length: int) -> None:
     """Raise an error if a record cannot be appended to a bag of `length` records."""
     if closed or length >= MOST_RECORDS:
-        raise WrongUseError("the bag is closed" if closed else f"a bag has fewer than {MOST_RECORDS} records")
+        raise WrongUseError(
+            "the bag is closed" if closed else (f"a bag has fewer than {MOST_RECORDS} records")
+        )
     if not isinstance(record, bytes):
         raise WrongTypeError(f"a record is bytes, not {type(record).__name__}")
 
@@ -148,7 +162,9 @@ class BagWriter(Closing):
         """Write the table, and give the file its name."""
         if self.closed:
             return
-        self._sink.write(encode_table(np.array(self._ends, np.int64), "A" if self.version == 1 else "B"))
+        self._sink.write(
+            encode_table(np.array(self._ends, np.int64), "A" if self.version == 1 else "B")
+        )
         self._staging.seal([])
         self._staging.commit([self._name])
         self.closed = True
@@ -158,11 +174,14 @@ class BagReader(Closing):
     """Reads one bag file of any generation, or bytes that hold one.
 
     Records of samples that `bushel remove` removed are passed over: the numbers count the others.
-    `cache_index` keeps the table in memory, rather than mapped from a temporary file, and `cache_data` the records.
-    `index` is the `.idx` file of generation C, by default the one beside the bag, if it exists.
+    `cache_index` keeps the table in memory, rather than mapped from a temporary file, and
+    `cache_data` the records. `index` is the `.idx` file of generation C, by default the one beside
+    the bag, if it exists.
     """
 
-    def __init__(self, source: Any, cache_index: bool = True, cache_data: bool = False, *, index: Any = None) -> None:
+    def __init__(
+        self, source: Any, cache_index: bool = True, cache_data: bool = False, *, index: Any = None
+    ) -> None:
         super().__init__()
         self._arguments = (source, cache_index, cache_data, index)
         paths = [source_path(source)]
@@ -179,13 +198,17 @@ class BagReader(Closing):
             column = replace(column, offset=mapped(column.offset), length=mapped(column.length))
         self._pool = FilePool()
         self._stamp = shard_index.files[0]
-        self._records = Records(column, self._pool, paths[0], lambda: self._open(paths[0]), hold=cache_data)
+        self._records = Records(
+            column, self._pool, paths[0], lambda: self._open(paths[0]), hold=cache_data
+        )
         self._size = sum(stamp.size for stamp in shard_index.files)
 
     def _open(self, path: AnyPath) -> File:
         file, stamp = open_file(path), self._stamp
         if file.size != stamp.size or (stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns):
-            raise DamagedError("the bag has changed since it was opened", file=str(path), hint="make a new reader")
+            raise DamagedError(
+                "the bag has changed since it was opened", file=str(path), hint="make a new reader"
+            )
         return file
 
     def __getstate__(self) -> dict[str, Any]:
@@ -253,17 +276,20 @@ def checked_index(index: Any) -> int:
     try:
         return operator.index(index)
     except TypeError:
-        raise WrongIndexError(f"an index is an integer, a slice or a range, not {type(index).__name__}") from None
+        raise WrongIndexError(
+            f"an index is an integer, a slice or a range, not {type(index).__name__}"
+        ) from None
 
 
 def kept_records(path: AnyPath, records: int) -> npt.NDArray[np.int64] | None:
     """Return the numbers of the records of a local bag that were not removed, ascending; None if none was.
 
-    A bag of a dataset loses the records that only removed samples refer to; a bag that is a dataset of its own loses
-    those that were removed from it.
+    A bag of a dataset loses the records that only removed samples refer to; a bag that is a dataset
+    of its own loses those that were removed from it.
 
     Raises:
-        FormatError: A list of removed samples is damaged or of another bag, or the dataset is damaged.
+        FormatError: A list of removed samples is damaged or of another bag, or the dataset is
+            damaged.
     """
     if not isinstance(path, Path):
         return None
@@ -275,14 +301,19 @@ def kept_records(path: AnyPath, records: int) -> npt.NDArray[np.int64] | None:
     return np.flatnonzero(~gone) if gone.any() else None
 
 
-def _of_removed_samples(path: Path, records: int, rows: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
+def _of_removed_samples(
+    path: Path, records: int, rows: npt.NDArray[np.int64]
+) -> npt.NDArray[np.bool_]:
     """Return which records of a bag of a dataset belong to removed samples only."""
     refs_path = path.with_name("refs.bag")
-    if path == refs_path or not refs_path.exists():  # generation C: record i of every bag is of sample i
+    # generation C: record i of every bag is of sample i
+    if path == refs_path or not refs_path.exists():
         gone = np.zeros(records, np.bool_)
         gone[rows] = True
         return gone
-    entries, refs = read_refs(read_spec(open_file(path.with_name("spec.json"))), open_file(refs_path))
+    entries, refs = read_refs(
+        read_spec(open_file(path.with_name("spec.json"))), open_file(refs_path)
+    )
     removed = np.zeros(entries.records, np.bool_)
     removed[rows] = True
     if (ranges := refs.get(path.stem)) is None:  # a file that is not of the dataset
@@ -293,7 +324,9 @@ def _of_removed_samples(path: Path, records: int, rows: npt.NDArray[np.int64]) -
     return lost & ~remaining
 
 
-def _referred(first: npt.NDArray[np.int64], count: npt.NDArray[np.int64], records: int) -> npt.NDArray[np.bool_]:
+def _referred(
+    first: npt.NDArray[np.int64], count: npt.NDArray[np.int64], records: int
+) -> npt.NDArray[np.bool_]:
     """Return which records some samples refer to, given the first record of each sample and how many they are."""
     steps = np.zeros(records + 1, np.int64)
     np.add.at(steps, np.clip(first, 0, records), 1)

@@ -1,7 +1,7 @@
 """The package bags 0.5 on Bushel: `import bushel.compat.granular.bags as bags`.
 
-Its types have parameters, `array(float32,64,128)` or `int(8)`, which encoders and decoders get as text. Its writers
-write generation A; its readers read every generation.
+Its types have parameters, `array(float32,64,128)` or `int(8)`, which encoders and decoders get as
+text. Its writers write generation A; its readers read every generation.
 """
 
 from __future__ import annotations
@@ -47,7 +47,8 @@ _CODECS = {
     "png": "png",
     "mp4": "mp4",
 }
-_WITH_PARAMETERS = {"int": "int", "array": "array"}  # types that use their parameters; images ignore them, as in bags
+# types that use their parameters; images ignore them, as in bags
+_WITH_PARAMETERS = {"int": "int", "array": "array"}
 Parsed = tuple[bool, str, tuple[str, ...]]
 
 
@@ -60,7 +61,8 @@ def _codec(kind: str, arguments: Sequence[str]) -> str:
 
 
 def _encode(kind: str, value: Any, *arguments: str) -> Any:
-    if kind in AS_IN_THE_ORIGINAL or "-1" in arguments:  # an array of any length in Bushel, never one in bags
+    # an array of any length in Bushel, never one in bags
+    if kind in AS_IN_THE_ORIGINAL or "-1" in arguments:
         return BAGS[kind][0](value, *arguments)
     try:
         return get_codec(_codec(kind, arguments)).encode(value)
@@ -90,7 +92,10 @@ def _parse(spec: Mapping[str, str]) -> dict[str, Parsed]:
     for key, kind in spec.items():
         match = _TYPE.fullmatch(kind) if isinstance(kind, str) and isinstance(key, str) else None
         if match is None or key == "refs":
-            raise WrongUseError(f"{key!r}: {kind!r} is not a type such as 'utf8', 'int(8)' or 'jpeg[]', or not a key")
+            raise WrongUseError(
+                f"{key!r}: {kind!r} is not a type such as 'utf8', 'int(8)' or"
+                " 'jpeg[]', or not a key"
+            )
         arguments = tuple(match[2][1:-1].split(",")) if match[2] else ()
         parsed[key] = (match[3] is not None, match[1], arguments)
     return parsed
@@ -103,7 +108,9 @@ def _with_parameters(codecs: Codecs, spec: Mapping[str, str]) -> Codecs:
     bound: dict[str, Callable[..., Any]] = {}
     for key, (_, kind, arguments) in _parse(spec).items():
         if kind not in codecs:
-            raise KeyError(f"no function was given for the type {kind!r}; there are {', '.join(codecs)}")
+            raise KeyError(
+                f"no function was given for the type {kind!r}; there are {', '.join(codecs)}"
+            )
         bound[spec[key].removesuffix("[]")] = partial(_call, codecs[kind], arguments)
     return bound
 
@@ -124,7 +131,11 @@ class BagWriter(Closing):
     @property
     def size(self) -> int:
         """Bytes of the file, with its table."""
-        return self._bag.size if self._bag is not None else (self._ends or [0])[-1] + 8 * (len(self._ends) + 1)
+        return (
+            self._bag.size
+            if self._bag is not None
+            else (self._ends or [0])[-1] + 8 * (len(self._ends) + 1)
+        )
 
     def __len__(self) -> int:
         return len(self._ends) if self._bag is None else len(self._bag)
@@ -178,7 +189,9 @@ class _Parsed(reader.PointReader):
         selection = super()._known(mask)
         sequences = {name for name, kind in self._spec.items() if kind.endswith("[]")}
         parts = {name: selection[name] for name in self._spec if name in selection}
-        return {name: False if name in sequences and not part else part for name, part in parts.items()}
+        return {
+            name: False if name in sequences and not part else part for name, part in parts.items()
+        }
 
 
 class DatasetReader(_Parsed, reader.DatasetReader):
@@ -192,9 +205,16 @@ class ShardedDatasetReader(_Parsed, reader.ShardedDatasetReader):
     """Reads a folder of datasets named by number: every `shard_step`-th from `shard_start`."""
 
     def __init__(
-        self, directory: Any, decoders: Codecs, cache_index: bool = True, shard_start: int = 0, shard_step: int = 1
+        self,
+        directory: Any,
+        decoders: Codecs,
+        cache_index: bool = True,
+        shard_start: int = 0,
+        shard_step: int = 1,
     ) -> None:
-        super().__init__(directory, decoders, cache_index, shardstart=shard_start, shardstep=shard_step)
+        super().__init__(
+            directory, decoders, cache_index, shardstart=shard_start, shardstep=shard_step
+        )
 
 
 class DatasetWriter(writer.DatasetWriter):

@@ -88,7 +88,9 @@ def decode_int(data: bytes, size: int | None = None, signed: bool = True) -> int
 
 def _contiguous(value: Any) -> Any:
     if value.dtype.hasobject:
-        raise TypeError(f"an array of {value.dtype} has addresses of objects instead of values: give it numbers")
+        raise TypeError(
+            f"an array of {value.dtype} has addresses of objects instead of values: give it numbers"
+        )
     if not value.data.c_contiguous:
         raise AssertionError("the array is not contiguous in memory")
     return value
@@ -110,7 +112,11 @@ def _encode_tree(value: Any) -> bytes:
             return [plain(element) for element in each]
         if isinstance(each, dict):
             return {key: plain(element) for key, element in each.items()}
-        return ("_", each.dtype.str, each.shape, _contiguous(each).data) if isinstance(each, np.ndarray) else each
+        return (
+            ("_", each.dtype.str, each.shape, _contiguous(each).data)
+            if isinstance(each, np.ndarray)
+            else each
+        )
 
     data: bytes = msgpack.packb(plain(value))
     return data
@@ -122,7 +128,11 @@ def _decode_tree(data: bytes) -> Any:
             return np.frombuffer(each[3], each[1]).reshape(each[2]).copy()
         if isinstance(each, list):
             return [full(element) for element in each]
-        return {key: full(element) for key, element in each.items()} if isinstance(each, dict) else each
+        return (
+            {key: full(element) for key, element in each.items()}
+            if isinstance(each, dict)
+            else each
+        )
 
     return full(msgpack.unpackb(data))
 
@@ -188,7 +198,10 @@ GRANULAR: Mapping[str, Pair] = {
 
 def _encode_shaped(value: Any, dtype: str, *shape: str) -> bytes:
     if value.dtype != np.dtype(dtype) or value.shape != tuple(map(int, shape)):
-        raise AssertionError(f"an array of {value.dtype}{list(value.shape)} where {dtype}({','.join(shape)}) is needed")
+        raise AssertionError(
+            f"an array of {value.dtype}{list(value.shape)} where"
+            f" {dtype}({','.join(shape)}) is needed"
+        )
     data: bytes = value.tobytes()
     return data
 
@@ -198,7 +211,8 @@ def _decode_shaped(data: bytes, dtype: str, *shape: str) -> Any:
 
 
 def _encode_uint(value: Any, size: str | None = None) -> bytes:
-    length = np.ceil(np.log2(1 + value) / 8) if size is None else size  # in the original's order, for its errors
+    # in the original's order, for its errors
+    length = np.ceil(np.log2(1 + value) / 8) if size is None else size
     data: bytes = value.to_bytes(int(length), "little")
     return data
 
@@ -221,7 +235,8 @@ Codecs = dict[str, Callable[..., Any]] | None
 _CODECS = {**{name: name for name in GRANULAR}, "jpg": "jpg(75)"}  # 75 is Pillow's default
 
 encoders: dict[str, Callable[[Any], Any]] = {
-    name: pair[0] if name in AS_IN_THE_ORIGINAL else Coder(_CODECS[name], True, pair) for name, pair in GRANULAR.items()
+    name: pair[0] if name in AS_IN_THE_ORIGINAL else Coder(_CODECS[name], True, pair)
+    for name, pair in GRANULAR.items()
 }
 """Types to functions from a value to bytes."""
 
@@ -238,7 +253,9 @@ def bind_codecs(codecs: Codecs, spec: dict[str, str]) -> dict[str, Callable[...,
         return dict.fromkeys(spec)
     missing = sorted({kind.removesuffix("[]") for kind in spec.values()} - codecs.keys())
     if missing:
-        raise KeyError(f"no function was given for the type {missing[0]!r}; there are {', '.join(codecs)}")
+        raise KeyError(
+            f"no function was given for the type {missing[0]!r}; there are {', '.join(codecs)}"
+        )
     return {key: codecs[kind.removesuffix("[]")] for key, kind in spec.items()}
 
 
@@ -261,4 +278,6 @@ def stored_bytes(key: str, kind: str, encode: Callable[..., Any] | None, value: 
         return value
     if isinstance(value, bytearray | memoryview):
         return bytes(value)
-    raise WrongTypeError(f"key {key!r} of type {kind!r} must be encoded to bytes, not {type(value).__name__}")
+    raise WrongTypeError(
+        f"key {key!r} of type {kind!r} must be encoded to bytes, not {type(value).__name__}"
+    )

@@ -45,7 +45,10 @@ class Task:
             points = self.source.points([index for index, _ in steps])
         else:
             points = [self.source[index] for index, _ in steps]
-        return [self._finished(point, [seed, step]) for point, (_, step) in zip(points, steps, strict=True)]
+        return [
+            self._finished(point, [seed, step])
+            for point, (_, step) in zip(points, steps, strict=True)
+        ]
 
     def _finished(self, point: Any, seed: list[int]) -> Arrays:
         point = _as_arrays(point, self.source)
@@ -56,7 +59,9 @@ class Task:
 
 def _as_dict(point: Any, origin: Any) -> dict[str, Any]:
     if not isinstance(point, dict):
-        raise WrongTypeError(f"{origin!r} gave a {type(point).__name__}, where a datapoint is a dict")
+        raise WrongTypeError(
+            f"{origin!r} gave a {type(point).__name__}, where a datapoint is a dict"
+        )
     return point
 
 
@@ -68,7 +73,8 @@ def _as_arrays(point: Any, source: Any) -> Arrays:
 class Batch:
     """A batch whose `arrays` workers fill.
 
-    `parts` is their work, each with the number of its first datapoint. Results are datapoints not yet in place.
+    `parts` is their work, each with the number of its first datapoint. Results are datapoints not
+    yet in place.
     """
 
     arrays: Arrays
@@ -85,17 +91,25 @@ class Batch:
 def _put(arrays: Arrays, number: int, point: Arrays) -> None:
     """Copy a datapoint to its place in a batch, if it has the keys, shapes and dtypes of the first one."""
     if point.keys() != arrays.keys():
-        raise WrongUseError(f"a datapoint with the keys {', '.join(point)}, where the first has {', '.join(arrays)}")
+        raise WrongUseError(
+            f"a datapoint with the keys {', '.join(point)}, where the first has {', '.join(arrays)}"
+        )
     for key, value in point.items():
         target = arrays[key]
         if value.shape != target.shape[1:]:
-            raise WrongUseError(f"key {key!r} has the shape {value.shape}, where the first has {target.shape[1:]}")
+            raise WrongUseError(
+                f"key {key!r} has the shape {value.shape}, where the first has {target.shape[1:]}"
+            )
         if value.dtype != target.dtype and not np.can_cast(value.dtype, target.dtype, "same_kind"):
-            raise WrongUseError(f"key {key!r} has the dtype {value.dtype}, where the first has {target.dtype}")
+            raise WrongUseError(
+                f"key {key!r} has the dtype {value.dtype}, where the first has {target.dtype}"
+            )
         target[number] = value
 
 
-def fill(task: Task, steps: Sequence[Step], seed: int, arrays: Arrays, first: int) -> Sequence[Arrays]:
+def fill(
+    task: Task, steps: Sequence[Step], seed: int, arrays: Arrays, first: int
+) -> Sequence[Arrays]:
     """Fill a part of a batch in a thread, which leaves no datapoints to be copied."""
     for number, point in enumerate(task.points(steps, seed), first):
         _put(arrays, number, point)
@@ -124,7 +138,8 @@ def pickled(task: Task) -> bytes:
             import cloudpickle  # type: ignore[import-not-found, import-untyped, unused-ignore]
         except ImportError:
             raise WrongTypeError(
-                f"mp= cannot pickle the source or a function: {error}. Define it at the top of a module, or pip "
+                f"mp= cannot pickle the source or a function: {error}. Define it at the top of a"
+                " module, or pip "
                 "install cloudpickle, or omit mp to use threads"
             ) from error
         task_with_functions: bytes = cloudpickle.dumps(task)
@@ -147,16 +162,27 @@ class BatchLoader(Closing):
     ) -> None:
         super().__init__()
         if batch < 1 or prefetch < 0 or workers < 0:
-            raise WrongUseError(f"batch={batch}, prefetch={prefetch}, workers={workers}: expected at least 1, 0 and 0")
+            raise WrongUseError(
+                f"batch={batch}, prefetch={prefetch}, workers={workers}: expected"
+                " at least 1, 0 and 0"
+            )
         if not 0 <= shard_id < num_shards:
-            raise WrongUseError(f"shard_id must be from 0 to num_shards - 1, not {shard_id} of {num_shards}")
-        self.batch, self.prefetch, self.shard_id, self.num_shards = batch, prefetch, shard_id, num_shards
+            raise WrongUseError(
+                f"shard_id must be from 0 to num_shards - 1, not {shard_id} of {num_shards}"
+            )
+        self.batch, self.prefetch, self.shard_id, self.num_shards = (
+            batch,
+            prefetch,
+            shard_id,
+            num_shards,
+        )
         self.recycle_after = int(recycle_after)
         self.seed = 0
         self.step = self.consumed = 0
         self._task, self._context = task, mp
         self._workers = max(1, workers)
-        # An executor, not bushel._runtime.parallel: `mp` may ask for processes of any multiprocessing context.
+        # An executor, not bushel._runtime.parallel: `mp` may ask for processes of any
+        # multiprocessing context.
         self._pool: Executor | None = None
         self._finalizer: weakref.finalize[..., BatchLoader] | None = None
         self._process = os.getpid()
@@ -242,7 +268,10 @@ class BatchLoader(Closing):
         if recycled:
             arrays = self._used.popleft()
         else:
-            arrays = {key: np.empty((self.batch, *shape), dtype) for key, (dtype, shape) in self.spec.items()}
+            arrays = {
+                key: np.empty((self.batch, *shape), dtype)
+                for key, (dtype, shape) in self.spec.items()
+            }
         first = self.step + self.shard_id * self.batch
         steps = [(self._index(step), step) for step in range(first, first + self.batch)]
         size = math.ceil(self.batch / min(self.batch, self._workers))
@@ -261,8 +290,12 @@ class BatchLoader(Closing):
         if self._context is None:
             self._pool = ThreadPoolExecutor(self._workers, "granular-loader")
         else:
-            self._pool = ProcessPoolExecutor(self._workers, self._context, receive, (pickled(self._task),))
-        self._finalizer = weakref.finalize(self, self._pool.shutdown, wait=False, cancel_futures=True)
+            self._pool = ProcessPoolExecutor(
+                self._workers, self._context, receive, (pickled(self._task),)
+            )
+        self._finalizer = weakref.finalize(
+            self, self._pool.shutdown, wait=False, cancel_futures=True
+        )
         return self._pool
 
 
@@ -273,8 +306,9 @@ class Loader(BatchLoader):
     e]).permutation(numpy.arange(n))`, and batches continue into the next epoch. `fns` are called one after another as
     `fn(datapoint, seed=[seed, step])`, with arrays for values.
 
-    Workers are threads, which start fast and pickle nothing, but run functions in pure Python one at a time; or
-    processes of the multiprocessing context `mp`, such as `multiprocessing.get_context("spawn")`.
+    Workers are threads, which start fast and pickle nothing, but run functions in pure Python one
+    at a time; or processes of the multiprocessing context `mp`, such as
+    `multiprocessing.get_context("spawn")`.
     """
 
     def __init__(
@@ -292,16 +326,26 @@ class Loader(BatchLoader):
         seed: int = 0,
     ) -> None:
         if not hasattr(source, "__len__"):
-            raise WrongTypeError("a source needs len() and [index]; for functions of a step use granular.v24.Loader")
+            raise WrongTypeError(
+                "a source needs len() and [index]; for functions of a step use granular.v24.Loader"
+            )
         if not len(source):
             raise WrongUseError("the source has no datapoints")
         task = Task(source, tuple(fns))
         super().__init__(task, batch, prefetch, workers, recycle_after, shard_id, num_shards, mp)
-        self.source, self.fns, self.shuffle, self.seed, self.length = source, fns, shuffle, seed, len(source)
+        self.source, self.fns, self.shuffle, self.seed, self.length = (
+            source,
+            fns,
+            shuffle,
+            seed,
+            len(source),
+        )
 
     def _index(self, step: int) -> int:
         epoch, position = divmod(step, self.length)
-        return int(permutation(self.length, self.seed, epoch)[position]) if self.shuffle else position
+        return (
+            int(permutation(self.length, self.seed, epoch)[position]) if self.shuffle else position
+        )
 
     def save(self) -> dict[str, int]:
         """Return the state for `load`: the number of datapoints given to all hosts together, and the seed."""

@@ -22,8 +22,8 @@ from bushel.storage import AnyPath, as_path, place_file
 class ForeignPath:
     """A path of another library, such as `elements.Path`.
 
-    It has `open(mode)`, `exists()`, `/`, `glob(pattern)` and `name`. If it has `is_dir` or `isdir`, `is_file` or
-    `isfile`, `stat` or `size`, `parent` and `with_suffix`, these are used too.
+    It has `open(mode)`, `exists()`, `/`, `glob(pattern)` and `name`. If it has `is_dir` or `isdir`,
+    `is_file` or `isfile`, `stat` or `size`, `parent` and `with_suffix`, these are used too.
     """
 
     def __init__(self, path: Any) -> None:
@@ -50,12 +50,16 @@ class ForeignPath:
     @property
     def parent(self) -> ForeignPath:
         # elements' paths have one of their own; other paths are texts between slashes
-        return ForeignPath(self._path.parent if hasattr(self._path, "parent") else self._path / "..")
+        return ForeignPath(
+            self._path.parent if hasattr(self._path, "parent") else self._path / ".."
+        )
 
     def is_dir(self) -> bool:
         """Return whether it is a folder; if the other library has no folders, whether it contains anything."""
         method = getattr(self._path, "is_dir", None) or getattr(self._path, "isdir", None)
-        return bool(method()) if method else self.exists() and next(self.iterdir(), None) is not None
+        return (
+            bool(method()) if method else self.exists() and next(self.iterdir(), None) is not None
+        )
 
     def is_file(self) -> bool:
         method = getattr(self._path, "is_file", None) or getattr(self._path, "isfile", None)
@@ -138,9 +142,13 @@ def granular_path(path: Any) -> AnyPath:
     if isinstance(path, os.PathLike) and "://" not in (text := os.fsdecode(path)):
         return Path(text)
     if all(hasattr(path, name) for name in ("open", "exists", "name")):
-        whole = all(hasattr(path, name) for name in ("is_dir", "is_file", "iterdir", "stat", "parent"))
+        whole = all(
+            hasattr(path, name) for name in ("is_dir", "is_file", "iterdir", "stat", "parent")
+        )
         return cast("AnyPath", path if whole else ForeignPath(path))
-    raise WrongTypeError(f"expected a path or an object with open(), exists(), / and name, not {type(path).__name__}")
+    raise WrongTypeError(
+        f"expected a path or an object with open(), exists(), / and name, not {type(path).__name__}"
+    )
 
 
 def make_folder(path: AnyPath, *, parents: bool = False) -> None:

@@ -33,7 +33,9 @@ from bushel.storage import AnyPath, FilePool
 
 Datapoint = dict[str, Any]
 
-_HELD = 4 << 20  # if the bags of a key take no more bytes than this in all shards, they are held in memory by default
+# if the bags of a key take no more bytes than this in all shards, they are held in memory by
+# default
+_HELD = 4 << 20
 
 
 @dataclass(slots=True)
@@ -76,7 +78,9 @@ class _Names:
 
     def one(self, row: int) -> bytes:
         keys = self._shard.index.keys
-        return (str(self._start + row) if keys is None else keys[row]).encode("utf-8", "surrogateescape")
+        return (str(self._start + row) if keys is None else keys[row]).encode(
+            "utf-8", "surrogateescape"
+        )
 
 
 class PointReader(Closing):
@@ -86,7 +90,12 @@ class PointReader(Closing):
     """Whether a range of datapoints ends with the last one, as in Granular 0.24; else it must not be longer."""
 
     def __init__(
-        self, folders: Sequence[AnyPath], decoders: Codecs, cache_index: bool, cache_keys: Sequence[str], parallel: bool
+        self,
+        folders: Sequence[AnyPath],
+        decoders: Codecs,
+        cache_index: bool,
+        cache_keys: Sequence[str],
+        parallel: bool,
     ) -> None:
         super().__init__()
         if not isinstance(cache_keys, tuple | list):
@@ -96,7 +105,9 @@ class PointReader(Closing):
         self._open()
         unknown = set(cache_keys) - self._spec.keys() - {"refs"}
         if unknown:
-            raise UnknownKeyError(f"cache_keys has {min(unknown)!r}; the keys are {', '.join(self._spec)} and refs")
+            raise UnknownKeyError(
+                f"cache_keys has {min(unknown)!r}; the keys are {', '.join(self._spec)} and refs"
+            )
         self.decoders = bind_codecs(self._bind(decoders), self._spec)
         self._connect()
 
@@ -108,7 +119,11 @@ class PointReader(Closing):
         with raised_as(DamagedError):
             opened = bushel.open(self._folders, container="bag", index="memory", on_damage="raise")
         self._removed = opened.info.removed > 0
-        if not self._cache_index and not self._removed and not all(shard.stored for shard in opened.shards):
+        if (
+            not self._cache_index
+            and not self._removed
+            and not all(shard.stored for shard in opened.shards)
+        ):
             tables = [(shard.shard, _off_memory(shard.index)) for shard in opened.shards]
             opened = bushel.Dataset.from_tables("bag", tables)
         self._dataset = opened
@@ -133,9 +148,13 @@ class PointReader(Closing):
                     keys[name] = Key(name, names, None, decode)
                     continue
                 column = shard.index.fields[name]
-                hold = name in self.cache_keys or shard.stamps[column.file].size * len(shards) <= _HELD
+                hold = (
+                    name in self.cache_keys or shard.stamps[column.file].size * len(shards) <= _HELD
+                )
                 path = shard.shard.path(column.file)
-                records = Records(column, self._pool, path, partial(shard.open, column.file), hold=hold)
+                records = Records(
+                    column, self._pool, path, partial(shard.open, column.file), hold=hold
+                )
                 starts = None if column.starts is None else np.ascontiguousarray(column.starts).data
                 keys[name] = Key(name, records, starts, of_generation(decode, column.codec))
             self._shards.append(keys)
@@ -197,8 +216,8 @@ class PointReader(Closing):
     def __getitem__(self, item: Any) -> Datapoint:
         """Return a datapoint; with a mask, parts of it; with a range, lists of the values of several datapoints.
 
-        `reader[3]`, `reader[3, {"title": True, "frames": range(32, 42)}]`, `reader[3, ("title", "frames")]`,
-        `reader[10:20, {"title": True}]`.
+        `reader[3]`, `reader[3, {"title": True, "frames": range(32, 42)}]`,
+        `reader[3, ("title", "frames")]`, `reader[10:20, {"title": True}]`.
         """
         index, chosen = item if type(item) is tuple else (item, None)
         mask = None if chosen is None else self._known(chosen)
@@ -207,7 +226,8 @@ class PointReader(Closing):
         keys = self._shards[shard]
         if mask is not None and mask is not chosen:  # a tuple of keys also defines their order
             keys = {name: keys[name] for name in mask}
-        if self._parallel and self.cache_keys:  # the originals put keys in memory after the keys that they request
+        # the originals put keys in memory after the keys that they request
+        if self._parallel and self.cache_keys:
             keys = dict(sorted(keys.items(), key=lambda item: item[0] in self.cache_keys))
         if several:
             return self._several(checked_range(index), keys, mask)
@@ -224,7 +244,9 @@ class PointReader(Closing):
                 elif part is not False:
                     point[name] = key.read(row, key.checked(part))
         except Exception as error:
-            error.add_note(f"while reading key {name!r} of type {self._spec[name]!r}, datapoint {index}")
+            error.add_note(
+                f"while reading key {name!r} of type {self._spec[name]!r}, datapoint {index}"
+            )
             raise
         return point
 
@@ -239,18 +261,26 @@ class PointReader(Closing):
                 raise OutOfRangeError(f"datapoint {index} of a dataset of {self._length}")
         stored = self._dataset.read(positions, decode=False)
         places = [self._place(position) for position in positions]
-        return [self._decoded(sample, shard) for sample, (shard, _) in zip(stored, places, strict=True)]
+        return [
+            self._decoded(sample, shard) for sample, (shard, _) in zip(stored, places, strict=True)
+        ]
 
     def _decoded(self, stored: Datapoint, shard: int) -> Datapoint:
         point: Datapoint = {}
         for name, key in self._shards[shard].items():
             value = _stored(stored, name)
             if key.decode is not None:
-                value = key.decode(value) if key.starts is None else [key.decode(element) for element in value]
+                value = (
+                    key.decode(value)
+                    if key.starts is None
+                    else [key.decode(element) for element in value]
+                )
             point[name] = value
         return point
 
-    def _several(self, numbers: range, keys: dict[str, Key], mask: dict[str, Any] | None) -> Datapoint:
+    def _several(
+        self, numbers: range, keys: dict[str, Key], mask: dict[str, Any] | None
+    ) -> Datapoint:
         if self._clips and numbers.start <= self._length:
             numbers = numbers[: self._length - numbers.start]
         if numbers.stop > self._length:
@@ -260,7 +290,9 @@ class PointReader(Closing):
             if (part := True if mask is None else mask.get(name, False)) is False:
                 continue
             if key.starts is not None or part is not True:
-                raise WrongTypeError(f"key {name!r}: sequences and ranges are read of one datapoint at a time")
+                raise WrongTypeError(
+                    f"key {name!r}: sequences and ranges are read of one datapoint at a time"
+                )
             names.append(name)
         values: dict[str, list[Any]] = {name: [] for name in names}
         stored = self._dataset.read(numbers, [name for name in names if name != KEY], decode=False)
@@ -325,16 +357,18 @@ def _off_memory(table: ShardIndex) -> ShardIndex:
     columns = {}
     for name, column in table.fields.items():
         starts = None if column.starts is None else mapped(column.starts)
-        columns[name] = replace(column, offset=mapped(column.offset), length=mapped(column.length), starts=starts)
+        columns[name] = replace(
+            column, offset=mapped(column.offset), length=mapped(column.length), starts=starts
+        )
     return replace(table, fields=columns)
 
 
 class DatasetReader(PointReader):
     """Reads a dataset of any generation: one folder with a bag for each key.
 
-    `cache_index` keeps the tables in memory, 16 bytes per record, rather than mapped from temporary files; `cache_keys`
-    are the keys whose bags are read into memory; `parallel` reads the keys of a datapoint at the same time. `pool_name`
-    has no effect.
+    `cache_index` keeps the tables in memory, 16 bytes per record, rather than mapped from temporary
+    files; `cache_keys` are the keys whose bags are read into memory; `parallel` reads the keys of a
+    datapoint at the same time. `pool_name` has no effect.
     """
 
     def __init__(
@@ -379,13 +413,19 @@ class ShardedDatasetReader(PointReader):
 def check_shards(start: int, step: int) -> None:
     """Raise a `WrongUseError` if no shards have these numbers."""
     if start < 0 or step < 1:
-        raise WrongUseError(f"shardstart must be at least 0 and shardstep at least 1, not {start} and {step}")
+        raise WrongUseError(
+            f"shardstart must be at least 0 and shardstep at least 1, not {start} and {step}"
+        )
 
 
 def _shard_folders(directory: AnyPath, start: int, step: int) -> list[AnyPath]:
     """Return the folders of every `step`-th shard from `start`. Names that are not numbers are ignored."""
-    folders = {int(entry.name): entry.name for entry in directory.iterdir() if entry.name.isdecimal()}
-    numbers = sorted(number for number in folders if number >= start and (number - start) % step == 0)
+    folders = {
+        int(entry.name): entry.name for entry in directory.iterdir() if entry.name.isdecimal()
+    }
+    numbers = sorted(
+        number for number in folders if number >= start and (number - start) % step == 0
+    )
     if not numbers:
         raise NoDatasetError(f"{directory} has no shard {start:06d}")
     for number, expected in zip(numbers, range(start, numbers[-1] + 1, step), strict=False):

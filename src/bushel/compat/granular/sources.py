@@ -20,7 +20,9 @@ Source = Callable[[int], Any]
 @lru_cache(maxsize=4)
 def permutation(length: int, seed: int, epoch: int) -> npt.NDArray[np.int64]:
     """Return the order of an epoch, the same as in every version of Granular: int64[length]."""
-    order: npt.NDArray[np.int64] = np.random.default_rng(seed=[seed, epoch]).permutation(np.arange(length))
+    order: npt.NDArray[np.int64] = np.random.default_rng(seed=[seed, epoch]).permutation(
+        np.arange(length)
+    )
     return order
 
 
@@ -30,7 +32,9 @@ def convert(source: Any) -> Source:
         return source  # type: ignore[no-any-return]
     if hasattr(source, "__getitem__"):
         return source.__getitem__  # type: ignore[no-any-return]
-    raise WrongTypeError(f"a source is callable with a step, or has [index]; {type(source).__name__} is neither")
+    raise WrongTypeError(
+        f"a source is callable with a step, or has [index]; {type(source).__name__} is neither"
+    )
 
 
 def _length(source: Any, length: int | None) -> int:
@@ -65,13 +69,17 @@ class Sample:
 class Epochs:
     """Repeats a source, in a new order in each epoch. Granular up to 0.24.2 takes every `seed` for 0."""
 
-    def __init__(self, source: Any, length: int | None = None, shuffle: bool = True, seed: int = 0) -> None:
+    def __init__(
+        self, source: Any, length: int | None = None, shuffle: bool = True, seed: int = 0
+    ) -> None:
         self.length = _length(source, length)
         self.source, self.shuffle, self.seed = convert(source), shuffle, seed
 
     def __call__(self, step: int) -> Any:
         epoch, index = divmod(step, self.length)
-        return self.source(int(permutation(self.length, self.seed, epoch)[index]) if self.shuffle else index)
+        return self.source(
+            int(permutation(self.length, self.seed, epoch)[index]) if self.shuffle else index
+        )
 
 
 class Truncate:

@@ -14,7 +14,14 @@ from bushel.compat.granular.base import Closing, ExistsError, WrongTypeError, Wr
 from bushel.compat.granular.formats import Codecs, bind_codecs, stored_bytes
 from bushel.compat.granular.paths import granular_path, make_folder
 from bushel.compat.granular.reader import check_shards
-from bushel.containers import FieldBuilder, IndexBuilder, Layout, LayoutField, WriteOptions, get_writable
+from bushel.containers import (
+    FieldBuilder,
+    IndexBuilder,
+    Layout,
+    LayoutField,
+    WriteOptions,
+    get_writable,
+)
 from bushel.containers.bag import plan_layout
 from bushel.spec import KEY, Field
 from bushel.storage import Staging
@@ -23,8 +30,9 @@ from bushel.storage import Staging
 class DatasetWriter(Closing):
     """Writes a dataset into a new folder, with a bag for each key. Any text is a type.
 
-    The files get their names when the writer is closed, all at once; until then they are in `.bushel/staging` in the
-    folder. The end of a `with` body closes the writer, also if it raised, with the datapoints so far.
+    The files get their names when the writer is closed, all at once; until then they are in
+    `.bushel/staging` in the folder. The end of a `with` body closes the writer, also if it raised,
+    with the datapoints so far.
     """
 
     _generation = "B"
@@ -43,7 +51,9 @@ class DatasetWriter(Closing):
         container = get_writable("bag")
         shard = container.shard(path, layout, (), None)
         self._staging = Staging(path, "dataset")
-        columns = [FieldBuilder(column.field, column.codec, column.file) for column in layout.columns]
+        columns = [
+            FieldBuilder(column.field, column.codec, column.file) for column in layout.columns
+        ]
         self._builder = IndexBuilder("bag", columns, keyed=options.keyed)
         self._writer = container.writer(layout, shard, self._staging, self._builder)
         self._refs_bytes = 0
@@ -73,8 +83,8 @@ class DatasetWriter(Closing):
     def append(self, datapoint: Mapping[str, Any], flush: bool = True) -> int:
         """Append a datapoint and return its number. If that fails, nothing of it is stored.
 
-        A sequence is any iterable, which is read one value at a time. `flush` has no effect: an open dataset cannot be
-        read.
+        A sequence is any iterable, which is read one value at a time. `flush` has no effect: an
+        open dataset cannot be read.
         """
         if self.closed:
             raise WrongUseError("the writer is closed")
@@ -86,7 +96,9 @@ class DatasetWriter(Closing):
             if kind.endswith("[]"):
                 values[name] = self._elements(name, kind, datapoint[name])
             elif name == KEY:
-                key = stored_bytes(name, kind, self.encoders[name], datapoint[name]).decode("utf-8", "surrogateescape")
+                key = stored_bytes(name, kind, self.encoders[name], datapoint[name]).decode(
+                    "utf-8", "surrogateescape"
+                )
             else:
                 values[name] = stored_bytes(name, kind, self.encoders[name], datapoint[name])
         try:
@@ -102,7 +114,9 @@ class DatasetWriter(Closing):
         encode = self.encoders[name]
         for value in values:
             if len(self._builder.columns[name].offset) >= MOST_RECORDS:
-                raise WrongUseError(f"key {name!r} is full: a bag has fewer than {MOST_RECORDS} records")
+                raise WrongUseError(
+                    f"key {name!r} is full: a bag has fewer than {MOST_RECORDS} records"
+                )
             yield stored_bytes(name, kind, encode, value)
 
     def _last_refs(self) -> list[Any]:
@@ -158,7 +172,12 @@ class Shards(Closing):
         super().__init__()
         check_shards(shardstart, shardstep)
         self.directory, self.encoders, self._spec = directory, encoders, dict(spec)
-        self.shardlength, self.shardstart, self.shardnum, self.shardstep = shardlen, shardstart, shardstart, shardstep
+        self.shardlength, self.shardstart, self.shardnum, self.shardstep = (
+            shardlen,
+            shardstart,
+            shardstart,
+            shardstep,
+        )
         self.prevshards = self.prevsize = self.prevlength = 0
         self.writer: Any = None
         self._path = granular_path(directory)
@@ -241,7 +260,10 @@ class ShardedDatasetWriter(Shards):
         shardstep: int = 1,
     ) -> None:
         if (shardstart > 0 or shardstep > 1) and not shardlen:
-            raise WrongUseError("shardstart and shardstep need a shardlen, or all datapoints go into the first shard")
+            raise WrongUseError(
+                "shardstart and shardstep need a shardlen, or all datapoints go"
+                " into the first shard"
+            )
         bind_codecs(encoders, checked_spec(spec))
         super().__init__(directory, spec, encoders, shardlen, shardstart, shardstep)
         self._resume()
@@ -256,7 +278,9 @@ def checked_spec(spec: Mapping[str, str]) -> dict[str, str]:
         if not isinstance(text, str):
             raise WrongTypeError(f"keys and types are text, and {text!r} is not")
         if not re.match("[a-z_]", text):
-            raise WrongUseError(f"keys and types must begin with a lower-case letter or '_', and {text!r} does not")
+            raise WrongUseError(
+                f"keys and types must begin with a lower-case letter or '_', and {text!r} does not"
+            )
     return dict(sorted(spec.items()))
 
 
@@ -265,7 +289,9 @@ def checked_point(datapoint: Mapping[str, Any], spec: Mapping[str, str]) -> None
     if not isinstance(datapoint, Mapping):
         raise WrongTypeError(f"a datapoint is a dict, not {type(datapoint).__name__}")
     if datapoint.keys() != spec.keys():
-        raise WrongUseError(f"a datapoint with the keys {', '.join(datapoint)}, where {', '.join(spec)} are needed")
+        raise WrongUseError(
+            f"a datapoint with the keys {', '.join(datapoint)}, where {', '.join(spec)} are needed"
+        )
 
 
 def _layout(spec: Mapping[str, str], generation: str) -> tuple[WriteOptions, Layout]:
@@ -277,5 +303,7 @@ def _layout(spec: Mapping[str, str], generation: str) -> tuple[WriteOptions, Lay
     columns = []
     for column in plan_layout(fields, options).columns:
         kind = names[column.field.name].removesuffix("[]")
-        columns.append(LayoutField(Field(column.field.name, kind, column.field.sequence), kind, column.file))
+        columns.append(
+            LayoutField(Field(column.field.name, kind, column.field.sequence), kind, column.file)
+        )
     return options, Layout(tuple(columns), options)

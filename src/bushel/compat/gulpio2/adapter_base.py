@@ -29,8 +29,8 @@ class AbstractDatasetAdapter(ABC):
         """Iterate over the items, or over a slice of them.
 
         Yields:
-            Dicts with `id` (unique), `frames` (a list of uint8 arrays HxWx3 or HxW, Pillow images, or JPEGs as bytes)
-            and `meta` (a dict that JSON can hold).
+            Dicts with `id` (unique), `frames` (a list of uint8 arrays HxWx3 or HxW, Pillow images,
+            or JPEGs as bytes) and `meta` (a dict that JSON can hold).
         """
 
     @abstractmethod

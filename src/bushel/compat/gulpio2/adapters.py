@@ -1,7 +1,7 @@
 """`gulpio2.adapters`: the abstract adapter, and the eight that GulpIO2 ships.
 
-The lists of 20BN, Kinetics and ActivityNet are read by `layouts`. Where an adapter has a `shm_dir_path`, it is
-accepted and not used, because frames are decoded in memory.
+The lists of 20BN, Kinetics and ActivityNet are read by `layouts`. Where an adapter has a
+`shm_dir_path`, it is accepted and not used, because frames are decoded in memory.
 """
 
 from __future__ import annotations
@@ -14,9 +14,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from bushel.compat.errors import raised_as
-from bushel.compat.gulpio2.adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
+from bushel.compat.gulpio2.adapter_base import (
+    AbstractDatasetAdapter,
+    Item,
+    number_labels,
+    video_frames,
+    write_labels,
+)
 from bushel.compat.gulpio2.errors import ListFileError, ListNameError, VideoNotFoundError
-from bushel.compat.gulpio2.file_adapters import ImageFolderAdapter, ImageListAdapter, VideoFolderAdapter
+from bushel.compat.gulpio2.file_adapters import (
+    ImageFolderAdapter,
+    ImageListAdapter,
+    VideoFolderAdapter,
+)
 from bushel.compat.gulpio2.layouts import kinetics_id, read_annotations, read_twentybn
 from bushel.compat.gulpio2.utils import ImageNotFound as ImageNotFound
 from bushel.compat.gulpio2.utils import burst_video_into_frames as burst_video_into_frames
@@ -69,7 +79,10 @@ class Custom20BNAdapterMixin:
     def get_meta(self) -> list[dict[str, Any]]:
         labels = [entry[self.label_name] for entry in self.data]
         entries = zip(self.data, labels, strict=True)
-        return [{"id": entry["id"], "label": label, "idx": self.labels2idx[label]} for entry, label in entries]
+        return [
+            {"id": entry["id"], "label": label, "idx": self.labels2idx[label]}
+            for entry, label in entries
+        ]
 
 
 class _Listed(AbstractDatasetAdapter, Custom20BNAdapterMixin):
@@ -84,7 +97,12 @@ class _Listed(AbstractDatasetAdapter, Custom20BNAdapterMixin):
         shuffle: bool,
         new_only: bool,
     ) -> None:
-        self.data, self.folder, self.output_folder, self.label_name = data, folder, output_folder, label_name
+        self.data, self.folder, self.output_folder, self.label_name = (
+            data,
+            folder,
+            output_folder,
+            label_name,
+        )
         self.labels2idx = self.create_label2idx_dict(label_name)
         self.shuffle = bool(shuffle)
         self.all_meta: list[Any] = self.get_meta()
@@ -99,7 +117,11 @@ class _Listed(AbstractDatasetAdapter, Custom20BNAdapterMixin):
     def iter_data(self, slice_element: slice | None = None) -> Iterator[Item]:
         """Iterate over the items, and write `label2idx.json` at the end."""
         for meta in self.all_meta[slice_element or slice(None)]:
-            yield {"meta": meta, "frames": self.frames_of(os.path.join(self.folder, str(meta["id"]))), "id": meta["id"]}
+            yield {
+                "meta": meta,
+                "frames": self.frames_of(os.path.join(self.folder, str(meta["id"]))),
+                "id": meta["id"],
+            }
         self.write_label2idx_dict()
 
     def frames_of(self, path: str) -> list[Any]:
@@ -132,7 +154,8 @@ class Custom20BNJsonVideoAdapter(_Listed):
                 raise ListFileError(
                     f"entry {number} has no {missing[0]!r}: {str(entry)[:100]}",
                     file=json_file,
-                    hint=f"entries are like {{'id': 1, {label_name!r}: 'Picking [something] up'}}; --label_name says "
+                    hint=f"entries are like {{'id': 1, {label_name!r}: 'Picking [something]"
+                    f" up'}}; --label_name says "
                     "which key has the label",
                 )
         super().__init__(data, folder, output_folder, label_name, shuffle, remove_duplicate_ids)
@@ -145,13 +168,18 @@ class Custom20BNJsonVideoAdapter(_Listed):
         return self.read_json(gz_json_file)
 
     def frames_of(self, path: str) -> list[Any]:
-        return video_frames(get_single_video_path(path, format_="mp4"), self.frame_size, self.frame_rate)
+        return video_frames(
+            get_single_video_path(path, format_="mp4"), self.frame_size, self.frame_rate
+        )
 
 
 class _CsvListed(_Listed):
     def read_csv(self, csv_file: str) -> list[dict[str, Any]]:
         """Return the entries of a list; entries of a test set have the label "dummy"."""
-        return [{"id": row["id"], self.label_name: row.get("label", "dummy")} for row in read_twentybn(csv_file)]
+        return [
+            {"id": row["id"], self.label_name: row.get("label", "dummy")}
+            for row in read_twentybn(csv_file)
+        ]
 
 
 class Custom20BNCsvWebmAdapter(_CsvListed):
@@ -197,7 +225,9 @@ class Custom20BNCsvJpegAdapter(_CsvListed):
         shm_dir_path: str = "/dev/shm",
     ) -> None:
         self.shm_dir_path, self.frame_size = shm_dir_path, int(frame_size)
-        super().__init__(self.read_csv(csv_file), folder, output_folder, "label", shuffle, new_only=False)
+        super().__init__(
+            self.read_csv(csv_file), folder, output_folder, "label", shuffle, new_only=False
+        )
 
     def frames_of(self, path: str) -> list[Any]:
         return list(resize_images(find_images_in_folder(path, formats=["jpg"]), self.frame_size))
@@ -236,7 +266,11 @@ class _Videos(AbstractDatasetAdapter):
             vid_id = self.video_id(vid_file)
             if vid_id not in self.json_storage:
                 raise KeyError(f"{self.json_file} has no entry {vid_id!r} for the video {vid_file}")
-            yield {"meta": self.json_storage[vid_id], "frames": self.get_bursted_frames(vid_file), "id": vid_id}
+            yield {
+                "meta": self.json_storage[vid_id],
+                "frames": self.get_bursted_frames(vid_file),
+                "id": vid_id,
+            }
 
 
 class ActivitynetAdapter(_Videos):
@@ -276,7 +310,12 @@ class KineticsAdapter(_Videos):
     """A JSON file with the ids, and `folder/<class>/<id>_<start>_<end>.mp4`, both in seconds of six digits."""
 
     def __init__(
-        self, json_file: str, folder: str, shuffle: bool = False, frame_size: int = -1, shm_dir_path: str = "/dev/shm"
+        self,
+        json_file: str,
+        folder: str,
+        shuffle: bool = False,
+        frame_size: int = -1,
+        shm_dir_path: str = "/dev/shm",
     ) -> None:
         super().__init__(json_file, folder, frame_size, shm_dir_path)
         self.set_video_storage()
@@ -290,4 +329,8 @@ class KineticsAdapter(_Videos):
 
     def video_id(self, vid_file: str) -> str:
         whole = kinetics_id(vid_file)
-        return whole if whole in self.json_storage else os.path.splitext(os.path.basename(vid_file))[0].split("_00")[0]
+        return (
+            whole
+            if whole in self.json_storage
+            else os.path.splitext(os.path.basename(vid_file))[0].split("_00")[0]
+        )

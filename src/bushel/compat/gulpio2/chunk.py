@@ -22,7 +22,13 @@ from bushel.compat.gulpio2.errors import (
     NeverOpenError,
     UnreadableFrameError,
 )
-from bushel.compat.gulpio2.images import ColorSpace, decoder_of, is_own, jpeg_bytes_to_img, map_frames
+from bushel.compat.gulpio2.images import (
+    ColorSpace,
+    decoder_of,
+    is_own,
+    jpeg_bytes_to_img,
+    map_frames,
+)
 from bushel.compat.gulpio2.tables import AbstractSerializer, ImgInfo, json_serializer, load_table
 from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
 from bushel.containers.gulp import padding
@@ -61,8 +67,8 @@ class DataFile(Sink):
 class GulpChunk:
     """A gulp chunk on disk. Several threads may read it at once, without opening it first.
 
-    `colorspace` is `"RGB"` or `"GRAY"` for all frames, which otherwise stay as they are stored; `files` are open files
-    to share with other chunks.
+    `colorspace` is `"RGB"` or `"GRAY"` for all frames, which otherwise stay as they are stored;
+    `files` are open files to share with other chunks.
     """
 
     def __init__(
@@ -113,7 +119,8 @@ class GulpChunk:
     def read_frames(self, id_: int | str, slice_: Any = None) -> Item:
         """Return the frames of an item, read at once and decoded in several threads, and a copy of its metadata.
 
-        `slice_` is a slice, or a list or 1-D array of frame numbers. A damaged frame is an `UnreadableFrameError`.
+        `slice_` is a slice, or a list or 1-D array of frame numbers. A damaged frame is an
+        `UnreadableFrameError`.
         """
         id_ = str(id_)
         if id_ not in self.meta_dict:
@@ -129,7 +136,9 @@ class GulpChunk:
             return [self.jpeg_decoder(jpeg) for jpeg in stored], meta
         return map_frames(partial(self._decode, id_), list(zip(chosen, stored, strict=True))), meta
 
-    def iter_all(self, accepted_ids: Collection[int | str] | None = None, shuffle: bool = False) -> Iterator[Item]:
+    def iter_all(
+        self, accepted_ids: Collection[int | str] | None = None, shuffle: bool = False
+    ) -> Iterator[Item]:
         """Iterate over the frames and metadata of all items, or of `accepted_ids`."""
         ids = list(self.meta_dict)
         if accepted_ids is not None:
@@ -151,7 +160,10 @@ class GulpChunk:
             infos, metas = entry["frame_info"], entry["meta_data"]
             return infos, dict(metas[0]) if metas else {}
         except (KeyError, TypeError, ValueError) as error:
-            expected = f"the entry of item {id_!r} does not have the frame_info and meta_data of a gulp item"
+            expected = (
+                f"the entry of item {id_!r} does not have the frame_info and meta_data of"
+                " a gulp item"
+            )
             raise MetaFileError(expected, file=self.meta_file_path) from error
 
     def _stored(self, id_: str, infos: Sequence[Any]) -> list[bytes]:
@@ -172,7 +184,9 @@ class GulpChunk:
             expected = f"frames of item {id_!r} are not [offset, padding, length]"
             raise MetaFileError(expected, file=self.meta_file_path) from error
         if (places < 0).any() or (places[:, 1] > places[:, 2]).any():
-            raise MetaFileError(f"a frame of item {id_!r} has an invalid place", file=self.meta_file_path)
+            raise MetaFileError(
+                f"a frame of item {id_!r} has an invalid place", file=self.meta_file_path
+            )
         return places
 
     def _data(self) -> File:
@@ -186,7 +200,12 @@ class GulpChunk:
         try:
             return self.jpeg_decoder(stored)
         except ValueError as error:
-            self._unreadable(id_, int(info[0]), f"its {len(stored)} bytes are not a complete JPEG: {error}", error)
+            self._unreadable(
+                id_,
+                int(info[0]),
+                (f"its {len(stored)} bytes are not a complete JPEG: {error}"),
+                error,
+            )
 
     def _unreadable(self, id_: str, offset: int, reason: str, error: Exception) -> NoReturn:
         raise UnreadableFrameError(
@@ -252,7 +271,9 @@ class GulpChunk:
         if isinstance(self.fp, DataFile) and not self.fp.closed:
             return self.fp
         kind = NeverOpenError if self.fp is None else UnsupportedOperation
-        raise kind(f"{self.data_file_path} is not open for writing: use `with chunk.open('wb'):` or 'ab'")
+        raise kind(
+            f"{self.data_file_path} is not open for writing: use `with chunk.open('wb'):` or 'ab'"
+        )
 
     def _save(self) -> None:
         part = f"{self.meta_file_path}.{os.getpid()}.part"
@@ -267,8 +288,14 @@ def _choose(infos: Sequence[Any], slice_: Any) -> Sequence[Any]:
         return infos[slice_]
     if isinstance(slice_, list | np.ndarray):
         return [infos[number] for number in slice_]
-    raise FrameChoiceError(f"choose frames by a slice or a list of numbers, not by a {type(slice_).__name__}")
+    raise FrameChoiceError(
+        f"choose frames by a slice or a list of numbers, not by a {type(slice_).__name__}"
+    )
 
 
 def _to_jpeg(frame: Any) -> bytes:
-    return bytes(frame) if isinstance(frame, bytes | bytearray | memoryview) else img_to_jpeg_bytes(frame)
+    return (
+        bytes(frame)
+        if isinstance(frame, bytes | bytearray | memoryview)
+        else img_to_jpeg_bytes(frame)
+    )

@@ -19,12 +19,16 @@ class GulpIOEmptyFolder(Exception):  # GulpIO's name
 class _Labelled:
     """The items of a gulp directory, and the numbers of their labels from its `label2idx.json`."""
 
-    def __init__(self, data_path: str | os.PathLike[str], target_transform: Callable[[int], Any] | None) -> None:
+    def __init__(
+        self, data_path: str | os.PathLike[str], target_transform: Callable[[int], Any] | None
+    ) -> None:
         self.data_path = data_path
         self.gd = GulpDirectory(data_path)
         self.num_chunks = self.gd.num_chunks
         if self.num_chunks == 0:
-            raise GulpIOEmptyFolder(f"Found 0 data binaries in subfolders of: {os.fspath(data_path)}")
+            raise GulpIOEmptyFolder(
+                f"Found 0 data binaries in subfolders of: {os.fspath(data_path)}"
+            )
         with open(os.path.join(data_path, "label2idx.json"), encoding="utf-8") as file:
             self.label2idx: dict[str, int] = json.load(file)
         self.classes = self.label2idx.keys()
@@ -91,6 +95,8 @@ class GulpImageDataset(_Labelled):
     def __getitem__(self, index: int) -> tuple[Any, Any]:
         id_, entry = self.items[index]
         if len(entry["frame_info"]) != 1:
-            raise ValueError(f"item {id_!r} is not an image: it has {len(entry['frame_info'])} frames")
+            raise ValueError(
+                f"item {id_!r} is not an image: it has {len(entry['frame_info'])} frames"
+            )
         [image] = self.gd[id_][0]
         return self.transform(image) if self.transform else image, self.target(index)

@@ -10,19 +10,28 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from bushel.compat.gulpio2.adapter_base import AbstractDatasetAdapter, Item, number_labels, video_frames, write_labels
+from bushel.compat.gulpio2.adapter_base import (
+    AbstractDatasetAdapter,
+    Item,
+    number_labels,
+    video_frames,
+    write_labels,
+)
 from bushel.compat.gulpio2.utils import resize_by_short_edge
 
 
 class _Files(AbstractDatasetAdapter):
     """Files with labels: `data` has the `id`, `label` and `path` of each.
 
-    Where several files have the same id, which a gulp file would merge, their ids become the label and the whole path.
+    Where several files have the same id, which a gulp file would merge, their ids become the label
+    and the whole path.
     """
 
     keeps_path = True
 
-    def __init__(self, data: list[dict[str, str]], output_folder: str, *, shuffle: bool, size: int) -> None:
+    def __init__(
+        self, data: list[dict[str, str]], output_folder: str, *, shuffle: bool, size: int
+    ) -> None:
         self.data, self.output_folder = data, output_folder
         self.shuffle, self.size = bool(shuffle), int(size)
         self.label2idx = self.create_label2idx_dict()
@@ -46,7 +55,9 @@ class _Files(AbstractDatasetAdapter):
         """Iterate over the items, and write `label2idx.json` at the end."""
         for meta in self.all_meta[slice_element or slice(None)]:
             if (frames := self.frames_of(meta)) is not None:
-                stored = {name: value for name, value in meta.items() if self.keeps_path or name != "path"}
+                stored = {
+                    name: value for name, value in meta.items() if self.keeps_path or name != "path"
+                }
                 yield {"meta": stored, "frames": frames, "id": meta["id"]}
         self.write_label2idx_dict()
 
@@ -64,11 +75,18 @@ class ImageListAdapter(_Files):
     keeps_path = False
 
     def __init__(
-        self, input_file: str, output_folder: str, root_folder: str = "", shuffle: bool = False, img_size: int = -1
+        self,
+        input_file: str,
+        output_folder: str,
+        root_folder: str = "",
+        shuffle: bool = False,
+        img_size: int = -1,
     ) -> None:
         self.input_file, self.img_size = input_file, int(img_size)
         self.root_folder = self.folder = root_folder
-        super().__init__(self.parse_paths(input_file), output_folder, shuffle=shuffle, size=img_size)
+        super().__init__(
+            self.parse_paths(input_file), output_folder, shuffle=shuffle, size=img_size
+        )
 
     @staticmethod
     def parse_paths(input_file: str) -> list[dict[str, str]]:
@@ -80,9 +98,14 @@ class ImageListAdapter(_Files):
                     continue
                 path, comma, label = line.strip().rpartition(",")
                 if not comma:
-                    raise ValueError(f"{input_file}, line {number}: expected `path,label`, found {line.strip()!r}")
+                    raise ValueError(
+                        f"{input_file}, line {number}: expected `path,label`, found"
+                        f" {line.strip()!r}"
+                    )
                 path, label = path.strip(), label.strip()
-                data.append({"id": os.path.basename(f"{label}-{path}"), "label": label, "path": path})
+                data.append(
+                    {"id": os.path.basename(f"{label}-{path}"), "label": label, "path": path}
+                )
         return _distinct(data, [f"{item['label']}-{item['path']}" for item in data])
 
     def frames_of(self, meta: dict[str, Any]) -> list[Any] | None:
@@ -98,7 +121,13 @@ class _Folder(_Files):
     """Files anywhere below a folder. The folder that holds a file is its label. The id is `label-<file name>`."""
 
     def __init__(
-        self, folder: str, output_folder: str, file_extensions: Sequence[str], *, shuffle: bool, size: int
+        self,
+        folder: str,
+        output_folder: str,
+        file_extensions: Sequence[str],
+        *,
+        shuffle: bool,
+        size: int,
     ) -> None:
         self.folder = folder
         self.file_extensions = list(file_extensions)
@@ -109,13 +138,21 @@ class _Folder(_Files):
         """Return the id, label and folder of each file, sorted by path."""
         root = os.path.join(folder, "")
         patterns = [f"{glob.escape(root)}**/*{extension}" for extension in self.file_extensions]
-        paths = sorted({path for pattern in patterns for path in glob.glob(pattern, recursive=True)})
+        paths = sorted(
+            {path for pattern in patterns for path in glob.glob(pattern, recursive=True)}
+        )
         data = []
         for path in paths:
             parent, name = os.path.split(path)
             label = os.path.basename(os.path.abspath(parent))
             data.append({"id": f"{label}-{name}", "label": label, "path": parent})
-        data = _distinct(data, [f"{item['label']}-{path[len(root) :]}" for item, path in zip(data, paths, strict=True)])
+        data = _distinct(
+            data,
+            [
+                f"{item['label']}-{path[len(root) :]}"
+                for item, path in zip(data, paths, strict=True)
+            ],
+        )
         self._paths = {item["id"]: path for item, path in zip(data, paths, strict=True)}
         return data
 
@@ -163,4 +200,7 @@ class VideoFolderAdapter(_Folder):
 def _distinct(data: list[dict[str, str]], longer: Sequence[str]) -> list[dict[str, str]]:
     """Return the same entries, with longer ids where several have the same one."""
     taken = Counter(item["id"] for item in data)
-    return [{**item, "id": long} if taken[item["id"]] > 1 else item for item, long in zip(data, longer, strict=True)]
+    return [
+        {**item, "id": long} if taken[item["id"]] > 1 else item
+        for item, long in zip(data, longer, strict=True)
+    ]

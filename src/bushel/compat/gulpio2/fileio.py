@@ -51,8 +51,9 @@ __all__ = [
 class GulpDirectory:
     """A directory of gulp chunks, which threads may share. A copy in another process opens its own files.
 
-    If several chunks have the same id, the first is read, with a `GulpWarning`. `colorspace` is as in `GulpChunk`. An
-    unpaired file is an `UnpairedChunkError`, and a malformed meta file a `MetaFileError`.
+    If several chunks have the same id, the first is read, with a `GulpWarning`. `colorspace` is as
+    in `GulpChunk`. An unpaired file is an `UnpairedChunkError`, and a malformed meta file a
+    `MetaFileError`.
     """
 
     def __init__(
@@ -86,7 +87,8 @@ class GulpDirectory:
         if twice:
             shown = ", ".join(map(repr, twice[:5])) + (", …" if len(twice) > 5 else "")
             warnings.warn(
-                f"{os.fspath(output_dir)}: {len(twice)} ids are in several chunks and read from the first: {shown}; "
+                f"{os.fspath(output_dir)}: {len(twice)} ids are in several chunks and read from"
+                f" the first: {shown}; "
                 "`bushel gulp2_sanity_check` names the chunks",
                 GulpWarning,
                 stacklevel=2,
@@ -100,7 +102,11 @@ class GulpDirectory:
 
     def new_chunks(self, total_new_chunks: int) -> Iterator[GulpChunk]:
         """Iterate over new chunks, whose numbers follow the highest existing one."""
-        taken = [chunk_number(Path(self.output_dir), name) for names in file_names(self.output_dir) for name in names]
+        taken = [
+            chunk_number(Path(self.output_dir), name)
+            for names in file_names(self.output_dir)
+            for name in names
+        ]
         first = max(taken, default=-1) + 1
         for number in range(first, first + total_new_chunks):
             names = f"data_{number}.gulp", f"meta_{number}.gmeta"
@@ -116,7 +122,9 @@ class GulpDirectory:
         return GulpChunk(data, meta, jpeg_decoder=self.jpeg_decoder, files=self._files)
 
     def _load_label_dict(self) -> dict[str, int]:
-        labels: dict[str, int] = json.loads(Path(self.output_dir, "label2idx.json").read_text("utf-8"))
+        labels: dict[str, int] = json.loads(
+            Path(self.output_dir, "label2idx.json").read_text("utf-8")
+        )
         return labels
 
 
@@ -150,7 +158,9 @@ def calculate_chunk_slices(items_per_chunk: int, num_items: int) -> list[slice]:
         raise WrongUseError(f"items_per_chunk must be at least 1, not {items_per_chunk}")
     if num_items <= 0:
         raise WrongUseError("the adapter has no items: nothing was found to gulp")
-    return [slice(i, min(i + items_per_chunk, num_items)) for i in range(0, num_items, items_per_chunk)]
+    return [
+        slice(i, min(i + items_per_chunk, num_items)) for i in range(0, num_items, items_per_chunk)
+    ]
 
 
 class GulpIngestor:
@@ -173,26 +183,33 @@ class GulpIngestor:
     def __call__(self) -> int:
         """Write the chunks and return the number of items.
 
-        If a chunk fails, it keeps the items written before, and the other chunks are finished before the error is
-        raised, with a note that names the chunk. A chunk without items is removed.
+        If a chunk fails, it keeps the items written before, and the other chunks are finished
+        before the error is raised, with a note that names the chunk. A chunk without items is
+        removed.
         """
         slices = calculate_chunk_slices(self.videos_per_chunk, len(self.adapter))
         os.makedirs(self.output_folder, exist_ok=True)
-        with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # chunks are only counted here
+        # chunks are only counted here
+        with warnings.catch_warnings(category=GulpWarning, action="ignore"):
             chunks = list(GulpDirectory(self.output_folder).new_chunks(len(slices)))
         failed: dict[int, BaseException] = {}
-        written = _sum_shown(self._written(list(zip(chunks, slices, strict=True)), failed), len(slices))
+        written = _sum_shown(
+            self._written(list(zip(chunks, slices, strict=True)), failed), len(slices)
+        )
         if failed:
             number = min(failed)
             error, part = failed[number], slices[number]
             error.add_note(
-                f"while items {part.start} to {part.stop - 1} were written to {chunks[number].data_file_path}; "
+                f"while items {part.start} to {part.stop - 1} were written to"
+                f" {chunks[number].data_file_path}; "
                 f"{len(slices) - len(failed)} of {len(slices)} chunks are complete"
             )
             raise error
         return written
 
-    def _written(self, jobs: list[tuple[GulpChunk, slice]], failed: dict[int, BaseException]) -> Iterator[int]:
+    def _written(
+        self, jobs: list[tuple[GulpChunk, slice]], failed: dict[int, BaseException]
+    ) -> Iterator[int]:
         """Write the chunks, and yield the number of items of each one that is finished."""
         if min(self.num_workers, len(jobs)) == 1:
             for number, job in enumerate(jobs):
@@ -203,7 +220,9 @@ class GulpIngestor:
                     yield 0
             return
         with ProcessPoolExecutor(min(self.num_workers, len(jobs))) as pool:
-            futures = {pool.submit(_write, self.adapter, *job): number for number, job in enumerate(jobs)}
+            futures = {
+                pool.submit(_write, self.adapter, *job): number for number, job in enumerate(jobs)
+            }
             try:
                 for future in as_completed(futures):
                     if (failure := future.exception()) is not None:

@@ -51,10 +51,15 @@ def jpeg_bytes_to_gray(jpeg_bytes: Buffer) -> Image:
     return _decode(jpeg_bytes, grey=True)
 
 
-_DECODERS: dict[str, Callable[[Buffer], Image]] = {"RGB": jpeg_bytes_to_rgb, "GRAY": jpeg_bytes_to_gray}
+_DECODERS: dict[str, Callable[[Buffer], Image]] = {
+    "RGB": jpeg_bytes_to_rgb,
+    "GRAY": jpeg_bytes_to_gray,
+}
 
 
-def decoder_of(jpeg_decoder: Callable[[bytes], Any], colorspace: ColorSpace | None) -> Callable[[bytes], Any]:
+def decoder_of(
+    jpeg_decoder: Callable[[bytes], Any], colorspace: ColorSpace | None
+) -> Callable[[bytes], Any]:
     """Return the decoder for a colour space, or the given one if `colorspace` is None."""
     if colorspace is None:
         return jpeg_decoder

@@ -1,7 +1,8 @@
 """Video datasets as they are published: 20BN, Kinetics, ActivityNet.
 
-Each function returns a `Table` with the field that `media` makes, `label` and its number `idx`; the key is the video's
-id. A listed video that is missing is an error of its item. If a list has no labels, the samples have none.
+Each function returns a `Table` with the field that `media` makes, `label` and its number `idx`; the
+key is the video's id. A listed video that is missing is an error of its item. If a list has no
+labels, the samples have none.
 """
 
 from __future__ import annotations
@@ -38,12 +39,22 @@ def twentybn_json(
     """
     rows = read_twentybn(path)
     return Table(
-        rows, media or Frames(rate=8), root=root, file="{id}/*.mp4", key="{id}", label=label, label2idx=label2idx
+        rows,
+        media or Frames(rate=8),
+        root=root,
+        file="{id}/*.mp4",
+        key="{id}",
+        label=label,
+        label2idx=label2idx,
     )
 
 
 def twentybn_csv_webm(
-    path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+    path: Place,
+    root: Place,
+    media: Media | None = None,
+    *,
+    label2idx: Mapping[str, int] | None = None,
 ) -> Table:
     r"""Return a source of the videos `root/<id>.webm` that lines of `id;label` name.
 
@@ -54,11 +65,17 @@ def twentybn_csv_webm(
         {'label': ('Pushing',), 'idx': ('Pushing',)}
     """
     rows = read_twentybn(path)
-    return Table(rows, media or Frames(rate=12), root=root, file="{id}.webm", key="{id}", label2idx=label2idx)
+    return Table(
+        rows, media or Frames(rate=12), root=root, file="{id}.webm", key="{id}", label2idx=label2idx
+    )
 
 
 def twentybn_csv_jpeg(
-    path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+    path: Place,
+    root: Place,
+    media: Media | None = None,
+    *,
+    label2idx: Mapping[str, int] | None = None,
 ) -> Table:
     r"""Return a source of the frames `root/<id>/*.jpg` of the videos that lines of `id;label` name.
 
@@ -74,7 +91,11 @@ def twentybn_csv_jpeg(
 
 
 def kinetics(
-    path: Place, root: Place, media: Media | None = None, *, label2idx: Mapping[str, int] | None = None
+    path: Place,
+    root: Place,
+    media: Media | None = None,
+    *,
+    label2idx: Mapping[str, int] | None = None,
 ) -> Table:
     """Return a source of the videos `root/<class>/<id>_<from>_<to>.mp4` that a JSON object of annotations by id lists.
 
@@ -109,8 +130,8 @@ def activitynet(
 ) -> Table:
     """Return a source of the videos `root/<id>` or `root/v_<id>`, with any video suffix, that a JSON object lists.
 
-    The member `database` of the object has the annotations by id. The label comes from the first annotation of a video.
-    The field `annotations` has all of them, with their times.
+    The member `database` of the object has the annotations by id. The label comes from the first
+    annotation of a video. The field `annotations` has all of them, with their times.
 
     Examples:
         >>> import json
@@ -158,7 +179,11 @@ def read_twentybn(path: Place) -> list[Row]:
     if as_path(path).name.lower().removesuffix(".gz").endswith((".json", ".jsonl")):
         return read_rows(path)
     lines = read_list(as_path(path)).replace("\r\n", "\n").split("\n")
-    return [dict(zip(("id", "label"), row, strict=False)) for row in csv.reader(lines, delimiter=";") if row]
+    return [
+        dict(zip(("id", "label"), row, strict=False))
+        for row in csv.reader(lines, delimiter=";")
+        if row
+    ]
 
 
 def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
@@ -178,7 +203,11 @@ def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
         {'a': {'subset': 'training', 'annotations': []}}
     """
     content = parse_json(read_list(as_path(path)), str(path))
-    expected = "an object of videos by id" if member is None else f"an object with a {member!r}, videos by id"
+    expected = (
+        "an object of videos by id"
+        if member is None
+        else (f"an object with a {member!r}, videos by id")
+    )
     videos = content.get(member) if isinstance(content, dict) and member is not None else content
     if not isinstance(videos, dict):
         raise FormatError(f"expected {expected}, found a {type(videos).__name__}", file=str(path))

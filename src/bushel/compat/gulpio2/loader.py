@@ -69,7 +69,10 @@ def default_collate(batch: Sequence[Any]) -> Any:
         return {name: default_collate([sample[name] for sample in batch]) for name in first}
     if isinstance(first, Sequence):
         return [default_collate(members) for members in zip(*batch, strict=True)]
-    raise TypeError(f"cannot join samples of {type(first).__name__}: use arrays, numbers, text, dicts or sequences")
+    raise TypeError(
+        f"cannot join samples of {type(first).__name__}: use arrays, numbers, text,"
+        " dicts or sequences"
+    )
 
 
 class DataLoader:
@@ -86,8 +89,13 @@ class DataLoader:
         collate_fn: Callable[[list[Any]], Any] = default_collate,
         drop_last: bool = False,
     ) -> None:
-        if batch_sampler is not None and (batch_size > 1 or shuffle or sampler is not None or drop_last):
-            raise ValueError("batch_sampler is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
+        if batch_sampler is not None and (
+            batch_size > 1 or shuffle or sampler is not None or drop_last
+        ):
+            raise ValueError(
+                "batch_sampler is mutually exclusive with batch_size, shuffle,"
+                " sampler, and drop_last"
+            )
         if sampler is not None and shuffle:
             raise ValueError("sampler is mutually exclusive with shuffle")
         if num_workers < 0:

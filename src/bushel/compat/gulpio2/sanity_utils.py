@@ -21,12 +21,20 @@ class Chunked(Protocol):
 
 def check_meta_file_size_larger_zero(gulp_directory: Chunked) -> list[str]:
     """Return the paths of empty meta files."""
-    return [chunk.meta_file_path for chunk in gulp_directory.chunks() if not os.stat(chunk.meta_file_path).st_size]
+    return [
+        chunk.meta_file_path
+        for chunk in gulp_directory.chunks()
+        if not os.stat(chunk.meta_file_path).st_size
+    ]
 
 
 def check_data_file_size_larger_zero(gulp_directory: Chunked) -> list[str]:
     """Return the paths of empty data files."""
-    return [chunk.data_file_path for chunk in gulp_directory.chunks() if not os.stat(chunk.data_file_path).st_size]
+    return [
+        chunk.data_file_path
+        for chunk in gulp_directory.chunks()
+        if not os.stat(chunk.data_file_path).st_size
+    ]
 
 
 def check_data_file_size(gulp_directory: Chunked) -> list[str]:
@@ -37,7 +45,9 @@ def check_data_file_size(gulp_directory: Chunked) -> list[str]:
         return max((info[0] + info[2] for info in infos), default=0)
 
     return [
-        chunk.data_file_path for chunk in gulp_directory.chunks() if os.stat(chunk.data_file_path).st_size != end(chunk)
+        chunk.data_file_path
+        for chunk in gulp_directory.chunks()
+        if os.stat(chunk.data_file_path).st_size != end(chunk)
     ]
 
 
@@ -67,7 +77,8 @@ def ids_of(chunk: GulpChunk) -> list[str]:
     """Return the ids of a chunk, each as often as it was appended to, or is written in the meta file."""
     ids = [id_ for id_, entry in chunk.meta_dict.items() for _ in range(_times(entry))]
     if isinstance(chunk.serializer, JSONSerializer) and os.stat(chunk.meta_file_path).st_size:
-        # A dict keeps only the last of two entries with the same id, so the text is parsed into pairs.
+        # A dict keeps only the last of two entries with the same id, so the text is parsed into
+        # pairs.
         pairs = json.loads(Path(chunk.meta_file_path).read_bytes(), object_pairs_hook=_Pairs)
         ids += get_duplicate_entries(id_ for id_, _ in pairs)
     return ids

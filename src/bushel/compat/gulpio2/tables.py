@@ -53,7 +53,10 @@ class JSONSerializer(AbstractSerializer):
         text = Path(file_name).read_bytes()
         try:
             return msgspec.json.decode(text)
-        except (msgspec.DecodeError, RecursionError):  # only Python's parser accepts NaN and lone surrogates
+        except (
+            msgspec.DecodeError,
+            RecursionError,
+        ):  # only Python's parser accepts NaN and lone surrogates
             return _parsed(text, str(file_name))
 
     def dump(self, thing: Any, file_name: str) -> None:
@@ -107,7 +110,11 @@ def load_table(path: str, serializer: AbstractSerializer = json_serializer) -> A
     except FileNotFoundError:
         return OrderedDict()
     if size == 0:
-        warnings.warn(f"{path} is empty: readers do not find the items of this chunk", GulpWarning, stacklevel=3)
+        warnings.warn(
+            f"{path} is empty: readers do not find the items of this chunk",
+            GulpWarning,
+            stacklevel=3,
+        )
         return OrderedDict()
     table = serializer.load(path)
     if not isinstance(table, dict):
@@ -124,7 +131,10 @@ def chunk_files(folder: str | os.PathLike[str]) -> Iterator[tuple[int, str, str]
     """Return the number, data file and meta file of each chunk. An unpaired file is an `UnpairedChunkError`."""
     with raised_as(UnpairedChunkError):
         shards = pair_chunks(Path(folder), *file_names(folder))
-    return ((chunk_number(shard.root, shard.name), str(shard.path(0)), str(shard.path(1))) for shard in shards)
+    return (
+        (chunk_number(shard.root, shard.name), str(shard.path(0)), str(shard.path(1)))
+        for shard in shards
+    )
 
 
 def ids_in(folder: str | os.PathLike[str]) -> set[str]:

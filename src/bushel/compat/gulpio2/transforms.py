@@ -1,6 +1,7 @@
 """`gulpio.transforms` of the first GulpIO, without OpenCV: for images (HxW or HxWxC) and lists of frames.
 
-Random transforms draw from Python's global generator, as in GulpIO. Transforms of videos treat all frames alike.
+Random transforms draw from Python's global generator, as in GulpIO. Transforms of videos treat all
+frames alike.
 """
 
 from __future__ import annotations
@@ -17,7 +18,8 @@ Padding = int | Sequence[int]
 """Pixels on every side; or left, top, right and bottom."""
 
 _JITTER = (256, 224, 192, 168)
-_PILLOW = {0: 0, 1: 2, 2: 3, 3: 4, 4: 1}  # OpenCV's interpolations (nearest, linear, cubic, area, Lanczos) as Pillow's
+# OpenCV's interpolations (nearest, linear, cubic, area, Lanczos) as Pillow's
+_PILLOW = {0: 0, 1: 2, 2: 3, 3: 4, 4: 1}
 
 
 class Compose:
@@ -36,7 +38,9 @@ class ComposeVideo:
     """Transforms of images, called with every frame, and then transforms of the whole video."""
 
     def __init__(
-        self, img_transforms: Sequence[Callable[[Any], Any]] = (), video_transforms: Sequence[Callable[[Any], Any]] = ()
+        self,
+        img_transforms: Sequence[Callable[[Any], Any]] = (),
+        video_transforms: Sequence[Callable[[Any], Any]] = (),
     ) -> None:
         self.img_transforms, self.video_transforms = img_transforms, video_transforms
 
@@ -53,14 +57,22 @@ class RandHorFlipVideo:
     """Mirror half of the videos from left to right."""
 
     def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        return [np.ascontiguousarray(img[:, ::-1]) for img in imgs] if random.random() < 0.5 else list(imgs)
+        return (
+            [np.ascontiguousarray(img[:, ::-1]) for img in imgs]
+            if random.random() < 0.5
+            else list(imgs)
+        )
 
 
 class RandVerFlipVideo:
     """Mirror half of the videos from top to bottom."""
 
     def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        return [np.ascontiguousarray(img[::-1]) for img in imgs] if random.random() < 0.5 else list(imgs)
+        return (
+            [np.ascontiguousarray(img[::-1]) for img in imgs]
+            if random.random() < 0.5
+            else list(imgs)
+        )
 
 
 class Normalize:
@@ -101,7 +113,9 @@ class Scale:
     def _resize(self, img: Array, size: tuple[int, int]) -> Array:
         from PIL import Image
 
-        return np.asarray(Image.fromarray(img).resize(size, Image.Resampling(_PILLOW[self.interpolation])))
+        return np.asarray(
+            Image.fromarray(img).resize(size, Image.Resampling(_PILLOW[self.interpolation]))
+        )
 
 
 class CenterCrop:
@@ -163,10 +177,14 @@ def _crop_anywhere(imgs: Sequence[Array], size: tuple[int, int], padding: Paddin
     """Return the same box of all frames."""
     left, top, right, bottom = (padding,) * 4 if isinstance(padding, int) else padding
     if left or top or right or bottom:
-        imgs = [np.pad(img, ((top, bottom), (left, right)) + ((0, 0),) * (img.ndim - 2)) for img in imgs]
+        imgs = [
+            np.pad(img, ((top, bottom), (left, right)) + ((0, 0),) * (img.ndim - 2)) for img in imgs
+        ]
     high, wide = size
     height, width = imgs[0].shape[:2]
     if high > height or wide > width:
-        raise ValueError(f"frames of {width}x{height} pixels have no crop of {wide}x{high}: scale them up first")
+        raise ValueError(
+            f"frames of {width}x{height} pixels have no crop of {wide}x{high}: scale them up first"
+        )
     x, y = random.randint(0, width - wide), random.randint(0, height - high)
     return [img[y : y + high, x : x + wide] for img in imgs]

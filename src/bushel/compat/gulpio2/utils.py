@@ -39,9 +39,16 @@ def img_to_jpeg_bytes(img: Any) -> bytes:
     array = np.asarray(img)
     if array.dtype == np.bool_:  # as bytes, which are 0 and 1
         array = array.view(np.uint8)
-    if array.dtype != np.uint8 or array.ndim not in (2, 3) or array.shape[2:] not in ((), (3,)) or 0 in array.shape:
+    if (
+        array.dtype != np.uint8
+        or array.ndim not in (2, 3)
+        or array.shape[2:] not in ((), (3,))
+        or 0 in array.shape
+    ):
         raise ImageShapeError(
-            f"Unsupported img shape: {array.shape}, {array.dtype}; expected uint8 of shape HxW or HxWx3"
+            f"Unsupported img shape: {array.shape}, {array.dtype}; expected uint8 of shape"
+            " HxW or"
+            " HxWx3"
         )
     quality = _JPEG_WRITE_QUALITY
     return jpeg.encode(array, quality or 1, (1, 1), fast=quality < _ACCURATE)
@@ -66,19 +73,41 @@ def temp_dir_for_bursting(shm_dir_path: str = "/dev/shm") -> Iterator[str]:
         shutil.rmtree(path)
 
 
-def burst_frames_to_shm(vid_path: str, temp_burst_dir: str, frame_rate: float | None = None) -> None:
+def burst_frames_to_shm(
+    vid_path: str, temp_burst_dir: str, frame_rate: float | None = None
+) -> None:
     """Write the frames of a video as `%010d.jpg`. A video that ffmpeg cannot decode is named on standard error."""
     if not check_ffmpeg_exists():
-        raise FFMPEGNotFound("the program ffmpeg is missing: install it, or use the adapters, which do not need it")
+        raise FFMPEGNotFound(
+            "the program ffmpeg is missing: install it, or use the adapters, which do not need it"
+        )
     rate = [] if not frame_rate else ["-r", str(frame_rate)]
     target = os.path.join(temp_burst_dir, "%010d.jpg")
-    command = ["ffmpeg", "-nostdin", "-loglevel", "error", "-i", vid_path, *rate, "-q:v", "1", "-f", "image2", target]
+    command = [
+        "ffmpeg",
+        "-nostdin",
+        "-loglevel",
+        "error",
+        "-i",
+        vid_path,
+        *rate,
+        "-q:v",
+        "1",
+        "-f",
+        "image2",
+        target,
+    ]
     result = subprocess.run(command, capture_output=True, text=True, check=False)
     if result.returncode != 0:
-        print(f"{vid_path}: ffmpeg ended with {result.returncode}: {result.stderr.strip()}", file=sys.stderr)
+        print(
+            f"{vid_path}: ffmpeg ended with {result.returncode}: {result.stderr.strip()}",
+            file=sys.stderr,
+        )
 
 
-def burst_video_into_frames(vid_path: str, temp_burst_dir: str, frame_rate: float | None = None) -> list[str]:
+def burst_video_into_frames(
+    vid_path: str, temp_burst_dir: str, frame_rate: float | None = None
+) -> list[str]:
     """Write the frames of a video, and return their paths in order."""
     burst_frames_to_shm(vid_path, temp_burst_dir, frame_rate=frame_rate)
     return find_images_in_folder(temp_burst_dir, formats=["jpg"])
@@ -130,8 +159,10 @@ def remove_entries_with_duplicate_ids(
     output_directory: str | os.PathLike[str], meta_dict: Sequence[Mapping[str, Any]]
 ) -> list[Mapping[str, Any]]:
     """Return the entries whose id is new to the directory and the list, and print the others."""
-    entries = _remove_duplicates_in_metadict(meta_dict)  # which prints, also if the directory cannot be read
-    with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # about tables that are empty
+    # which prints, also if the directory cannot be read
+    entries = _remove_duplicates_in_metadict(meta_dict)
+    # about tables that are empty
+    with warnings.catch_warnings(category=GulpWarning, action="ignore"):
         existing = ids_in(output_directory)
     new_entries = []
     for entry in entries:
@@ -141,11 +172,15 @@ def remove_entries_with_duplicate_ids(
             new_entries.append(entry)
     if not new_entries:
         print("no items to add... Abort")
-        raise DuplicateIdException(f"all {len(meta_dict)} items are in {os.fspath(output_directory)} already")
+        raise DuplicateIdException(
+            f"all {len(meta_dict)} items are in {os.fspath(output_directory)} already"
+        )
     return new_entries
 
 
-def _remove_duplicates_in_metadict(meta_dict: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+def _remove_duplicates_in_metadict(
+    meta_dict: Sequence[Mapping[str, Any]],
+) -> list[Mapping[str, Any]]:
     first: dict[str, Mapping[str, Any]] = {}
     for entry in meta_dict:
         if first.setdefault(str(entry["id"]), entry) is not entry:
@@ -156,9 +191,15 @@ def _remove_duplicates_in_metadict(meta_dict: Sequence[Mapping[str, Any]]) -> li
 # Files
 
 
-def find_images_in_folder(folder: str | os.PathLike[str], formats: Sequence[str] = ("jpg",)) -> list[str]:
+def find_images_in_folder(
+    folder: str | os.PathLike[str], formats: Sequence[str] = ("jpg",)
+) -> list[str]:
     """Return the paths of the images with these suffixes, sorted."""
-    paths = [path for suffix in formats for path in glob.glob(os.path.join(glob.escape(str(folder)), f"*.{suffix}"))]
+    paths = [
+        path
+        for suffix in formats
+        for path in glob.glob(os.path.join(glob.escape(str(folder)), f"*.{suffix}"))
+    ]
     return sorted(paths)
 
 
@@ -166,5 +207,7 @@ def get_single_video_path(folder_name: str | os.PathLike[str], format_: str = "m
     """Return the path of the one video in a folder."""
     paths = glob.glob(os.path.join(glob.escape(str(folder_name)), f"*.{format_}"))
     if len(paths) != 1:
-        raise VideoNotFoundError(f"{Path(folder_name)} holds {len(paths)} videos *.{format_}; expected one")
+        raise VideoNotFoundError(
+            f"{Path(folder_name)} holds {len(paths)} videos *.{format_}; expected one"
+        )
     return paths[0]

@@ -11,8 +11,10 @@ from typing import Any
 from bushel.compat.gulpio2.images import Image
 from bushel.sources import Pick, decode_video
 
-_LATE = 1.1  # number of frames that ffmpeg lets a video be early or late before it drops or repeats one
-_MOST_REPEATS = 3600 * 30 * 30  # a frame that would be repeated more often has a damaged time, and is left out
+# number of frames that ffmpeg lets a video be early or late before it drops or repeats one
+_LATE = 1.1
+# a frame that would be repeated more often has a damaged time, and is left out
+_MOST_REPEATS = 3600 * 30 * 30
 _FINE = 1 << 16  # parts of a frame to which ffmpeg rounds times; half a part more breaks ties
 
 
@@ -21,7 +23,8 @@ def read_video(
 ) -> list[Image]:
     """Return all frames of a video, or `frame_rate` of them a second. A repeated frame is the same array several times.
 
-    `change` is called with each frame as it is decoded, so that the original frames need not all be in memory.
+    `change` is called with each frame as it is decoded, so that the original frames need not all be
+    in memory.
     """
     frames: list[Image] = []
     for picture, times in decode_video(Path(path).read_bytes(), path, pick_like_ffmpeg(frame_rate)):
@@ -32,8 +35,9 @@ def read_video(
 def pick_like_ffmpeg(rate: float | None) -> Pick:
     """Return a function that picks the frames that `ffmpeg -i VIDEO -r RATE %d.jpg` writes.
 
-    Ffmpeg writes a frame as soon as that is at most 1.1 frames early. So a video reduced from 25 to 8 frames a second
-    begins with its first three frames, and has two frames more than its seconds times 8.
+    Ffmpeg writes a frame as soon as that is at most 1.1 frames early. So a video reduced from 25 to
+    8 frames a second begins with its first three frames, and has two frames more than its seconds
+    times 8.
     """
 
     def pick(frames: Iterator[Any], stream: Any) -> Iterator[tuple[Any, int]]:
@@ -54,7 +58,11 @@ def pick_like_ffmpeg(rate: float | None) -> Pick:
             count = 0 if end < -_LATE else round(end) if end > _LATE else 1
             if count > _MOST_REPEATS:
                 continue
-            old = min(round(early - 0.6), count) if end > _LATE and early > _LATE and before is not None else 0
+            old = (
+                min(round(early - 0.6), count)
+                if end > _LATE and early > _LATE and before is not None
+                else 0
+            )
             repeats.append(old)
             if old > 0:
                 yield before, old

@@ -96,11 +96,16 @@ class DataDesc(NamedTuple):
 class DataBatch:
     """A batch: one array of images (NCHW), one of labels, the number of samples that only fill it, and their ids."""
 
-    def __init__(self, data: list[NDArray], label: Sequence[NDArray] = (), pad: int = 0, index: Any = None) -> None:
+    def __init__(
+        self, data: list[NDArray], label: Sequence[NDArray] = (), pad: int = 0, index: Any = None
+    ) -> None:
         self.data, self.label, self.pad, self.index = data, label, pad, index
 
     def __str__(self) -> str:
-        shapes, labels = [values.shape for values in self.data], [values.shape for values in self.label]
+        shapes, labels = (
+            [values.shape for values in self.data],
+            [values.shape for values in self.label],
+        )
         return f"DataBatch: data shapes: {shapes} label shapes: {labels}"
 
 
@@ -122,7 +127,9 @@ class DataIter:
     def reset(self) -> None:
         """Start again."""
 
-    def _provide(self, shape: tuple[int, ...], label_width: int, data_name: str, label_name: str) -> None:
+    def _provide(
+        self, shape: tuple[int, ...], label_width: int, data_name: str, label_name: str
+    ) -> None:
         labels = (self.batch_size, label_width) if label_width > 1 else (self.batch_size,)
         self.provide_data = [DataDesc(data_name, (self.batch_size, *shape))]
         self.provide_label = [DataDesc(label_name, labels)]

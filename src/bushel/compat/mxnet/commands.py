@@ -10,7 +10,13 @@ from pathlib import Path
 import bushel
 from bushel.compat.arguments import SuggestingParser
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
-from bushel.compat.mxnet.lists import IM2REC_SUFFIXES, ListPlan, find_images, list_parts, write_lists
+from bushel.compat.mxnet.lists import (
+    IM2REC_SUFFIXES,
+    ListPlan,
+    find_images,
+    list_parts,
+    write_lists,
+)
 from bushel.containers.recordio import format_idx, scan_records
 from bushel.storage import as_path, open_file, write_whole
 
@@ -58,10 +64,14 @@ def _options() -> argparse.ArgumentParser:
         allow_abbrev=False,  # --list and --recursive decide whether files are replaced
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,
         description="Make lists of the images in a folder (--list), or record files of these lists.",
-        epilog="Exit codes: 0 fine, 1 images could not be packed (NAME.rec.errors.jsonl lists them), 2 wrong use. The "
-        "C++ tool's form works too: bushel im2rec image.list root output.rec resize=256 quality=90 …",
+        epilog="Exit codes: 0 fine, 1 images could not be packed (NAME.rec.errors.jsonl lists"
+        " them), 2 wrong use. The "
+        "C++ tool's form works too: bushel im2rec image.list root output.rec resize=256"
+        " quality=90 …",
     )
-    parser.add_argument("prefix", help="prefix of the lists and record files: PREFIX.lst, PREFIX_0_train.lst …")
+    parser.add_argument(
+        "prefix", help=("prefix of the lists and record files: PREFIX.lst, PREFIX_0_train.lst …")
+    )
     parser.add_argument("root", help="folder of the images")
     _add_options_of_lists(parser)
     _add_options_of_records(parser)
@@ -71,33 +81,86 @@ def _options() -> argparse.ArgumentParser:
 def _add_options_of_lists(parser: argparse.ArgumentParser) -> None:
     lists = parser.add_argument_group("lists")
     lists.add_argument("--list", action="store_true", help="make lists, not record files")
-    lists.add_argument("--exts", nargs="+", default=list(IM2REC_SUFFIXES), help="suffixes of images")
-    lists.add_argument("--chunks", type=int, default=1, help="number of chunks to divide the images into")
-    lists.add_argument("--train-ratio", type=float, default=1.0, help="share of each chunk for training")
-    lists.add_argument("--test-ratio", type=float, default=0.0, help="share for testing; the rest is for validation")
-    lists.add_argument("--recursive", action="store_true", help="descend into folders; each with images is a label")
-    lists.add_argument("--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names")
+    lists.add_argument(
+        "--exts", nargs="+", default=list(IM2REC_SUFFIXES), help="suffixes of images"
+    )
+    lists.add_argument(
+        "--chunks", type=int, default=1, help=("number of chunks to divide the images into")
+    )
+    lists.add_argument(
+        "--train-ratio", type=float, default=1.0, help=("share of each chunk for training")
+    )
+    lists.add_argument(
+        "--test-ratio",
+        type=float,
+        default=0.0,
+        help=("share for testing; the rest is for validation"),
+    )
+    lists.add_argument(
+        "--recursive",
+        action="store_true",
+        help=("descend into folders; each with images is a label"),
+    )
+    lists.add_argument(
+        "--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names"
+    )
 
 
 def _add_options_of_records(parser: argparse.ArgumentParser) -> None:
     records = parser.add_argument_group("record files")
     records.add_argument("--pass-through", action="store_true", help="keep the bytes of the files")
-    records.add_argument("--resize", type=int, default=0, help="pixels of the shorter edge; 0 to keep the size")
-    records.add_argument("--center-crop", action="store_true", help="crop to the middle square first")
-    records.add_argument("--quality", type=int, help="JPEG 1-100 (95 if not given), or PNG compression 0-9 (3)")
     records.add_argument(
-        "--num-thread", dest="num_workers", type=int, default=1, help="threads; the order of the list is always kept"
+        "--resize", type=int, default=0, help=("pixels of the shorter edge; 0 to keep the size")
     )
-    records.add_argument("--color", type=int, default=1, choices=[-1, 0, 1], help="1 colour, 0 grey, -1 as in the file")
-    records.add_argument("--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored")
-    records.add_argument("--pack-label", action="store_true", help="keep all labels of a line, not only the first")
+    records.add_argument(
+        "--center-crop", action="store_true", help=("crop to the middle square first")
+    )
+    records.add_argument(
+        "--quality", type=int, help=("JPEG 1-100 (95 if not given), or PNG compression 0-9 (3)")
+    )
+    records.add_argument(
+        "--num-thread",
+        dest="num_workers",
+        type=int,
+        default=1,
+        help=("threads; the order of the list is always kept"),
+    )
+    records.add_argument(
+        "--color",
+        type=int,
+        default=1,
+        choices=[-1, 0, 1],
+        help="1 colour, 0 grey, -1 as in the file",
+    )
+    records.add_argument(
+        "--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored"
+    )
+    records.add_argument(
+        "--pack-label", action="store_true", help=("keep all labels of a line, not only the first")
+    )
 
 
-_PARAMS = ("pass_through", "resize", "center_crop", "quality", "num_workers", "color", "encoding", "pack_label", "root")
+_PARAMS = (
+    "pass_through",
+    "resize",
+    "center_crop",
+    "quality",
+    "num_workers",
+    "color",
+    "encoding",
+    "pack_label",
+    "root",
+)
 
 
 def _list(options: argparse.Namespace) -> int:
-    plan = ListPlan(options.chunks, options.train_ratio, options.test_ratio, shuffle=options.shuffle, im2rec_order=True)
+    plan = ListPlan(
+        options.chunks,
+        options.train_ratio,
+        options.test_ratio,
+        shuffle=options.shuffle,
+        im2rec_order=True,
+    )
     lines = list(find_images(options.root, suffixes=options.exts, recursive=options.recursive))
     if not lines:
         hint = "" if options.recursive else ": --recursive looks into its folders"
@@ -114,7 +177,9 @@ def _record(options: argparse.Namespace) -> int:
     prefix = Path(os.path.abspath(options.prefix))
     folder = prefix if prefix.is_dir() else prefix.parent
     start = "" if prefix.is_dir() else prefix.name
-    lists = sorted(path for path in folder.glob("*.lst") if path.is_file() and _belongs(path.name, start))
+    lists = sorted(
+        path for path in folder.glob("*.lst") if path.is_file() and _belongs(path.name, start)
+    )
     if not lists:
         expected = f"in the folder {prefix}" if prefix.is_dir() else f"{prefix}.lst"
         raise FileNotFoundError(f"no such list: {expected}: --list makes it")
@@ -152,7 +217,9 @@ def _native(arguments: list[str]) -> int:
     options = dict(argument.partition("=")[::2] for argument in rest)
     encoding = options.pop("encoding", ".jpg")
     if unknown := [name for name in options if name not in _NATIVE]:
-        raise ValueError(f"im2rec has no option {unknown[0]!r}: there are {', '.join(_NATIVE)} and encoding")
+        raise ValueError(
+            f"im2rec has no option {unknown[0]!r}: there are {', '.join(_NATIVE)} and encoding"
+        )
     if not output.endswith(".rec"):
         raise ValueError(f"the output must be called something.rec, not {output}")
     numbers = dict(_NATIVE)

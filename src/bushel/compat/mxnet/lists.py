@@ -26,12 +26,13 @@ class ListPlan:
 
     chunks: int = 1  # number of chunks that the images are cut into, one after another
     train_ratio: float = 1.0  # share of each chunk for training
-    # share for testing; the rest is for validation; if the two add up to 1, the images that rounding leaves over are
-    # for training, so that no image is lost
+    # share for testing; the rest is for validation; if the two add up to 1, the images that
+    # rounding leaves over are for training, so that no image is lost
     test_ratio: float = 0.0
     shuffle: bool = True  # whether to shuffle the images; if not, they are sorted by name
     seed: int = 0  # seed of the shuffled order
-    im2rec_order: bool = False  # shuffle in the one order of im2rec, which does not depend on a seed
+    # shuffle in the one order of im2rec, which does not depend on a seed
+    im2rec_order: bool = False
 
     def __post_init__(self) -> None:
         if self.chunks < 1:
@@ -39,18 +40,24 @@ class ListPlan:
         train, test = self.train_ratio, self.test_ratio
         if not (0 <= train <= 1 and 0 <= test <= 1 and train + test <= 1 + 1e-9):
             raise ValueError(
-                f"train_ratio={train} and test_ratio={test} must lie between 0 and 1, and so must their sum"
+                f"train_ratio={train} and test_ratio={test} must lie between 0 and 1, and so"
+                " must"
+                " their sum"
             )
 
 
 def find_images(
-    root: str | os.PathLike[str] | AnyPath, *, suffixes: Collection[str] = IM2REC_SUFFIXES, recursive: bool = False
+    root: str | os.PathLike[str] | AnyPath,
+    *,
+    suffixes: Collection[str] = IM2REC_SUFFIXES,
+    recursive: bool = False,
 ) -> Iterator[ListLine]:
     """Yield the images under a folder, with a label for each folder.
 
-    Folders are numbered in the order in which their first images are found: images of a folder come before the images
-    of its subfolders, both sorted by name. Without `recursive` only images of the folder itself are found, all with
-    label 0. Links are followed, and suffixes may be in upper or lower case.
+    Folders are numbered in the order in which their first images are found: images of a folder come
+    before the images of its subfolders, both sorted by name. Without `recursive` only images of the
+    folder itself are found, all with label 0. Links are followed, and suffixes may be in upper or
+    lower case.
 
     Raises:
         NotADirectoryError: `root` is not a folder.
@@ -59,7 +66,9 @@ def find_images(
     place = as_path(root)
     if not place.is_dir():
         raise NotADirectoryError(f"{root} is not a folder")
-    folders = _found_in(place, recursive) if isinstance(place, Path) else _listed_in(place, recursive)
+    folders = (
+        _found_in(place, recursive) if isinstance(place, Path) else _listed_in(place, recursive)
+    )
     labels: dict[str, int] = {}
     index = 0
     for folder, files in folders:
@@ -83,7 +92,8 @@ def number_as_pack(lines: Iterable[ListLine]) -> tuple[list[ListLine], tuple[str
         return all_lines, (), 0
     numbers = extend_labels(line.path.split(os.sep)[0] for line in inside)
     numbered = [
-        ListLine(index, (float(numbers[line.path.split(os.sep)[0]]),), line.path) for index, line in enumerate(inside)
+        ListLine(index, (float(numbers[line.path.split(os.sep)[0]]),), line.path)
+        for index, line in enumerate(inside)
     ]
     return numbered, tuple(numbers), len(all_lines) - len(inside)
 
@@ -104,7 +114,8 @@ def _found_in(root: Path, recursive: bool) -> Iterator[tuple[str, list[str]]]:
         if folder != os.fspath(root) and any(os.path.samefile(folder, parent) for parent in above):
             folders[:] = []  # a link to a folder that contains it
             continue
-        images = [name for name in sorted(files) if os.path.isfile(os.path.join(folder, name))]  # no broken links
+        # no broken links
+        images = [name for name in sorted(files) if os.path.isfile(os.path.join(folder, name))]
         yield "" if relative == "." else relative, images
 
 
@@ -133,7 +144,8 @@ def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[List
         if plan.train_ratio == 1:
             lists[name] = images
             continue
-        base = size if plan.im2rec_order else len(images)  # im2rec cuts a shorter last chunk as it does the others
+        # im2rec cuts a shorter last chunk as it does the others
+        base = size if plan.im2rec_order else len(images)
         test = int(base * plan.test_ratio)
         validates = plan.train_ratio + plan.test_ratio < 1 - 1e-9
         end = test + int(base * plan.train_ratio) if validates else len(images)
@@ -145,7 +157,9 @@ def list_parts(lines: Sequence[ListLine], plan: ListPlan) -> dict[str, list[List
     return lists
 
 
-def write_lists(prefix: str | os.PathLike[str] | AnyPath, lists: dict[str, list[ListLine]]) -> list[AnyPath]:
+def write_lists(
+    prefix: str | os.PathLike[str] | AnyPath, lists: dict[str, list[ListLine]]
+) -> list[AnyPath]:
     """Write each list to `PREFIX<name>.lst`.
 
     Returns:

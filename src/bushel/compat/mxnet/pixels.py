@@ -36,12 +36,16 @@ _UPRIGHT: dict[int, Callable[[Array], Array]] = {
 def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
     """Decode a JPEG, PNG, WebP, BMP, GIF, TIFF or PPM.
 
-    The flag is 1 for HxWx3, 0 for HxW, both uint8 and upright, to which bits can be added; -1 for the pixels of the
-    file, with alpha and 16 bits.
-    If `tolerant`, damage that only makes libjpeg warn is accepted, as by OpenCV: the rest of a truncated JPEG is grey.
+    The flag is 1 for HxWx3, 0 for HxW, both uint8 and upright, to which bits can be added; -1 for
+    the pixels of the file, with alpha and 16 bits.
+    If `tolerant`, damage that only makes libjpeg warn is accepted, as by OpenCV: the rest of a
+    truncated JPEG is grey.
     """
     if flag != UNCHANGED and flag & ~(COLOUR | ANY_DEPTH | ANY_COLOUR | AS_STORED):
-        raise ValueError(f"flag must be 1 (colour), 0 (grey), with 2, 4 or 128 added, or -1 (unchanged), not {flag}")
+        raise ValueError(
+            "flag must be 1 (colour), 0 (grey), with 2, 4 or 128 added, or -1"
+            f" (unchanged), not {flag}"
+        )
     try:
         if bytes(data[:2]) == b"\xff\xd8":
             return _jpeg(data, flag, tolerant)
@@ -53,7 +57,11 @@ def decode(data: Buffer, flag: int = COLOUR, *, tolerant: bool = True) -> Array:
 
 def _jpeg(data: Buffer, flag: int, tolerant: bool) -> Array:
     header, upright = jpeg.read_header(data), flag != UNCHANGED and not flag & AS_STORED
-    if _is_grey(flag, header.components) and header.components == 3 and (luma := _luma(data)) is not None:
+    if (
+        _is_grey(flag, header.components)
+        and header.components == 3
+        and (luma := _luma(data)) is not None
+    ):
         turn = _UPRIGHT.get(header.orientation) if upright else None
         return luma if turn is None else np.ascontiguousarray(turn(luma))
     image = jpeg.decode(data, exif_rotate=upright, allow_truncated=tolerant)
@@ -100,8 +108,9 @@ def _grey(image: Array, luma: tuple[int, int, int, int]) -> Array:
 def encode(image: Any, suffix: str = ".jpg", quality: int | None = None) -> bytes:
     """Encode uint8 HxW, HxWx1, HxWx3 or HxWx4 (whose alpha a JPEG drops); a PNG also holds uint16 HxW.
 
-    For `.jpg`, `quality` is 1 to 100, by default 95; for `.png` the compression, 0 to 9, by default 3. Other values
-    mean the nearest of these, as in OpenCV. Other suffixes are names of Bushel's codecs.
+    For `.jpg`, `quality` is 1 to 100, by default 95; for `.png` the compression, 0 to 9, by default
+    3. Other values mean the nearest of these, as in OpenCV. Other suffixes are names of Bushel's
+       codecs.
     """
     pixels = np.asarray(image)
     if pixels.ndim == 3 and pixels.shape[2] == 1:

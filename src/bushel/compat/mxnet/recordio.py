@@ -34,7 +34,16 @@ from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, pars
 from bushel.errors import FormatError
 from bushel.storage import File, as_path, open_file
 
-__all__ = ["IRHeader", "MXIndexedRecordIO", "MXNetError", "MXRecordIO", "pack", "pack_img", "unpack", "unpack_img"]
+__all__ = [
+    "IRHeader",
+    "MXIndexedRecordIO",
+    "MXNetError",
+    "MXRecordIO",
+    "pack",
+    "pack_img",
+    "unpack",
+    "unpack_img",
+]
 
 _HEADER = struct.Struct("<IfQQ")
 _SMALL = 1 << 16
@@ -67,14 +76,16 @@ def removed_places(path: Any) -> list[int]:
             stored = rows[extents.starts[rows + 1] > extents.starts[rows]]
             offsets[stored] = extents.offset[extents.starts[stored]]
     file = next(iter(index.fields.values())).file
-    return sorted(index.place(file, offset).offset for offset in offsets[rows].tolist() if offset >= 0)
+    return sorted(
+        index.place(file, offset).offset for offset in offsets[rows].tolist() if offset >= 0
+    )
 
 
 class MXRecordIO:
     """Reads (`r`), writes (`w`) or appends (`a`) the records of a file, a path, `s3://…` or a path-like object.
 
-    A record is in the file when `write` returns, so it can be read at once, and survives a killed process. Records of
-    local files that `bushel remove` removed are passed over.
+    A record is in the file when `write` returns, so it can be read at once, and survives a killed
+    process. Records of local files that `bushel remove` removed are passed over.
     """
 
     def __init__(self, uri: Any, flag: str) -> None:
@@ -168,21 +179,27 @@ class MXRecordIO:
         if self._file is None:
             if not self.is_open and self.writable is False:
                 raise ClosedError(f"{self.uri} is closed")
-            raise WrongModeError(f"{self.uri} is {'open for writing' if self.is_open else 'closed'}")
+            raise WrongModeError(
+                f"{self.uri} is {'open for writing' if self.is_open else 'closed'}"
+            )
         return self._file
 
     def _writing(self) -> RecordSink:
         if self._sink is None:
             if not self.is_open and self.writable is True:
                 raise ClosedError(f"{self.uri} is closed")
-            raise WrongModeError(f"{self.uri} is {'open for reading' if self.is_open else 'closed'}")
+            raise WrongModeError(
+                f"{self.uri} is {'open for reading' if self.is_open else 'closed'}"
+            )
         if self._writer_pid != os.getpid():
             raise RuntimeError("Forbidden operation in multiple processes: a file has one writer")
         return self._sink
 
     def __getstate__(self) -> dict[str, Any]:
         if self.writable:
-            raise TypeError(f"{self.uri} is open for writing: a copy in another process would overwrite it")
+            raise TypeError(
+                f"{self.uri} is open for writing: a copy in another process would overwrite it"
+            )
         return {**self.__dict__, "_file": None}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -194,10 +211,13 @@ class MXRecordIO:
 class MXIndexedRecordIO(MXRecordIO):
     """Reads records by their keys, or writes records with keys. `bushel rec2idx` makes a missing index.
 
-    Threads may share a reader, and forked processes may continue with it. If a key is repeated, its last record counts.
+    Threads may share a reader, and forked processes may continue with it. If a key is repeated, its
+    last record counts.
     """
 
-    def __init__(self, idx_path: Any, uri: Any, flag: str, key_type: Callable[[str], Any] = int) -> None:
+    def __init__(
+        self, idx_path: Any, uri: Any, flag: str, key_type: Callable[[str], Any] = int
+    ) -> None:
         self.idx_path, self.key_type = idx_path, key_type
         self.idx: dict[Any, int] = {}
         self.keys: list[Any] = []
@@ -230,15 +250,23 @@ class MXIndexedRecordIO(MXRecordIO):
         with raised_as(IndexFileError):
             table = parse_idx(_first_columns(text), str(path))
         count = len(table.offset)
-        names = map(str, range(count)) if table.keys is None else table.keys.take(np.arange(count, dtype=np.int64))
+        names = (
+            map(str, range(count))
+            if table.keys is None
+            else table.keys.take(np.arange(count, dtype=np.int64))
+        )
         self.keys = list(map(self.key_type, names))
         self.idx = dict(zip(self.keys, table.offset.tolist(), strict=True))
         starts = np.unique(table.offset).tolist()
         if self._removed and self.flag == "r":
             ends = dict(zip(starts, [*starts[1:], sys.maxsize], strict=True))
-            self.idx = {key: at for key, at in self.idx.items() if not self._is_removed(at, ends[at])}
+            self.idx = {
+                key: at for key, at in self.idx.items() if not self._is_removed(at, ends[at])
+            }
             self.keys = [key for key in self.keys if key in self.idx]
-        self._ends = {start: end for start, end in itertools.pairwise(starts) if end - start <= _SMALL}
+        self._ends = {
+            start: end for start, end in itertools.pairwise(starts) if end - start <= _SMALL
+        }
 
     def close(self) -> None:
         super().close()
@@ -314,13 +342,17 @@ def pack(header: Any, s: bytes | bytearray | memoryview) -> bytes:
 def unpack(s: bytes) -> tuple[IRHeader, bytes]:
     """Return header and image of an image record; the label is a float, or float32[flag]."""
     if len(s) < IMAGE_HEADER:
-        raise DamagedError(f"an image record of {len(s)} bytes is shorter than its header of {IMAGE_HEADER}")
+        raise DamagedError(
+            f"an image record of {len(s)} bytes is shorter than its header of {IMAGE_HEADER}"
+        )
     header = IRHeader(*_HEADER.unpack_from(s))
     if header.flag == 0:
         return header, s[IMAGE_HEADER:]
     start = IMAGE_HEADER + 4 * header.flag
     if len(s) < start:
-        raise DamagedError(f"an image record of {len(s)} bytes cannot have a label of {header.flag} values")
+        raise DamagedError(
+            f"an image record of {len(s)} bytes cannot have a label of {header.flag} values"
+        )
     return header._replace(label=np.frombuffer(s, "<f4", header.flag, IMAGE_HEADER)), s[start:]
 
 

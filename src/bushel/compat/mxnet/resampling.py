@@ -1,11 +1,12 @@
 """Resizing with OpenCV's rules, for models that were trained on MXNet's pixels.
 
-OpenCV only averages with "area". Nearest, bilinear and area give exactly OpenCV's levels for uint8; cubic and Lanczos,
-which OpenCV computes in single precision, agree within one level. Bushel's own transforms always average, and are
-faster: see docs/images.md.
+OpenCV only averages with "area". Nearest, bilinear and area give exactly OpenCV's levels for uint8;
+cubic and Lanczos, which OpenCV computes in single precision, agree within one level. Bushel's own
+transforms always average, and are faster: see docs/images.md.
 
-OpenCV's documentation of `resize` and `InterpolationFlags` describes weights and rounding: fixed-point numbers of 11
-bits for uint8, sample positions at (x + 0.5) * scale - 0.5, cubic with a = -0.75, Lanczos over 8 samples.
+OpenCV's documentation of `resize` and `InterpolationFlags` describes weights and rounding:
+fixed-point numbers of 11 bits for uint8, sample positions at (x + 0.5) * scale - 0.5, cubic with a
+= -0.75, Lanczos over 8 samples.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ def method_for(
 ) -> int:
     """Return the interpolation, 0 to 4, for MXNet's number of a method and the shapes before and after.
 
-    9 is cubic to enlarge, area to shrink, and bilinear otherwise; 10 is drawn from `draw`, by default `random`.
+    9 is cubic to enlarge, area to shrink, and bilinear otherwise; 10 is drawn from `draw`, by
+    default `random`.
     """
     if method == AUTO:
         if before is None or after is None:
@@ -60,7 +62,9 @@ def resize(image: Array, width: int, height: int, method: int = BILINEAR) -> Arr
     halves = columns == 2 * width and rows == 2 * height
     if (method == AREA and columns >= width and rows >= height) or (method == BILINEAR and halves):
         summed = _weighted(image.astype(np.float32), _area(columns, width), _area(rows, height))
-        return _rounded(np.floor(summed + 0.5) if halves and image.dtype == np.uint8 else summed, image.dtype)
+        return _rounded(
+            np.floor(summed + 0.5) if halves and image.dtype == np.uint8 else summed, image.dtype
+        )
     horizontal, vertical = _taps(columns, width, method), _taps(rows, height, method)
     if image.dtype != np.uint8:
         return _rounded(_weighted(image.astype(np.float32), horizontal, vertical), image.dtype)
@@ -68,14 +72,17 @@ def resize(image: Array, width: int, height: int, method: int = BILINEAR) -> Arr
 
 
 def _nearest(length: int, result: int) -> npt.NDArray[np.int64]:
-    index: npt.NDArray[np.int64] = np.floor(np.arange(result) * (1 / (result / length))).astype(np.int64)
+    index: npt.NDArray[np.int64] = np.floor(np.arange(result) * (1 / (result / length))).astype(
+        np.int64
+    )
     return np.clip(index, 0, length - 1)
 
 
 def _taps(length: int, result: int, method: int) -> _Taps:
     """Return the taps of an interpolation between pixels: 2, 4 or 8."""
     scale, out = 1 / (result / length), np.arange(result)
-    if method == AREA:  # enlarging: each pixel keeps its area, and only pixels at a border are mixed
+    # enlarging: each pixel keeps its area, and only pixels at a border are mixed
+    if method == AREA:
         first = np.floor(out * scale).astype(np.int64)
         part = ((out + 1) - (first + 1) / scale).astype(np.float32)
         part = np.where(part <= 0, np.float32(0), part - np.floor(part))
@@ -135,8 +142,12 @@ def _fixed_point(image: Array, horizontal: _Taps, vertical: _Taps) -> Array:
     wide = _along(image, 1, columns, np.rint(horizontal[1] * _ONE).astype(np.int32))
     weights = np.rint(vertical[1] * _ONE).astype(np.int32)
     if rows.shape[1] > 2:
-        return _rounded(_along(wide, 0, rows, weights.astype(np.float32) / (_ONE * _ONE)), image.dtype)
-    above, below = ((wide[rows[:, tap]] >> 4) * _shaped(weights[:, tap], image, 0) >> 16 for tap in range(2))
+        return _rounded(
+            _along(wide, 0, rows, weights.astype(np.float32) / (_ONE * _ONE)), image.dtype
+        )
+    above, below = (
+        (wide[rows[:, tap]] >> 4) * _shaped(weights[:, tap], image, 0) >> 16 for tap in range(2)
+    )
     return _rounded((above + below + 2) >> 2, image.dtype)
 
 

@@ -19,7 +19,8 @@ Pixels = npt.NDArray[Any]
 Resample = Callable[[Pixels, tuple[int, int], int], Pixels]
 """Resizes an image to (width, height), with an interpolation of 0 to 4."""
 
-_FILTERS = (0, 2, 3, 4, 1)  # pillow's filters by OpenCV's numbers: nearest, bilinear, cubic, box, Lanczos
+# pillow's filters by OpenCV's numbers: nearest, bilinear, cubic, box, Lanczos
+_FILTERS = (0, 2, 3, 4, 1)
 
 
 def im2rec_steps(
@@ -34,19 +35,21 @@ def im2rec_steps(
 ) -> list[Transform]:
     """Return transforms that do what im2rec does to every image: center crop, resize, convert colours, encode.
 
-    Sizes are exactly im2rec's. Pixels are Pillow's, which averages pixels when it shrinks an image; OpenCV, in im2rec,
-    only samples them.
+    Sizes are exactly im2rec's. Pixels are Pillow's, which averages pixels when it shrinks an image;
+    OpenCV, in im2rec, only samples them.
 
     Args:
         resize: Pixels of the shorter edge, or (width, height); None to keep the size.
         center_crop: Whether to crop to the middle square first.
-        quality: For `.jpg` the quality, 1 to 100, by default 95; for `.png` the compression level, 0 to 9, by default
-            3.
+        quality: For `.jpg` the quality, 1 to 100, by default 95; for `.png` the compression level,
+            0 to 9, by default 3.
         color: 1 for RGB, 0 for grey, -1 for the channels of the file.
         encoding: `.jpg` or `.png`. The field must have the type `jpg` or `png`.
-        inter_method: Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to enlarge and area to
-            shrink, 10 a random one of the first five. Bilinear is fused into decoding, and is the fastest.
-        resample: Function that resizes images, such as with OpenCV's pixels; by default Pillow's filters.
+        inter_method: Interpolation: 0 nearest, 1 bilinear, 2 cubic, 3 area, 4 Lanczos, 9 cubic to
+            enlarge and area to shrink, 10 a random one of the first five. Bilinear is fused into
+            decoding, and is the fastest.
+        resample: Function that resizes images, such as with OpenCV's pixels; by default Pillow's
+            filters.
 
     Returns:
         Transforms for `bushel.pack`. The last one returns encoded bytes.
@@ -56,7 +59,9 @@ def im2rec_steps(
     """
     sizes = resize if isinstance(resize, tuple) else (resize,)
     if any(size is not None and size < 1 for size in sizes) or len(sizes) > 2:
-        raise ValueError(f"invalid resize={resize}: expected a number of pixels, or (width, height)")
+        raise ValueError(
+            f"invalid resize={resize}: expected a number of pixels, or (width, height)"
+        )
     if encoding not in (".jpg", ".png"):
         raise ValueError(f"invalid encoding={encoding!r}: expected '.jpg' or '.png'")
     low, high = (1, 100) if encoding == ".jpg" else (0, 9)
@@ -69,9 +74,15 @@ def im2rec_steps(
     steps: list[Transform] = [_CenterSquare()] if center_crop else []
     if resize is not None:
         fused = inter_method == BILINEAR and resample is None
-        steps.append(_Scale(resize) if fused else _Interpolate(resize, inter_method, resample or _resized))
+        steps.append(
+            _Scale(resize) if fused else _Interpolate(resize, inter_method, resample or _resized)
+        )
     steps.append(_ConvertColor(color, encoding))
-    steps.append(_EncodeJpeg(quality or 95) if encoding == ".jpg" else _EncodePng(3 if quality is None else quality))
+    steps.append(
+        _EncodeJpeg(quality or 95)
+        if encoding == ".jpg"
+        else _EncodePng(3 if quality is None else quality)
+    )
     return steps
 
 
@@ -133,7 +144,11 @@ class _Interpolate:
         after = _scaled(self.resize, *before)
         if after == before:
             return image
-        method = int(rng.integers(LANCZOS + 1)) if self.method == RANDOM else method_for(self.method, before, after)
+        method = (
+            int(rng.integers(LANCZOS + 1))
+            if self.method == RANDOM
+            else method_for(self.method, before, after)
+        )
         return self.resample(image, after, method)
 
 

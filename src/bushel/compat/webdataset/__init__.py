@@ -1,8 +1,9 @@
 """Drop-in for the Python package `webdataset` (1.0.2), over Bushel's `tar` container; see `docs/compat-webdataset.md`.
 
-`import bushel.compat.webdataset as wds` replaces `import webdataset as wds`; its modules (`filters`, `shardlists`,
-`tariterators`, …) are here too. `bushel.compat.webdataset.jl` is WebDataset.jl, whose names are also here, except its
-`Continue`. `bushel.compat.webdataset.wids` is the package `wids`.
+`import bushel.compat.webdataset as wds` replaces `import webdataset as wds`; its modules
+(`filters`, `shardlists`, `tariterators`, …) are here too. `bushel.compat.webdataset.jl` is
+WebDataset.jl, whose names are also here, except its `Continue`. `bushel.compat.webdataset.wids` is
+the package `wids`.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ _EXPORTS = {
         unbatched unlisted xdecode
     """,
     "gopen": "gopen gopen_schemes",
-    "handlers": "ignore_and_continue ignore_and_stop reraise_exception warn_and_continue warn_and_stop",
+    "handlers": "ignore_and_continue ignore_and_stop reraise_exception warn_and_continue"
+    " warn_and_stop",
     "jl": """
         DatasetDescriptor Rename allsplitext braceexpand clsdecode dataloader debugloader default_decoders generic_open
         imdecode jsondecode loadproc map_by_rules samplebatching sampleiterator sampleshuffle sampletransforms
@@ -58,7 +60,9 @@ _EXPORTS = {
     "utils": "PipelineStage repeatedly",
     "writer": "ShardWriter TarWriter numpy_dumps torch_dumps",
 }
-_HOME = {name: module for module, names in _EXPORTS.items() for name in names.split() if name != module}
+_HOME = {
+    name: module for module, names in _EXPORTS.items() for name in names.split() if name != module
+}
 _SUBMODULES = frozenset(("tenbin", "wids", *_EXPORTS))
 
 __all__ = sorted(["__version__", "gopen", *_HOME])

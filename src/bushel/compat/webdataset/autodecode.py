@@ -45,21 +45,29 @@ class DecodingError(Exception):
     """A field could not be decoded: field `k` of the sample `key` in the shard `url`; `__cause__` is the reason."""
 
     def __init__(
-        self, url: str | None = None, key: str | None = None, k: str | None = None, sample: dict[str, Any] | None = None
+        self,
+        url: str | None = None,
+        key: str | None = None,
+        k: str | None = None,
+        sample: dict[str, Any] | None = None,
     ) -> None:
         super().__init__(url, key, k, sample)
         self.url, self.key, self.k, self.sample = url, key, k, sample
 
     def __str__(self) -> str:
         because = "" if self.__cause__ is None else f": {self.__cause__}"
-        return f"field {self.k!r} of sample {self.key!r} in {self.url} could not be decoded{because}"
+        return (
+            f"field {self.k!r} of sample {self.key!r} in {self.url} could not be decoded{because}"
+        )
 
 
 def torch_loads(data: bytes, weights_only: bool | None = None) -> Any:
     """Load what `torch.save` wrote. Anything except tensors is a pickle, and refused unless pickles are allowed."""
     import torch
 
-    refuse_if_secure("torch.loads is not allowed for security reasons when enforce_security is set.", ".pth")
+    refuse_if_secure(
+        "torch.loads is not allowed for security reasons when enforce_security is set.", ".pth"
+    )
     only = pytorch_weights_only if weights_only is None else weights_only
     if not only:
         check_pickle(".pth")
@@ -69,8 +77,10 @@ def torch_loads(data: bytes, weights_only: bool | None = None) -> Any:
         if not only:
             raise
         raise NotAllowedError(
-            "'.pth' holds more than tensors, or other data: if you trust where the data come from, set the "
-            "environment variables BUSHEL_ALLOW_PICKLE=1 and WDS_PYTORCH_WEIGHTS_ONLY=0, or pass your own decoder"
+            "'.pth' holds more than tensors, or other data: if you trust where the data come"
+            " from, set the "
+            "environment variables BUSHEL_ALLOW_PICKLE=1 and WDS_PYTORCH_WEIGHTS_ONLY=0, or pass"
+            " your own decoder"
         ) from error
 
 
@@ -101,7 +111,9 @@ def _as_value_error(kind: str) -> Callable[[bytes], Any]:
         except CodecError as error:
             raise ArrayDataError(error.message, **error.details) from error
         except TypeError as error:
-            raise ArrayTypeError(f"expected the bytes of arrays ({kind}), not {type(data).__name__}") from error
+            raise ArrayTypeError(
+                f"expected the bytes of arrays ({kind}), not {type(data).__name__}"
+            ) from error
 
     return decode_array
 
@@ -131,7 +143,9 @@ def basichandlers(key: str, data: bytes) -> Any:
     return None if decoder is None else decoder(data)
 
 
-def call_extension_handler(key: str, data: Any, f: Callable[[Any], Any], extensions: Iterable[str]) -> Any:
+def call_extension_handler(
+    key: str, data: Any, f: Callable[[Any], Any], extensions: Iterable[str]
+) -> Any:
     """Return `f(data)` if the key ends in one of the extensions, part by part, else None."""
     parts = key.lower().split(".")
     for extension in extensions:
@@ -157,7 +171,9 @@ def gzfilter(key: str, data: bytes) -> Continue | None:
     return Continue(key[:-3], get_codec("gzip(bytes)").decode(data) if len(data) else b"")
 
 
-def _by_file(key: str, data: bytes, module: str, function: str, extensions: str, **options: Any) -> Any:
+def _by_file(
+    key: str, data: bytes, module: str, function: str, extensions: str, **options: Any
+) -> Any:
     """Write the data of these extensions into a temporary file, and call a function of an optional package."""
     extension = re.sub(r".*[.]", "", key)
     if extension not in extensions.split():
@@ -169,16 +185,18 @@ def _by_file(key: str, data: bytes, module: str, function: str, extensions: str,
 
 
 _VIDEOS, _SOUNDS = "mp4 ogv mjpeg avi mov h264 mpg webm wmv", "flac mp3 sox wav m4a ogg wma"
-torch_video = partial(_by_file, module="torchvision.io", function="read_video", extensions=_VIDEOS, pts_unit="sec")
+torch_video = partial(
+    _by_file, module="torchvision.io", function="read_video", extensions=_VIDEOS, pts_unit="sec"
+)
 torch_audio = partial(_by_file, module="torchaudio", function="load", extensions=_SOUNDS)
 
 
 class Decoder:
     """A decoder of samples: each field is the result of the first handler that does not return None.
 
-    Handlers are functions of extension (with its dot) and data; `pre` (by default `[gzfilter]`) are called before them,
-    and `post` (`[basichandlers]`) after them. `only` are the fields to decode. With `partial`, fields that are not
-    bytes are left as they are; otherwise they are refused.
+    Handlers are functions of extension (with its dot) and data; `pre` (by default `[gzfilter]`) are
+    called before them, and `post` (`[basichandlers]`) after them. `only` are the fields to decode.
+    With `partial`, fields that are not bytes are left as they are; otherwise they are refused.
     """
 
     def __init__(
@@ -192,7 +210,11 @@ class Decoder:
         if not isinstance(handlers, list):
             raise WrongTypeError(f"handlers = {handlers} must be a list")
         self.only = None if only is None else set(only.split() if isinstance(only, str) else only)
-        self.handlers = [*([gzfilter] if pre is None else pre), *handlers, *([basichandlers] if post is None else post)]
+        self.handlers = [
+            *([gzfilter] if pre is None else pre),
+            *handlers,
+            *([basichandlers] if post is None else post),
+        ]
         for handler in self.handlers:
             if not callable(handler):
                 raise WrongTypeError(f"{handler!r} is not a function of extension and data")
@@ -203,9 +225,9 @@ class Decoder:
         """Whether several threads may and should decode samples: all handlers are built in, and one decodes images."""
         builtin_filters = (gzfilter, basichandlers)
         images = [handler for handler in self.handlers if type(handler) is ImageHandler]
-        return bool(images) and len(images) + sum(handler in builtin_filters for handler in self.handlers) == len(
-            self.handlers
-        )
+        return bool(images) and len(images) + sum(
+            handler in builtin_filters for handler in self.handlers
+        ) == len(self.handlers)
 
     def decode1(self, key: str, data: Any) -> Any:
         """Decode one field. Return the data if no handler does."""
@@ -224,7 +246,9 @@ class Decoder:
         for field, value in sample.items():
             try:
                 if field.startswith("__"):
-                    result[field] = value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+                    result[field] = (
+                        value.decode("utf-8", "replace") if isinstance(value, bytes) else value
+                    )
                 elif self.only is not None and field not in self.only:
                     result[field] = value
                 elif isinstance(value, bytes):
@@ -249,7 +273,9 @@ class Decoder:
             TypeError: The sample is not a dict.
         """
         if not isinstance(sample, dict):
-            raise WrongTypeError(f"a Decoder takes dicts, not a {type(sample).__name__}: decode before to_tuple")
+            raise WrongTypeError(
+                f"a Decoder takes dicts, not a {type(sample).__name__}: decode before to_tuple"
+            )
         return self.decode(sample)
 
 
@@ -257,7 +283,10 @@ default_decoder = Decoder([])
 
 
 def _decode(
-    data: Iterable[dict[str, Any]], *args: str | FieldDecoder, handler: Handler = reraise_exception, **kw: Any
+    data: Iterable[dict[str, Any]],
+    *args: str | FieldDecoder,
+    handler: Handler = reraise_exception,
+    **kw: Any,
 ) -> Iterator[dict[str, Any]]:
     """Decode samples. Arguments are image specifications and decoders of fields; the others are as for `Decoder`."""
     handlers: list[FieldDecoder] = [ImageHandler(x) if isinstance(x, str) else x for x in args]

@@ -102,7 +102,9 @@ class LRUCleanup:
         self.last_run = time.time()
 
 
-def download(url: str, dest: str, chunk_size: int = 1 << 20, *, allow_commands: bool | None = None) -> None:
+def download(
+    url: str, dest: str, chunk_size: int = 1 << 20, *, allow_commands: bool | None = None
+) -> None:
     """Download a URL into a file, which gets its name when it is complete."""
     part = f"{dest}.temp{os.getpid()}"
     try:
@@ -123,7 +125,11 @@ class StreamingOpen:
     """A stage that opens shards: URLs, or `{"url": …}`, become `{"url", "stream"}`, with `local_path` if local."""
 
     def __init__(
-        self, verbose: bool = False, handler: Handler = reraise_exception, *, allow_commands: bool | None = None
+        self,
+        verbose: bool = False,
+        handler: Handler = reraise_exception,
+        *,
+        allow_commands: bool | None = None,
     ) -> None:
         self.verbose, self.handler, self.allow_commands = verbose, handler, allow_commands
 
@@ -141,8 +147,8 @@ class StreamingOpen:
 class FileCache(StreamingOpen):
     """A stage that downloads remote shards into a folder, once: `{"url": …}` gets a `stream` and a `local_path`.
 
-    `validator` returns whether a copy is valid; a `cache_size` of -1 means no limit. The other arguments are as in
-    the original; `allow_commands` is as in `gopen`.
+    `validator` returns whether a copy is valid; a `cache_size` of -1 means no limit. The other
+    arguments are as in the original; `allow_commands` is as in `gopen`.
     """
 
     def __init__(
@@ -162,7 +168,9 @@ class FileCache(StreamingOpen):
         super().__init__(verbose, handler, allow_commands=allow_commands)
         self.url_to_name, self.validator = url_to_name, validator
         self.cleaner = (
-            LRUCleanup(self.cache_dir, cache_size, verbose=self.verbose, interval=cache_cleanup_interval)
+            LRUCleanup(
+                self.cache_dir, cache_size, verbose=self.verbose, interval=cache_cleanup_interval
+            )
             if cache_size > 0
             else None
         )
@@ -181,7 +189,9 @@ class FileCache(StreamingOpen):
         try:
             dest = str(inside(Path(self.cache_dir), name, any_text=True))
         except FormatError:
-            message = f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name="
+            message = (
+                f"{name!r} cannot be the file name of a copy of {url}: pass another url_to_name="
+            )
             raise WrongUseError(message) from None
         if not os.path.exists(dest):
             os.makedirs(os.path.dirname(dest), exist_ok=True)
@@ -194,7 +204,9 @@ class FileCache(StreamingOpen):
                 with open(dest, "rb") as stream:
                     head = stream.read(200)
                 os.remove(dest)
-                raise MalformedError(f"the download is not a tar archive, but contains {head!r}", file=url)
+                raise MalformedError(
+                    f"the download is not a tar archive, but contains {head!r}", file=url
+                )
         return dest
 
     def _open(self, url: str) -> dict[str, Any]:

@@ -22,13 +22,19 @@ class Channel(Iterator[Any]):
 
     @classmethod
     def fed_by(
-        cls, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Sequence[T], *, tasks: int, size: int
+        cls,
+        task: Callable[[Iterator[T], Callable[[Any], bool]], None],
+        sources: Sequence[T],
+        *,
+        tasks: int,
+        size: int,
     ) -> Self:
         """Return a channel that several threads feed.
 
         Args:
-            task: Called by each thread with an iterator over the sources, which all threads share, and with a function
-                that puts a value: it waits for room, and returns False when no more values are wanted.
+            task: Called by each thread with an iterator over the sources, which all threads share,
+                and with a function that puts a value: it waits for room, and returns False when no
+                    more values are wanted.
             sources: The sources.
             tasks: Number of threads.
             size: Maximum number of waiting values.
@@ -97,7 +103,9 @@ class _Buffer:
             self._room.release()  # for the other tasks that wait
         return self._wanted
 
-    def run(self, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Iterator[T]) -> None:
+    def run(
+        self, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Iterator[T]
+    ) -> None:
         """Run a task. If it fails, the other tasks end too."""
         failure = None
         try:
@@ -126,7 +134,10 @@ class _Buffer:
 
 
 def _fed(
-    buffer: _Buffer, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Sequence[T], tasks: int
+    buffer: _Buffer,
+    task: Callable[[Iterator[T], Callable[[Any], bool]], None],
+    sources: Sequence[T],
+    tasks: int,
 ) -> Iterator[Any]:
     threads = Threads(tasks, "bushel-webdataset")
     run = partial(buffer.run, task, _Shared(sources))

@@ -82,7 +82,9 @@ class FluidInterface:
     ) -> Self:
         """Decode fields. Arguments are image specifications (`"rgb8"`) and decoders, as for `Decoder`."""
         handlers = [ImageHandler(x) if isinstance(x, str) else x for x in args]
-        return self.map(Decoder(handlers, pre=pre, post=post, only=only, partial=partial), handler=handler)
+        return self.map(
+            Decoder(handlers, pre=pre, post=post, only=only, partial=partial), handler=handler
+        )
 
 
 def check_empty(source: Iterable[Any]) -> Iterator[Any]:
@@ -101,13 +103,14 @@ class WebDataset(DataPipeline, FluidInterface):
     """The samples of tar shards.
 
     Args:
-        urls: Text with braces and `::`, a list, a folder (with a slash at its end, see `DirectoryShardList`), or a
-            specification for `MultiShardSample`: a `.yaml` file or a dict. Or a source of shards, such as
-            `SimpleShardList(…)`.
+        urls: Text with braces and `::`, a list, a folder (with a slash at its end, see
+            `DirectoryShardList`), or a specification for `MultiShardSample`: a `.yaml` file or a
+            dict. Or a source of shards, such as `SimpleShardList(…)`.
         mode: `"resampled"`, or a mode of `DirectoryShardList`.
         repeat: Ignored, as in the original: call `repeat()`.
-        seed: Seed of the order of shards, which with `shardshuffle` is the same in each epoch, and with `detshuffle`
-            is not. Default: `WDS_SEED`, else a number from Python's global generator.
+        seed: Seed of the order of shards, which with `shardshuffle` is the same in each epoch, and
+            with `detshuffle` is not. Default: `WDS_SEED`, else a number from Python's global
+                generator.
         allow_commands: Whether `pipe:` may run commands; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
 
     The other arguments work as in the original.
@@ -156,10 +159,16 @@ class WebDataset(DataPipeline, FluidInterface):
             if not os.path.exists(folder):
                 raise ValueError(f"cache directory {folder} does not exist")
             to_name = url_to_cache_name if url_to_name is pipe_cleaner else url_to_name
-            self.append(FileCache(folder, url_to_name=to_name, verbose=verbose, cache_size=cache_size, **options))
+            self.append(
+                FileCache(
+                    folder, url_to_name=to_name, verbose=verbose, cache_size=cache_size, **options
+                )
+            )
         else:
             self.append(with_local_paths)
-        self.append(tarfile_to_samples(select_files=select_files, rename_files=rename_files, **options))
+        self.append(
+            tarfile_to_samples(select_files=select_files, rename_files=rename_files, **options)
+        )
         if empty_check:
             self.append(check_empty)
 
@@ -172,12 +181,19 @@ class WebDataset(DataPipeline, FluidInterface):
 
 def _shards_in_buffer(asked: int | bool | None, mode: str | None) -> int | None:
     if mode == "resampled" and asked not in (False, None):
-        warnings.warn("WebDataset(shardshuffle=...) is ignored for resampled datasets", stacklevel=3)
+        warnings.warn(
+            "WebDataset(shardshuffle=...) is ignored for resampled datasets", stacklevel=3
+        )
         return None
     if asked is None and mode != "resampled":
-        warnings.warn("WebDataset(shardshuffle=...) is None; set explicitly to False or a number", stacklevel=3)
+        warnings.warn(
+            "WebDataset(shardshuffle=...) is None; set explicitly to False or a number",
+            stacklevel=3,
+        )
     if asked is True:
-        warnings.warn("set WebDataset(shardshuffle=...) to a positive integer or 0 or False", stacklevel=3)
+        warnings.warn(
+            "set WebDataset(shardshuffle=...) to a positive integer or 0 or False", stacklevel=3
+        )
         return _SHARDS_IN_BUFFER
     return int(asked) if asked else None
 
@@ -188,7 +204,10 @@ def _shards_of(urls: Any, mode: str | None, seed: Any) -> Any:
     if isinstance(urls, Mapping) or (isinstance(urls, str) and urls.endswith((".yaml", ".yml"))):
         return shardlists.MultiShardSample(urls)
     if isinstance(urls, str) and urls.endswith(".json"):
-        raise ValueError(f"{urls} is an index of wids: open it with bushel.compat.webdataset.wids.ShardListDataset")
+        raise ValueError(
+            f"{urls} is an index of wids: open it with"
+            " bushel.compat.webdataset.wids.ShardListDataset"
+        )
     if isinstance(urls, str) and urlparse(urls).path.endswith("/"):
         return shardlists.DirectoryShardList(urls, mode=mode)
     if not isinstance(urls, str) and not is_iterable(urls):

@@ -70,7 +70,9 @@ def numpy_dumps(data: np.ndarray[Any, Any]) -> bytes:
 
 def numpy_npz_dumps(data: dict[str, np.ndarray[Any, Any]]) -> bytes:
     """Encode a dict of arrays as a compressed `.npz`."""
-    if not isinstance(data, dict) or not all(isinstance(value, np.ndarray) for value in data.values()):
+    if not isinstance(data, dict) or not all(
+        isinstance(value, np.ndarray) for value in data.values()
+    ):
         raise WrongUseError("an npz field takes a dict of arrays")
     stream = io.BytesIO()
     np.savez_compressed(stream, allow_pickle=False, **data)
@@ -134,9 +136,13 @@ def encode_based_on_extension1(data: Any, tname: str, handlers: Mapping[str, Enc
     return data if name == tname else gzip.compress(data, mtime=0)
 
 
-def encode_based_on_extension(sample: Mapping[str, Any], handlers: Mapping[str, Encode]) -> dict[str, Any]:
+def encode_based_on_extension(
+    sample: Mapping[str, Any], handlers: Mapping[str, Encode]
+) -> dict[str, Any]:
     """Encode all fields."""
-    return {field: encode_based_on_extension1(value, field, handlers) for field, value in sample.items()}
+    return {
+        field: encode_based_on_extension1(value, field, handlers) for field, value in sample.items()
+    }
 
 
 def make_encoder(spec: Any) -> Callable[[Any], Any]:

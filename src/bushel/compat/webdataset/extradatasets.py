@@ -24,7 +24,11 @@ class repeatedly(IterableDataset, PipelineStage):
     """A dataset repeated for up to `nepochs` epochs or `nbatches` batches."""
 
     def __init__(
-        self, source: Iterable[Any], nepochs: int | None = None, nbatches: int | None = None, length: int | None = None
+        self,
+        source: Iterable[Any],
+        nepochs: int | None = None,
+        nbatches: int | None = None,
+        length: int | None = None,
     ) -> None:
         self.source, self.nepochs, self.nbatches, self.length = source, nepochs, nbatches, length
 

@@ -31,7 +31,10 @@ Rules = Sequence[tuple[str, StreamDecoder | Literal[False]]]
 
 
 def getfirst(
-    a: Mapping[str, Any], keys: str | Iterable[str], default: Any = None, missing_is_error: bool = True
+    a: Mapping[str, Any],
+    keys: str | Iterable[str],
+    default: Any = None,
+    missing_is_error: bool = True,
 ) -> Any:
     """Return the value of the first of several keys (a list, or text like `jpg;png`) that a sample has."""
     if isinstance(keys, str):
@@ -52,7 +55,9 @@ def parse_field_spec(fields: str | Iterable[str]) -> list[list[str]]:
     return [field.split(";") for field in (fields.split() if isinstance(fields, str) else fields)]
 
 
-def transform_with(sample: Sequence[Any], transformers: Sequence[Transform | None] | None) -> Sequence[Any]:
+def transform_with(
+    sample: Sequence[Any], transformers: Sequence[Transform | None] | None
+) -> Sequence[Any]:
     """Apply one function to each of the first values; None leaves a value as it is."""
     if not transformers:
         return sample
@@ -65,10 +70,13 @@ def transform_with(sample: Sequence[Any], transformers: Sequence[Transform | Non
     return result
 
 
-def _map(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Iterator[Any]:
+def _map(
+    data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = reraise_exception
+) -> Iterator[Any]:
     """Apply a function to samples. A sample for which it returns None is left out; a dict keeps its `__key__`.
 
-    Several threads call a function whose attribute `concurrent` is true, some samples ahead; the order stays.
+    Several threads call a function whose attribute `concurrent` is true, some samples ahead; the
+    order stays.
     """
     return (result for result in map_ahead(data, _Keyed(f), handler) if result is not None)
 
@@ -127,10 +135,17 @@ def _log_keys(data: Iterable[Sample], logfile: str | None = None) -> Iterator[Sa
 
 
 def _rename(
-    data: Iterable[Sample], handler: Handler = reraise_exception, keep: bool = True, **kw: str | Sequence[str]
+    data: Iterable[Sample],
+    handler: Handler = reraise_exception,
+    keep: bool = True,
+    **kw: str | Sequence[str],
 ) -> Iterator[Sample]:
     """Rename fields: `new=old`, or `new="old;other"` for the first that a sample has; `keep` keeps other fields."""
-    old = {name for value in kw.values() for name in (value.split(";") if isinstance(value, str) else value)}
+    old = {
+        name
+        for value in kw.values()
+        for name in (value.split(";") if isinstance(value, str) else value)
+    }
 
     def renamed(sample: Sample) -> Sample:
         result = {key: value for key, value in sample.items() if key not in old} if keep else {}
@@ -141,7 +156,9 @@ def _rename(
 
 
 def _associate(
-    data: Iterable[Sample], associator: Callable[[str], Mapping[str, Any]] | Mapping[str, Mapping[str, Any]], **kw: Any
+    data: Iterable[Sample],
+    associator: Callable[[str], Mapping[str, Any]] | Mapping[str, Mapping[str, Any]],
+    **kw: Any,
 ) -> Iterator[Sample]:
     """Add to each sample what a function, or a dict, returns for its key."""
     for sample in data:
@@ -150,7 +167,9 @@ def _associate(
         yield sample
 
 
-def _map_dict(data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Transform) -> Iterator[Sample]:
+def _map_dict(
+    data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Transform
+) -> Iterator[Sample]:
     """Apply functions to fields: `field=function`."""
     if not kw:
         raise WrongUseError("map_dict takes at least one field=function")
@@ -220,11 +239,17 @@ def _extract_keys(
     ignore_missing: bool = False,
 ) -> Iterator[tuple[Any, ...]]:
     """Turn dicts into tuples of the fields that match patterns like `*.jpg;*.png`."""
-    alternatives = [pattern.split(";") if isinstance(pattern, str) else pattern for pattern in patterns]
+    alternatives = [
+        pattern.split(";") if isinstance(pattern, str) else pattern for pattern in patterns
+    ]
     for sample in source:
         result = []
         for pattern in alternatives:
-            matches = [x for x in sample.keys() if any(fnmatch("." + x, p) or fnmatch(x, p) for p in pattern)]  # noqa: SIM118 of dicts only
+            matches = [
+                x
+                for x in sample.keys()  # noqa: SIM118 of dicts only
+                if any(fnmatch("." + x, p) or fnmatch(x, p) for p in pattern)
+            ]
             if not matches and not ignore_missing:
                 raise ValueError(f"Cannot find {pattern} in sample keys {sample.keys()}.")
             if len(matches) > 1 and duplicate_is_error:
@@ -251,7 +276,10 @@ def _rename_keys(
         matched = {pattern: False for pattern, _ in renamings}
         for path, value in sample.items():
             fname = re.sub(r".*/", "", path).lower()
-            renaming = next(((pattern, new) for pattern, new in reversed(renamings) if fnmatch(fname, pattern)), None)
+            renaming = next(
+                ((pattern, new) for pattern, new in reversed(renamings) if fnmatch(fname, pattern)),
+                None,
+            )
             if renaming is None:
                 if keep_unselected:
                     result[path] = value
@@ -312,7 +340,9 @@ def _xdecode(
             decoder = False if path.startswith("__") else find_decoder(rules, path)
             if decoder is None and must_decode:
                 raise ValueError(f"No decoder found for {path}.")
-            decoded[path] = decoder(BytesIO(data) if isinstance(data, bytes) else data) if decoder else data
+            decoded[path] = (
+                decoder(BytesIO(data) if isinstance(data, bytes) else data) if decoder else data
+            )
         yield decoded
 
 

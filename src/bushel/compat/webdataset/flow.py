@@ -52,7 +52,9 @@ def _shuffle(
 class detshuffle(PipelineStage):
     """`shuffle` in an order that depends only on the seed and on how often the stage was used."""
 
-    def __init__(self, bufsize: int = 1000, initial: int = 100, seed: int = 0, epoch: int = -1) -> None:
+    def __init__(
+        self, bufsize: int = 1000, initial: int = 100, seed: int = 0, epoch: int = -1
+    ) -> None:
         self.bufsize, self.initial, self.seed, self.epoch = bufsize, initial, seed, epoch
 
     def run(self, src: Iterable[Any]) -> Iterator[Any]:
@@ -78,7 +80,9 @@ def _slice(data: Iterable[Any], *args: int | None) -> Iterator[Any]:
     return islice(data, *args)
 
 
-def combine_values(b: Sequence[Any], combine_tensors: bool = True, combine_scalars: bool = True) -> Any:
+def combine_values(
+    b: Sequence[Any], combine_tensors: bool = True, combine_scalars: bool = True
+) -> Any:
     """Combine the values of one field: numbers, arrays and tensors of equal shapes become one; others stay a list."""
     first = b[0]
     if isinstance(first, int | float):
@@ -107,19 +111,29 @@ def dict2tuple(d: dict[int, Any]) -> tuple[Any, ...]:
     return tuple(d[i] for i in range(1 + max(d)))
 
 
-def default_collation_fn(samples: Sequence[Any], combine_tensors: bool = True, combine_scalars: bool = True) -> Any:
+def default_collation_fn(
+    samples: Sequence[Any], combine_tensors: bool = True, combine_scalars: bool = True
+) -> Any:
     """Make a batch: a tuple or a dict, as the samples are, of the combined values of each field."""
     rows = [tuple2dict(sample) for sample in samples]
     keys = rows[0].keys()
     other = next((row.keys() for row in rows[1:] if row.keys() != keys), None)
     if other is not None:
-        raise WrongUseError(f"keys don't match in different samples: {list(keys)} and {list(other)}")
-    result = {key: combine_values([row[key] for row in rows], combine_tensors, combine_scalars) for key in keys}
+        raise WrongUseError(
+            f"keys don't match in different samples: {list(keys)} and {list(other)}"
+        )
+    result = {
+        key: combine_values([row[key] for row in rows], combine_tensors, combine_scalars)
+        for key in keys
+    }
     return dict2tuple(result) if isinstance(samples[0], list | tuple) else result
 
 
 def _batched(
-    data: Iterable[Any], batchsize: int = 20, collation_fn: Collate | None = default_collation_fn, partial: bool = True
+    data: Iterable[Any],
+    batchsize: int = 20,
+    collation_fn: Collate | None = default_collation_fn,
+    partial: bool = True,
 ) -> Iterator[Any]:
     """Make batches of `batchsize` samples; `partial` keeps a shorter last one, `collation_fn=None` gives lists."""
     batches = in_batches(data, max(batchsize, 1), drop_last=not partial)
@@ -130,7 +144,9 @@ def _unlisted(data: Iterable[list[Any]]) -> Iterator[Any]:
     """Yield the samples of lists."""
     for batch in data:
         if not isinstance(batch, list):
-            raise WrongTypeError(f"unlisted takes lists, not a {type(batch).__name__}: batches are for unbatched()")
+            raise WrongTypeError(
+                f"unlisted takes lists, not a {type(batch).__name__}: batches are for unbatched()"
+            )
         yield from batch
 
 
@@ -168,18 +184,22 @@ class Cached(PipelineStage):
 
 def _is_removed(sample: Any, removed: Callable[[str], frozenset[str]]) -> bool:
     """Return whether a sample of a shard was removed from it, given the removed keys of shards by URL."""
-    url, key = (sample.get("__url__"), sample.get("__key__")) if isinstance(sample, dict) else (None, None)
+    url, key = (
+        (sample.get("__url__"), sample.get("__key__")) if isinstance(sample, dict) else (None, None)
+    )
     return isinstance(url, str) and isinstance(key, str) and key in removed(url)
 
 
 class LMDBCached(PipelineStage):
     """A stage that keeps all samples in an LMDB database, which later runs of the program find again.
 
-    Samples are pickled, so use only databases that you have made. Keys are the numbers of samples, so that equal keys
-    do not replace one another; databases of the original are read too.
+    Samples are pickled, so use only databases that you have made. Keys are the numbers of samples,
+    so that equal keys do not replace one another; databases of the original are read too.
     """
 
-    def __init__(self, fname: str, map_size: float = 1e12, pickler: Any = pickle, chunksize: int = 500) -> None:
+    def __init__(
+        self, fname: str, map_size: float = 1e12, pickler: Any = pickle, chunksize: int = 500
+    ) -> None:
         self.db: Any = import_module("lmdb").open(fname, readonly=False, map_size=int(map_size))
         self.pickler, self.chunksize = pickler, chunksize
 

@@ -32,7 +32,8 @@ _CURL_STOPPED, _CURL_NOT_READ = 23, 26  # exit codes of curl if its reader, or i
 class Pipe:
     """A running program (words, or a line for the shell): its output to read from, or its input to write to.
 
-    `ignore_status` are exit codes besides 0 that are not errors. `fed` is the input of a program whose output is read.
+    `ignore_status` are exit codes besides 0 that are not errors. `fed` is the input of a program
+    whose output is read.
     """
 
     def __init__(
@@ -59,7 +60,8 @@ class Pipe:
         self.stream = cast("IO[bytes]", self._process.stdout if reading else self._process.stdin)
         self._checked = False
         if fed and self._process.stdin is not None:
-            with contextlib.suppress(BrokenPipeError), self._process.stdin as sink:  # its status has the reason
+            # its status has the reason
+            with contextlib.suppress(BrokenPipeError), self._process.stdin as sink:
                 sink.write(fed)
 
     @property
@@ -104,7 +106,8 @@ class Pipe:
         if self.stream.closed:
             return
         if self.mode == "wb":
-            with contextlib.suppress(BrokenPipeError):  # the program has ended; its status has the reason
+            # the program has ended; its status has the reason
+            with contextlib.suppress(BrokenPipeError):
                 self.stream.close()
             self._check()
         else:
@@ -124,22 +127,32 @@ def _open_file(url: str, mode: str) -> IO[bytes]:
     return cast("IO[bytes]", open(path, mode, buffering=int(os.environ.get("GOPEN_BUFFER", "-1"))))
 
 
-def gopen_pipe(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None) -> Pipe:
+def gopen_pipe(
+    url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None
+) -> Pipe:
     """Run `pipe:COMMAND` in the shell, if commands are allowed."""
     check_commands(url, allow_commands)
     return Pipe(url.removeprefix("pipe:"), mode)
 
 
-def _program(reading: Sequence[str], writing: Sequence[str] | None, ignored: int = _CURL_STOPPED) -> _Opener:
+def _program(
+    reading: Sequence[str], writing: Sequence[str] | None, ignored: int = _CURL_STOPPED
+) -> _Opener:
     """Return an opener that runs a fixed program, which gets the URL as one argument."""
 
     def opener(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
         """Read or write the URL through the program."""
         if mode == "rb":
-            return Pipe([word if word != "URL" else url for word in reading], mode, (_BROKEN_PIPE, ignored))
+            return Pipe(
+                [word if word != "URL" else url for word in reading], mode, (_BROKEN_PIPE, ignored)
+            )
         if writing is None:
             raise ValueError(f"{url} cannot be written")
-        return Pipe([word if word != "URL" else url for word in writing], mode, (_BROKEN_PIPE, _CURL_NOT_READ))
+        return Pipe(
+            [word if word != "URL" else url for word in writing],
+            mode,
+            (_BROKEN_PIPE, _CURL_NOT_READ),
+        )
 
     return opener
 
@@ -156,7 +169,9 @@ def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
     try:
         hub: Any = import_module("huggingface_hub")
     except ModuleNotFoundError as error:
-        raise MissingPackageError(f"{url}: hf needs a package: pip install huggingface_hub") from error
+        raise MissingPackageError(
+            f"{url}: hf needs a package: pip install huggingface_hub"
+        ) from error
     resolved = hub.HfFileSystem().resolve_path(url)
     address = hub.hf_hub_url(
         repo_id=resolved.repo_id,
@@ -167,19 +182,25 @@ def _hf(url: str, mode: str = "rb", bufsize: int = 8192) -> Pipe:
     token = hub.get_token()
     header = b"" if token is None else f'header = "Authorization: Bearer {token}"\n'.encode()
     options = [] if token is None else ["--config", "-"]  # all users could see arguments
-    return Pipe([*_CURL, *options, "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED), fed=header)
+    return Pipe(
+        [*_CURL, *options, "--url", address], mode, (_BROKEN_PIPE, _CURL_STOPPED), fed=header
+    )
 
 
 def _unknown(url: str, mode: str = "rb", bufsize: int = 8192) -> Any:
     raise ValueError(
-        f"{url}: no gopen handler defined. Known schemes: {', '.join(sorted(set(gopen_schemes) - {'__default__'}))}; "
-        "add others to `gopen_schemes`, or use pipe:, which runs any program if commands are allowed"
+        f"{url}: no gopen handler defined. Known schemes:"
+        f" {', '.join(sorted(set(gopen_schemes) - {'__default__'}))}; "
+        "add others to `gopen_schemes`, or use pipe:, which runs any program if commands are"
+        " allowed"
     )
 
 
 _Opener = Callable[..., Any]
 
-gopen_curl = _program([*_CURL, "--url", "URL"], ["curl", "-f", "-s", "-X", "PUT", "-L", "-T", "-", "--url", "URL"])
+gopen_curl = _program(
+    [*_CURL, "--url", "URL"], ["curl", "-f", "-s", "-X", "PUT", "-L", "-T", "-", "--url", "URL"]
+)
 gopen_gsutil = _program(["gsutil", "cat", "URL"], ["gsutil", "cp", "-", "URL"])
 gopen_ais = _program(["ais", "get", "URL", "-"], ["ais", "put", "-", "URL"])
 
@@ -201,7 +222,10 @@ def rewrite_url(url: str) -> str:
     if "GOPEN_REWRITE" not in os.environ:
         return url
     what = "GOPEN_REWRITE is set"
-    refuse_if_secure("rewrite_url: unsafe_gopen is False, cannot rewrite URLs using environment variables", what)
+    refuse_if_secure(
+        ("rewrite_url: unsafe_gopen is False, cannot rewrite URLs using environment variables"),
+        what,
+    )
     for rule in os.environ["GOPEN_REWRITE"].split(";"):
         pattern, _, replacement = rule.partition("=")
         rewritten = re.sub("^" + pattern, replacement, url)
@@ -216,12 +240,19 @@ def _verbose() -> bool:
     return os.environ.get("GOPEN_VERBOSE", "0") not in ("", "0")
 
 
-def gopen(url: str, mode: str = "rb", bufsize: int = 8192, *, allow_commands: bool | None = None, **kw: Any) -> Any:
+def gopen(
+    url: str,
+    mode: str = "rb",
+    bufsize: int = 8192,
+    *,
+    allow_commands: bool | None = None,
+    **kw: Any,
+) -> Any:
     """Open a URL and return a binary file object.
 
-    The URL is a path, `file:`, `-` (standard input or output), `pipe:COMMAND`, or has a scheme of `gopen_schemes`:
-    http(s), sftp, ftps and scp go through curl, gs through gsutil. Commands run if `allow_commands` (None:
-    `BUSHEL_ALLOW_COMMANDS=1`).
+    The URL is a path, `file:`, `-` (standard input or output), `pipe:COMMAND`, or has a scheme of
+    `gopen_schemes`: http(s), sftp, ftps and scp go through curl, gs through gsutil. Commands run if
+    `allow_commands` (None: `BUSHEL_ALLOW_COMMANDS=1`).
     """
     if mode not in ("rb", "wb"):
         raise WrongUseError(f"{mode}: unknown mode (rb and wb are known)")

@@ -41,8 +41,8 @@ _CMYK = 4
 class ImageHandler:
     """A decoder of the fields with extensions of images.
 
-    `imagespec` is `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `torchrgb8` (3xHxW), `pil` or another
-    of `imagespecs`.
+    `imagespec` is `rgb8` (uint8 HxWx3), `rgb` (float32 from 0 to 1), `l8` (HxW), `torchrgb8`
+    (3xHxW), `pil` or another of `imagespecs`.
     """
 
     concurrent = True
@@ -68,7 +68,9 @@ class ImageHandler:
             return pixels
         import torch
 
-        return torch.from_numpy(pixels.transpose(2, 0, 1).copy() if pixels.ndim == 3 else pixels.copy())
+        return torch.from_numpy(
+            pixels.transpose(2, 0, 1).copy() if pixels.ndim == 3 else pixels.copy()
+        )
 
 
 def _pixels(data: bytes, mode: str) -> np.ndarray[Any, Any]:

@@ -1,7 +1,8 @@
 """WebDataset.jl in Python: a dataset descriptor, its stages as iterators, and loaders with several threads.
 
-Names and defaults are as in the Julia package. A Julia pair `rule => function` is a tuple `(rule, function)`, and
-`take!(channel)` is `channel.take()`. `docs/compat-webdataset.md` lists the differences.
+Names and defaults are as in the Julia package. A Julia pair `rule => function` is a tuple
+`(rule, function)`, and `take!(channel)` is `channel.take()`. `docs/compat-webdataset.md` lists the
+differences.
 """
 
 from __future__ import annotations
@@ -202,9 +203,13 @@ def sampleiterator(stream: Any) -> Iterator[Sample]:
         yield sample
 
 
-def sampleshuffle(source: Iterable[Any], bufsize: int = 1000, rng: random.Random | None = None) -> Iterator[Any]:
+def sampleshuffle(
+    source: Iterable[Any], bufsize: int = 1000, rng: random.Random | None = None
+) -> Iterator[Any]:
     """Shuffle samples in a buffer of `bufsize` samples; 0 keeps the order. `rng` defaults to a new generator."""
-    return shuffle_buffer(source, bufsize, (random.Random() if rng is None else rng).randrange, initial=1)
+    return shuffle_buffer(
+        source, bufsize, (random.Random() if rng is None else rng).randrange, initial=1
+    )
 
 
 def _mapped(source: Iterable[Any], function: Callable[[Any], Any], handle: Handle) -> Iterator[Any]:
@@ -219,16 +224,20 @@ def _mapped(source: Iterable[Any], function: Callable[[Any], Any], handle: Handl
             reason = "".join(traceback.format_exception_only(error)).strip()
             print(f"sample {key!r} is left out: {reason}", file=sys.stderr)
             if count > max_exceptions:
-                raise TooManyErrors(f"{count} samples failed; max_exceptions is {max_exceptions}") from error
+                raise TooManyErrors(
+                    f"{count} samples failed; max_exceptions is {max_exceptions}"
+                ) from error
             continue
         yield result
 
 
-def sampletransforms(source: Iterable[Mapping[str, Any]], rules: Rules, handle: Handle = "ignore") -> Iterator[Sample]:
+def sampletransforms(
+    source: Iterable[Mapping[str, Any]], rules: Rules, handle: Handle = "ignore"
+) -> Iterator[Sample]:
     """Apply rules to the fields of samples (or of batches).
 
-    A sample whose transform fails is counted, reported on standard error, and left out, up to `max_exceptions` in this
-    process; with `handle="raise"` the exception is raised.
+    A sample whose transform fails is counted, reported on standard error, and left out, up to
+    `max_exceptions` in this process; with `handle="raise"` the exception is raised.
     """
     pairs = list(rules.items()) if isinstance(rules, Mapping) else list(rules)
     return _mapped(source, lambda sample: map_by_rules(sample, pairs), handle)
@@ -240,24 +249,33 @@ def transpose_batch(samples: Sequence[Mapping[str, Any]]) -> dict[str, list[Any]
     for name in fields:
         lacking = next((sample for sample in samples if name not in sample), None)
         if lacking is not None:
-            raise KeyError(f"sample {lacking.get('__key__')!r} has no field {name!r}, which others of its batch have")
+            raise KeyError(
+                f"sample {lacking.get('__key__')!r} has no field {name!r}, which"
+                " others of its batch have"
+            )
     return {name: [sample[name] for sample in samples] for name in fields}
 
 
-def samplebatching(source: Iterable[Mapping[str, Any]], batchsize: int, *, minsize: int = 1) -> Iterator[Sample]:
+def samplebatching(
+    source: Iterable[Mapping[str, Any]], batchsize: int, *, minsize: int = 1
+) -> Iterator[Sample]:
     """Make batches: dicts of lists, with the list of keys. A batchsize of 0 yields single samples.
 
     A last batch of fewer than `minsize` samples is left out.
     """
     if batchsize <= 0:
         return map(dict, source)
-    return (transpose_batch(batch) for batch in in_batches(source, batchsize) if len(batch) >= minsize)
+    return (
+        transpose_batch(batch) for batch in in_batches(source, batchsize) if len(batch) >= minsize
+    )
 
 
 # loaders
 
 
-def _batches(source: Source, desc: DatasetDescriptor, handle: Handle, allow_commands: bool | None) -> Generator[Sample]:
+def _batches(
+    source: Source, desc: DatasetDescriptor, handle: Handle, allow_commands: bool | None
+) -> Generator[Sample]:
     """Yield the batches of one shard."""
     if desc.verbose or desc.debug:
         print(f"reading {source}", file=sys.stderr)
@@ -266,7 +284,9 @@ def _batches(source: Source, desc: DatasetDescriptor, handle: Handle, allow_comm
         shuffled = sampleshuffle(raw, desc.shuffle)
         decoded = sampletransforms(shuffled, desc.decoding, handle)
         augmented = sampletransforms(decoded, desc.augmenting, handle)
-        mapped = augmented if desc.mapping is _identity else _mapped(augmented, desc.mapping, handle)
+        mapped = (
+            augmented if desc.mapping is _identity else _mapped(augmented, desc.mapping, handle)
+        )
         batched = samplebatching(mapped, desc.batchsize)
         yield from sampletransforms(batched, desc.collating, handle)
     if desc.verbose or desc.debug:
@@ -275,7 +295,13 @@ def _batches(source: Source, desc: DatasetDescriptor, handle: Handle, allow_comm
 
 def _printed(samples: Iterator[Sample]) -> Iterator[Sample]:
     for sample in samples:
-        print(f"sample {sample['__key__']}: {', '.join(name for name in sample if name != '__key__')}", file=sys.stderr)
+        print(
+            (
+                f"sample {sample['__key__']}:"
+                f" {', '.join(name for name in sample if name != '__key__')}"
+            ),
+            file=sys.stderr,
+        )
         yield sample
 
 
@@ -301,8 +327,9 @@ def loadproc(
 def dataloader(desc: DatasetDescriptor, *, allow_commands: bool | None = None) -> Channel:
     """Load a dataset with `desc.ntasks` threads.
 
-    Iterate over the result, or `take()` a batch. The threads end with the iteration, or with `close()`. An error in a
-    task (a shard that cannot be opened or is damaged, samples with different fields) is raised there.
+    Iterate over the result, or `take()` a batch. The threads end with the iteration, or with
+    `close()`. An error in a task (a shard that cannot be opened or is damaged, samples with
+    different fields) is raised there.
     """
 
     def task(sources: Iterator[Source], put: Callable[[Sample], bool]) -> None:

@@ -66,7 +66,9 @@ def map_by_rules(sample: Mapping[str, Any], rules: Rules) -> dict[str, Any]:
             renamed = name if new is None else name[: span[0]] + new + name[span[1] :]
             if renamed in result:
                 raise ValueError(
-                    f"two fields of sample {sample.get('__key__')!r} become {renamed!r}: {name!r} is the second"
+                    f"two fields of sample {sample.get('__key__')!r} become {renamed!r}:"
+                    f" {name!r}"
+                    " is the second"
                 )
             result[renamed] = function(value)
             if not isinstance(rule, Continue):

@@ -67,14 +67,19 @@ class RoundRobin(IterableDataset):
         self.datasets, self.longest = datasets, longest
 
     def __iter__(self) -> Iterator[Any]:
-        return (round_robin_longest if self.longest else round_robin_shortest)(*map(iter, self.datasets))
+        return (round_robin_longest if self.longest else round_robin_shortest)(
+            *map(iter, self.datasets)
+        )
 
 
 class RandomMix(IterableDataset):
     """Several datasets, each sample from one chosen at random; arguments as for `random_samples`."""
 
     def __init__(
-        self, datasets: Sequence[Iterable[Any]], probs: Sequence[float] | None = None, longest: bool = False
+        self,
+        datasets: Sequence[Iterable[Any]],
+        probs: Sequence[float] | None = None,
+        longest: bool = False,
     ) -> None:
         self.datasets, self.probs, self.longest = datasets, probs, longest
 

@@ -21,14 +21,17 @@ def refuse_if_secure(original: str, what: object) -> None:
     """Raise an error that begins with the `original` words of webdataset, which programs may look for, if `secure`."""
     if secure():
         raise NotAllowedError(
-            f"{original} ({what}; unset webdataset.utils.enforce_security and WDS_SECURE to allow it)"
+            f"{original} ({what}; unset webdataset.utils.enforce_security and WDS_SECURE to"
+            " allow"
+            " it)"
         )
 
 
 def _check(variable: str, asked: bool | None, problem: str, remedy: str) -> None:
     if not (os.environ.get(variable) == "1" if asked is None else asked):
         raise NotAllowedError(
-            f"{problem}: if you trust where it comes from, {remedy}, or set the environment variable {variable}=1"
+            f"{problem}: if you trust where it comes from, {remedy}, or set the environment"
+            f" variable {variable}=1"
         )
 
 
@@ -41,6 +44,8 @@ def check_commands(what: object, asked: bool | None = None) -> None:
 
 def check_pickle(what: str, asked: bool | None = None) -> None:
     """Refuse to load a pickle from the field `what`, unless `asked` (None: `BUSHEL_ALLOW_PICKLE`) allows it."""
-    refuse_if_secure("Unpickling is not allowed for security reasons when enforce_security is set.", what)
+    refuse_if_secure(
+        "Unpickling is not allowed for security reasons when enforce_security is set.", what
+    )
     problem = f"{what!r} is a pickle, which may run any code when it is loaded"
     _check("BUSHEL_ALLOW_PICKLE", asked, problem, "pass your own decoder for this field")

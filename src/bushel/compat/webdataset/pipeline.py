@@ -17,8 +17,8 @@ from bushel.compat.webdataset.utils import PipelineStage
 class DataPipeline(IterableDataset, PipelineStage):
     """A source (a dataset, a list, or a function without arguments), then stages.
 
-    Stages are functions from an iterator to an iterator, or `PipelineStage` objects; a list holds several, None is
-    skipped.
+    Stages are functions from an iterator to an iterator, or `PipelineStage` objects; a list holds
+    several, None is skipped.
     """
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
@@ -92,7 +92,8 @@ class DataPipeline(IterableDataset, PipelineStage):
         """Set the `len` of this pipeline, which some trainers need. The samples stay the same."""
         if not silent:
             warnings.warn(
-                ".with_length() only sets the value of __len__ for compatibility with some training environments. "
+                ".with_length() only sets the value of __len__ for compatibility with some"
+                " training environments. "
                 "It does not change the number of samples in an epoch.",
                 stacklevel=2,
             )

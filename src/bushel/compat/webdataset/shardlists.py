@@ -20,7 +20,12 @@ from bushel.compat.errors import NoFolderError, WrongTypeError, WrongUseError
 from bushel.compat.webdataset.errors import NoShardsError, UnsetVariableError
 from bushel.compat.webdataset.pytorch import IterableDataset
 from bushel.compat.webdataset.stages import pipelinefilter
-from bushel.compat.webdataset.utils import is_iterable, make_seed, pytorch_worker_info, pytorch_worker_seed
+from bushel.compat.webdataset.utils import (
+    is_iterable,
+    make_seed,
+    pytorch_worker_info,
+    pytorch_worker_seed,
+)
 from bushel.storage import expand_braces
 
 Shard = dict[str, Any]
@@ -48,7 +53,8 @@ def single_node_only(src: Iterable[Any], group: Any = None) -> Iterator[Any]:
     """Yield all items; several ranks are a ValueError."""
     if pytorch_worker_info(group=group)[1] > 1:
         raise ValueError(
-            "you need to add an explicit nodesplitter to your input pipeline for multi-node training "
+            "you need to add an explicit nodesplitter to your input pipeline for multi-node"
+            " training "
             "(nodesplitter=split_by_node)"
         )
     yield from src
@@ -176,11 +182,11 @@ def _is_running(pid: int) -> bool:
 class DirectoryShardList(IterableDataset):
     """Shards that appear in a folder, which several processes may share: each takes a shard by renaming it.
 
-    After it was read, `mode="resample"` renames a shard back, `keep` renames it to `…_done_`, and `unlink` removes it.
-    A shard that was not read to its end stays taken: until the next iteration if the mode is `resample`, else until
-    this process ends.
-    An empty folder is looked at again after `poll` seconds (None: stop). The next shard is a `random` or the `oldest`
-    one.
+    After it was read, `mode="resample"` renames a shard back, `keep` renames it to `…_done_`, and
+    `unlink` removes it. A shard that was not read to its end stays taken: until the next iteration
+    if the mode is `resample`, else until this process ends.
+    An empty folder is looked at again after `poll` seconds (None: stop). The next shard is a
+    `random` or the `oldest` one.
     """
 
     def __init__(
@@ -194,7 +200,11 @@ class DirectoryShardList(IterableDataset):
         fate: object = None,
     ) -> None:
         mode = "resample" if mode in (None, "resampled") else mode
-        if not path.endswith("/") or mode not in ("resample", "keep", "unlink") or select not in ("random", "oldest"):
+        if (
+            not path.endswith("/")
+            or mode not in ("resample", "keep", "unlink")
+            or select not in ("random", "oldest")
+        ):
             arguments = f"{path!r}, mode={mode!r}, select={select!r}"
             raise WrongUseError(f"invalid DirectoryShardList({arguments}): see its documentation")
         if not os.path.isdir(path):
@@ -226,14 +236,20 @@ class DirectoryShardList(IterableDataset):
         while time.monotonic() - start < self.timeout:
             self.cleanup_files_without_processes()
             names = sorted(
-                name for pattern in expand_braces(self.pattern) for name in glob.glob(glob.escape(self.path) + pattern)
+                name
+                for pattern in expand_braces(self.pattern)
+                for name in glob.glob(glob.escape(self.path) + pattern)
             )
             if not names:
                 if self.poll is None:
                     return
                 time.sleep(self.poll)
                 continue
-            chosen = min(names, key=os.path.getmtime) if self.select == "oldest" else random.choice(names)
+            chosen = (
+                min(names, key=os.path.getmtime)
+                if self.select == "oldest"
+                else random.choice(names)
+            )
             taken = f"{chosen}._{os.getpid()}_"
             try:
                 os.rename(chosen, taken)
@@ -260,16 +276,22 @@ class MSSource:
 class MultiShardSample(IterableDataset):
     """Shards of several sources, by a specification: a YAML file, or a dict.
 
-    It has `prefix`, `buckets`, and `datasets`, each with `shards` and optionally `name`, `buckets`, `choose` or
-    `resample`.
+    It has `prefix`, `buckets`, and `datasets`, each with `shards` and optionally `name`, `buckets`,
+    `choose` or `resample`.
     """
 
     def __init__(self, fname: str | Mapping[str, Any]) -> None:
         spec = fname
         if isinstance(fname, str):
             spec = import_module("yaml").safe_load(Path(fname).read_text(encoding="utf-8"))
-        if not isinstance(spec, Mapping) or not {"datasets"} <= spec.keys() <= {"prefix", "datasets", "buckets"}:
-            raise WrongUseError(f"{fname}: a specification has `datasets`, and optionally `prefix` and `buckets`")
+        if not isinstance(spec, Mapping) or not {"datasets"} <= spec.keys() <= {
+            "prefix",
+            "datasets",
+            "buckets",
+        }:
+            raise WrongUseError(
+                f"{fname}: a specification has `datasets`, and optionally `prefix` and `buckets`"
+            )
         self.rng = random.Random()
         self.sources = [_source(entry, spec) for entry in spec["datasets"]]
 
@@ -303,7 +325,9 @@ def _expand(text: str) -> str:
 
 def _source(entry: Mapping[str, Any], spec: Mapping[str, Any]) -> MSSource:
     if not {"shards"} <= entry.keys() <= {"buckets", "name", "shards", "resample", "choose"}:
-        raise WrongUseError(f"{dict(entry)}: a dataset has shards, and optionally name, buckets, resample or choose")
+        raise WrongUseError(
+            f"{dict(entry)}: a dataset has shards, and optionally name, buckets, resample or choose"
+        )
     buckets = entry.get("buckets", spec.get("buckets", [])) or [""]
     buckets = [buckets] if isinstance(buckets, str) else buckets
     if len(buckets) != 1:
@@ -311,10 +335,17 @@ def _source(entry: Mapping[str, Any], spec: Mapping[str, Any]) -> MSSource:
     bucket = _expand(buckets[0])
     shards = [entry["shards"]] if isinstance(entry["shards"], str) else entry["shards"]
     prefix = _expand(spec.get("prefix", ""))
-    urls = [prefix + os.path.join(bucket, url) for shard in shards for url in expand_braces(_expand(shard))]
+    urls = [
+        prefix + os.path.join(bucket, url)
+        for shard in shards
+        for url in expand_braces(_expand(shard))
+    ]
     resample, choose = entry.get("resample", -1), entry.get("choose", -1)
     if choose > len(urls) or (choose > 0 and resample > 0):
-        raise ValueError(f"{dict(entry)}: choose is at most the number of shards ({len(urls)}) and excludes resample")
+        raise ValueError(
+            f"{dict(entry)}: choose is at most the number of shards ({len(urls)})"
+            " and excludes resample"
+        )
     return MSSource(entry.get("name", "@" + bucket), choose, resample, urls)
 
 

@@ -72,14 +72,18 @@ def handled(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler) -> I
         yield result
 
 
-def map_ahead(data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = reraise_exception) -> Iterator[Any]:
+def map_ahead(
+    data: Iterable[Any], f: Callable[[Any], Any], handler: Handler = reraise_exception
+) -> Iterator[Any]:
     """As `handled`; several threads call a function whose attribute `concurrent` is true. The order stays."""
     threads = _threads() if getattr(f, "concurrent", False) else 1
     if threads == 1:
         yield from handled(data, f, handler)
         return
     call, limit = functools.partial(_outcome, f), threads * _PREFETCH
-    with closing(parallel_map(call, data, threads=threads, limit=limit, name="bushel-webdataset")) as outcomes:
+    with closing(
+        parallel_map(call, data, threads=threads, limit=limit, name="bushel-webdataset")
+    ) as outcomes:
         yield from handled(outcomes, _value, handler)
 
 

@@ -72,7 +72,9 @@ def local_path_of(url: str) -> str | None:
     return url2pathname(parsed.path) if parsed.scheme else url
 
 
-def url_opener(data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Any) -> Iterator[Sample]:
+def url_opener(
+    data: Iterable[Sample], handler: Handler = reraise_exception, **kw: Any
+) -> Iterator[Sample]:
     """Open shards: `{"url": …}` gets a `stream`."""
     return handled(data, lambda source: {**source, "stream": gopen(source["url"], **kw)}, handler)
 
@@ -112,7 +114,11 @@ def _kept(
     remaining: Dataset | None = None,
 ) -> Keep:
     def keep(name: str) -> str | None:
-        if remaining is not None and (key := base_plus_ext(name)[0]) is not None and key not in remaining:
+        if (
+            remaining is not None
+            and (key := base_plus_ext(name)[0]) is not None
+            and key not in remaining
+        ):
             return None
         if skip_meta == _META:  # the usual one, without a regular expression
             if name.startswith("__") and is_meta(name.encode("utf-8", "surrogateescape")):
@@ -134,7 +140,8 @@ def member_contents(stream: Any) -> Iterator[tuple[str, bytes]]:
     """Yield names and contents of the files of an open archive, including metadata (`__like_this__/…`).
 
     Raises:
-        DamagedArchiveError: The archive is damaged or truncated: a `FormatError` and a `tarfile.ReadError`.
+        DamagedArchiveError: The archive is damaged or truncated: a `FormatError` and a
+            `tarfile.ReadError`.
     """
     return _contents(stream, str(getattr(stream, "name", "<stream>")), str)
 
@@ -154,7 +161,9 @@ def tar_file_iterator(
     """Yield the files of an open archive as `{"fname", "data"}`, without those whose names match `skip_meta`."""
     name = str(getattr(fileobj, "name", "<stream>"))
     try:
-        for fname, data in _contents(fileobj, name, _kept(select_files, rename_files, handler, skip_meta)):
+        for fname, data in _contents(
+            fileobj, name, _kept(select_files, rename_files, handler, skip_meta)
+        ):
             yield {"fname": fname, "data": data}
     except _Stopped:
         return
@@ -204,8 +213,8 @@ def group_by_keys(
 ) -> Iterator[Sample]:
     """Group adjacent files of `tar_file_expander` that have the same key.
 
-    `keys` splits a name into key and extension. The handler also gets the error of a second file with the same key and
-    extension, which is left out.
+    `keys` splits a name into key and extension. The handler also gets the error of a second file
+    with the same key and extension, which is left out.
     """
     current: Sample | None = None
     chosen_suffixes = None if suffixes is None else frozenset(suffixes)
@@ -239,7 +248,10 @@ def group_by_keys(
 
 
 def _duplicate(fname: str, suffix: str, sample: Sample) -> ValueError:
-    return ValueError(f"{fname}: duplicate file name in tar file {suffix} {sample.keys()} ({sample.get('__url__')})")
+    return ValueError(
+        f"{fname}: duplicate file name in tar file {suffix} {sample.keys()}"
+        f" ({sample.get('__url__')})"
+    )
 
 
 def with_local_paths(src: Iterable[Sample]) -> Iterator[Sample]:
@@ -259,17 +271,19 @@ def tarfile_samples(
 ) -> Iterator[Sample]:
     """Read samples of shards: dicts of bytes by extension, with `__key__` and `__url__`.
 
-    A `stream` or a `local_path` beside the `url` of a shard is read instead; the samples of a shard with a `local_path`
-    have it as `__local_path__`. `select_files` gets the (new) names of
-    files. The handler gets errors of shards that cannot be opened, that are damaged, or that have two files for one
-    field. Samples of local shards that `bushel remove` removed are passed over.
+    A `stream` or a `local_path` beside the `url` of a shard is read instead; the samples of a shard
+    with a `local_path` have it as `__local_path__`. `select_files` gets the (new) names of
+    files. The handler gets errors of shards that cannot be opened, that are damaged, or that have
+    two files for one field. Samples of local shards that `bushel remove` removed are passed over.
 
     If a program has replaced `url_opener`, `tar_file_expander` or `group_by_keys` in this module,
     the three are called one after the other, as in the original.
     """
     if (url_opener, tar_file_expander, group_by_keys) != _STAGES:
         streams = url_opener(src, handler=handler)
-        files = tar_file_expander(streams, handler=handler, select_files=select_files, rename_files=rename_files)
+        files = tar_file_expander(
+            streams, handler=handler, select_files=select_files, rename_files=rename_files
+        )
         yield from group_by_keys(files, handler=handler)
         return
     for source in src:
@@ -278,11 +292,15 @@ def tarfile_samples(
         try:
             remaining = _remaining(path or local_path_of(url))
             keep = _kept(select_files, rename_files, handler, remaining=remaining)
-            with source.get("stream") or _open(url, path or local_path_of(url), allow_commands) as stream:
+            with source.get("stream") or _open(
+                url, path or local_path_of(url), allow_commands
+            ) as stream:
                 yield from _grouped(_contents(stream, url, keep), url, path, handler)
         except _Stopped:
             return
-        except Exception as error:  # the handler decides; the samples before the damage have been delivered
+        except (
+            Exception
+        ) as error:  # the handler decides; the samples before the damage have been delivered
             if not handler(error):
                 return
 
@@ -291,7 +309,9 @@ def _open(url: str, path: str | None, allow_commands: bool | None) -> Any:
     return open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands)
 
 
-def _grouped(files: Iterator[tuple[str, bytes]], url: str, path: str | None, handler: Handler) -> Iterator[Sample]:
+def _grouped(
+    files: Iterator[tuple[str, bytes]], url: str, path: str | None, handler: Handler
+) -> Iterator[Sample]:
     """Group the files of one shard, as `group_by_keys`."""
     sample: Sample = {"__key__": None}
     for name, data in files:

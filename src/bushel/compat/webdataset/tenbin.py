@@ -31,7 +31,8 @@ def encode_buffer(l: list[Any], infos: Sequence[str] | None = None) -> bytes:  #
 
     Raises:
         ValueError: It is not a list, or the infos are not as many as the arrays.
-        ArrayDataError: An array has a type that the format lacks. It is a CodecError and a ValueError.
+        ArrayDataError: An array has a type that the format lacks. It is a CodecError and a
+            ValueError.
         FixedLengthError: An info has more than 8 letters. It is a ValueError and a `struct.error`.
     """
     if not isinstance(l, list):
@@ -63,7 +64,10 @@ def decode_buffer(buf: bytes, infos: Infos = False) -> Any:
     arrays = list(decoders["ten"](buf))
     if infos is False or infos is None:
         return arrays
-    stored_infos = [bytes(buf[start:][_INFO]).rstrip(b"\0").decode("ascii", "replace") for start in _headers(buf)]
+    stored_infos = [
+        bytes(buf[start:][_INFO]).rstrip(b"\0").decode("ascii", "replace")
+        for start in _headers(buf)
+    ]
     if infos is True:
         return arrays, stored_infos
     if list(infos) != stored_infos:
@@ -101,7 +105,8 @@ def read(stream: IO[bytes], n: int = sys.maxsize, infos: Infos = False) -> Any:
             break
         if len(start) < _CHUNK.size:
             raise FixedLengthError(
-                f"expected the {_CHUNK.size} bytes that a chunk of tenbin begins with, found {len(start)}"
+                f"expected the {_CHUNK.size} bytes that a chunk of tenbin begins with, found"
+                f" {len(start)}"
             )
         length = _CHUNK.unpack(start)[1]
         parts += [start, _read_up_to(stream, length + -length % _ALIGNMENT)]

@@ -76,8 +76,9 @@ def repeatedly(
 def pytorch_worker_info(group: Any = None) -> tuple[int, int, int, int]:
     """Return rank, number of ranks, worker, and number of workers.
 
-    Ranks come from `RANK` and `WORLD_SIZE`, else from torch.distributed; workers from `WORKER` and `NUM_WORKERS`, else
-    from the `DataLoader` whose worker this process is. PyTorch is used only if the program has imported it.
+    Ranks come from `RANK` and `WORLD_SIZE`, else from torch.distributed; workers from `WORKER` and
+    `NUM_WORKERS`, else from the `DataLoader` whose worker this process is. PyTorch is used only if
+    the program has imported it.
     """
     rank, world_size = _pair("RANK", "WORLD_SIZE") or torch_ranks(group) or (0, 1)
     worker, num_workers = _pair("WORKER", "NUM_WORKERS") or _workers() or (0, 1)

@@ -24,7 +24,9 @@ from bushel.errors import name_file
 
 _BLOCK = 512
 _READABLE = 0o444
-_FORMATS: dict[Any, int] = {name: getattr(tarfile, name) for name in ("USTAR_FORMAT", "GNU_FORMAT", "PAX_FORMAT")}
+_FORMATS: dict[Any, int] = {
+    name: getattr(tarfile, name) for name in ("USTAR_FORMAT", "GNU_FORMAT", "PAX_FORMAT")
+}
 _COMPRESSORS: dict[Any, Callable[[Any], Any]] = {
     "gz": lambda stream: gzip.GzipFile(filename="", mode="wb", fileobj=stream, mtime=0),
     "bz2": lambda stream: bz2.BZ2File(stream, "wb"),
@@ -36,13 +38,17 @@ class TarWriter:
     """A writer of samples into one archive. Arguments that are not listed work as in the original.
 
     Args:
-        fileobj: A path, whose file gets its name when it is complete; a URL for `gopen`; or a binary file object, which
-            is left open.
+        fileobj: A path, whose file gets its name when it is complete; a URL for `gopen`; or a
+            binary file object, which is left open.
         compress: `"gz"` (or True), `"bz2"`, `"xz"`, or False. Default: by the file name.
-        encoder: True: by extension; False: values are bytes; a dict of encoders by extension; or a function.
-        mtime: Time of all files in seconds. Default: now, as an integer. A float adds 1 KiB to each file.
-        format: `tarfile`'s `USTAR_FORMAT`, `GNU_FORMAT` or `PAX_FORMAT`, or the name of one. Default: pax.
-        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is set.
+        encoder: True: by extension; False: values are bytes; a dict of encoders by extension; or a
+            function.
+        mtime: Time of all files in seconds. Default: now, as an integer. A float adds 1 KiB to each
+            file.
+        format: `tarfile`'s `USTAR_FORMAT`, `GNU_FORMAT` or `PAX_FORMAT`, or the name of one.
+            Default: pax.
+        allow_commands: Whether `pipe:` may run a command; None: if `BUSHEL_ALLOW_COMMANDS=1` is
+            set.
     """
 
     _closed = True
@@ -61,7 +67,13 @@ class TarWriter:
         *,
         allow_commands: bool | None = None,
     ) -> None:
-        self.mtime, self.user, self.group, self.mode, self.compress = mtime, user, group, mode, compress
+        self.mtime, self.user, self.group, self.mode, self.compress = (
+            mtime,
+            user,
+            group,
+            mode,
+            compress,
+        )
         tar_format = tarfile.PAX_FORMAT if format is None else _FORMATS.get(format, format)
         if tar_format not in _FORMATS.values():
             raise ValueError(f"unknown format {format!r}: use one of {', '.join(_FORMATS)}")
@@ -74,13 +86,19 @@ class TarWriter:
         if isinstance(fileobj, str):
             self._part = _Part.of(fileobj)
             self.stream = self.own_fileobj = (
-                gopen(fileobj, "wb", allow_commands=allow_commands) if self._part is None else self._part.open()
+                gopen(fileobj, "wb", allow_commands=allow_commands)
+                if self._part is None
+                else self._part.open()
             )
         self._packer: Any = None if compressor is None else compressor(self.stream)
         self._sink: Any = self.stream if self._packer is None else self._packer
         self._position = 0
         self._closed = False
-        self._lean = self.format == tarfile.PAX_FORMAT and (user, group, mode) == ("bigdata", "bigdata", _READABLE)
+        self._lean = self.format == tarfile.PAX_FORMAT and (user, group, mode) == (
+            "bigdata",
+            "bigdata",
+            _READABLE,
+        )
 
     def __enter__(self) -> Self:
         return self
@@ -126,7 +144,11 @@ class TarWriter:
         sample = self.encoder(obj)
         if "__key__" not in sample:
             raise ValueError("object must contain a __key__")
-        fields = [k for k in sorted(sample) if k != "__key__" and (self.keep_meta or not k.startswith("_"))]
+        fields = [
+            k
+            for k in sorted(sample)
+            if k != "__key__" and (self.keep_meta or not k.startswith("_"))
+        ]
         contents = []
         for field in fields:
             value = sample[field]
@@ -168,7 +190,9 @@ def _compressor(fileobj: object, compress: bool | str | None) -> Callable[[Any],
     if compress not in (None, True, False, *_COMPRESSORS):
         raise ValueError(f"unknown compress={compress!r}: use gz, bz2, xz, True or False")
     if compress is None:
-        compress = next((k for k in _COMPRESSORS if isinstance(fileobj, str) and fileobj.endswith(k)), False)
+        compress = next(
+            (k for k in _COMPRESSORS if isinstance(fileobj, str) and fileobj.endswith(k)), False
+        )
     return _COMPRESSORS.get("gz" if compress is True else compress)
 
 
@@ -212,8 +236,9 @@ class _Part:
 class ShardWriter:
     """A writer of samples into shards of limited size, named by a pattern such as `train-%06d.tar`.
 
-    The next shard starts after `maxcount` samples or `maxsize` bytes of fields. `post` is called with the name of each
-    finished shard, `opener` opens a shard for writing. For the other arguments, see `TarWriter`.
+    The next shard starts after `maxcount` samples or `maxsize` bytes of fields. `post` is called
+    with the name of each finished shard, `opener` opens a shard for writing. For the other
+    arguments, see `TarWriter`.
     """
 
     def __init__(
@@ -242,7 +267,9 @@ class ShardWriter:
         try:
             self.fname = self.pattern % self.shard
         except TypeError as error:
-            raise TypeError(f"{self.pattern!r} has no single place for the number of a shard, such as %06d") from error
+            raise TypeError(
+                f"{self.pattern!r} has no single place for the number of a shard, such as %06d"
+            ) from error
         if self.verbose:
             print("# writing", self.fname, self.count, f"{self.size / 1e9:.1f} GB", self.total)
         self.shard += 1

@@ -1,6 +1,7 @@
 """The chunks of an ArrayRecord file, up to its footer.
 
-Positions count the bytes of a file without the headers of its blocks, so that nothing interrupts a chunk.
+Positions count the bytes of a file without the headers of its blocks, so that nothing interrupts a
+chunk.
 """
 
 from __future__ import annotations
@@ -51,7 +52,9 @@ class Reader:
     def read(self, position: int, length: int) -> bytes:
         """Return some bytes. Raise ValueError if they are not all inside the file."""
         if length > self.size - position:
-            raise ValueError(f"{length} bytes are expected, and {max(self.size - position, 0)} are left")
+            raise ValueError(
+                f"{length} bytes are expected, and {max(self.size - position, 0)} are left"
+            )
         offset, parts = place_of(position), []
         while length > 0:
             piece = min(length, BLOCK - offset % BLOCK)
@@ -89,13 +92,16 @@ def _chunk_at(reader: Reader, position: int) -> tuple[_Chunk, int]:
         _, length, _, kind, expanded = _CHUNK.unpack(reader.read(position, _CHUNK.size))
     except ValueError as error:
         message = f"expected the header of a chunk: {error}"
-        raise FormatError(message, file=reader.file.path, offset=place_of(position), hint=HINT) from error
+        raise FormatError(
+            message, file=reader.file.path, offset=place_of(position), hint=HINT
+        ) from error
     start, records = position + _CHUNK.size, kind >> 8
     if length > reader.size - start:
         message = f"a chunk of {length} bytes goes beyond the end of the file"
         raise FormatError(message, file=reader.file.path, offset=place_of(position), hint=HINT)
     end = start + length
-    if records > length:  # a chunk covers a byte of the file for each record, so that each has a place
+    # a chunk covers a byte of the file for each record, so that each has a place
+    if records > length:
         end = max(end, position_of(place_of(position) + records))
     return _Chunk(kind & 0xFF, start, length, records, expanded), end
 
@@ -104,7 +110,8 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
     """Yield the chunks that have records, up to the footer: many together of local files.
 
     Raises:
-        FormatError: The end of the file has no position of the footer, the chunks do not lead to it, or one is damaged.
+        FormatError: The end of the file has no position of the footer, the chunks do not lead to
+            it, or one is damaged.
     """
     footer, position = _footer(reader), 0
     while position < footer:
@@ -123,7 +130,9 @@ def chunks_of(reader: Reader) -> Iterator[Chunks]:
             if single := _one(reader, chunk):
                 yield single
     if position != footer:
-        message = f"its chunks end at {place_of(position)}, and its footer begins at {place_of(footer)}"
+        message = (
+            f"its chunks end at {place_of(position)}, and its footer begins at {place_of(footer)}"
+        )
         raise FormatError(message, file=reader.file.path, hint=HINT)
 
 
@@ -142,7 +151,9 @@ def _one(reader: Reader, chunk: _Chunk) -> Chunks | None:
         compression, size, values = _head(reader, chunk)
     except ValueError as error:
         raise damaged(reader, chunk.start, chunk.records, error) from error
-    row = np.array([chunk.start, chunk.length, chunk.records, chunk.expanded, size, values], np.int64).reshape(6, 1)
+    row = np.array(
+        [chunk.start, chunk.length, chunk.records, chunk.expanded, size, values], np.int64
+    ).reshape(6, 1)
     return Chunks(row[0], row[1], row[2], row[3], row[4], row[5], np.array([compression], np.uint8))
 
 
@@ -155,9 +166,13 @@ def _head(reader: Reader, chunk: _Chunk) -> tuple[int, int, int]:
     head = reader.read(chunk.start, min(chunk.length, READ_AHEAD))
     size, at = read_number(head, 1)
     if head[0] not in (0, *KINDS) or size > chunk.length - at:
-        raise ValueError(f"its compression is {head[0]}, and the lengths of its records take {size} bytes")
+        raise ValueError(
+            f"its compression is {head[0]}, and the lengths of its records take {size} bytes"
+        )
     if not head[0] and chunk.length - at - size != chunk.expanded:
-        raise ValueError(f"it has {chunk.length - at - size} bytes of records, expected {chunk.expanded}")
+        raise ValueError(
+            f"it has {chunk.length - at - size} bytes of records, expected {chunk.expanded}"
+        )
     if max(chunk.records, chunk.expanded) > _LARGEST:
         raise ValueError(f"it cannot have {chunk.records} records of {chunk.expanded} bytes")
     return head[0], size, chunk.start + at + size
@@ -174,7 +189,9 @@ def _footer(reader: Reader) -> int:
     file = reader.file
     last = file.size - BLOCK
     if last < 0 or file.size % BLOCK:
-        message = f"an ArrayRecord file has blocks of {BLOCK} bytes, but this one has {file.size} bytes"
+        message = (
+            f"an ArrayRecord file has blocks of {BLOCK} bytes, but this one has {file.size} bytes"
+        )
         raise FormatError(message, file=file.path, hint=HINT)
     try:
         chunk, _ = _chunk_at(reader, position_of(last))
@@ -186,6 +203,8 @@ def _footer(reader: Reader) -> int:
         message = f"the end does not say where the footer is: {error}"
         raise FormatError(message, file=file.path, offset=last, hint=HINT) from error
     if magic != _MAGIC or offset > last:
-        message = f"expected the mark {_MAGIC:#x} at the end of an ArrayRecord file, found {magic:#x}"
+        message = (
+            f"expected the mark {_MAGIC:#x} at the end of an ArrayRecord file, found {magic:#x}"
+        )
         raise FormatError(message, file=file.path, offset=last, hint=HINT)
     return position_of(offset)

@@ -1,8 +1,9 @@
 """ArrayRecord: chunks of Riegeli, each with a group of records, and a footer.
 
-Records are extents of the file where chunks are not compressed, and of blocks otherwise: one block for each chunk.
-docs/format-arrayrecord.md has the rules. The layout is defined by https://github.com/google/array_record
-(`cpp/array_record_writer.cc`) and https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md.
+Records are extents of the file where chunks are not compressed, and of blocks otherwise: one block
+for each chunk. docs/format-arrayrecord.md has the rules. The layout is defined by
+https://github.com/google/array_record (`cpp/array_record_writer.cc`) and
+https://github.com/google/riegeli/blob/master/doc/riegeli_records_file_format.md.
 """
 
 from __future__ import annotations
@@ -33,7 +34,12 @@ _BATCH = 1024
 @dataclass(frozen=True, slots=True)
 class _ArrayRecord:
     name: str = "arrayrecord"
-    suffixes: tuple[str, ...] = (".array_record", ".array_record-#-of-#", ".arrayrecord", ".arrayrecord-#-of-#")
+    suffixes: tuple[str, ...] = (
+        ".array_record",
+        ".array_record-#-of-#",
+        ".arrayrecord",
+        ".arrayrecord-#-of-#",
+    )
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a file, or the shards of a folder."""
@@ -52,7 +58,9 @@ class _ArrayRecord:
         blocks.check(stored.path, [stored.size])
         file = BlockFile.over(stored, blocks)
         try:
-            field = _declared(options, stored) or Field(_FIELD, codec_of_first_bytes(file, offset, length))
+            field = _declared(options, stored) or Field(
+                _FIELD, codec_of_first_bytes(file, offset, length)
+            )
         except ExtentError as error:
             raise FormatError(str(error), file=stored.path, hint=HINT) from error
         place = PlainField(field.type, offset, length, file=len(shard.files))
@@ -66,8 +74,14 @@ class _ArrayRecord:
         except ImportError:
             module = None
         if module is None or not isinstance(path, Path):
-            what = "only local files are compared" if module else "pip install 'bushel[arrayrecord]'"
-            warnings.warn(f"{path}: the hashes of its chunks were not compared: {what}", RuntimeWarning, stacklevel=2)
+            what = (
+                "only local files are compared" if module else ("pip install 'bushel[arrayrecord]'")
+            )
+            warnings.warn(
+                f"{path}: the hashes of its chunks were not compared: {what}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
             return
         try:
             reader = module.ArrayRecordReader(str(path))
@@ -89,5 +103,7 @@ def _declared(options: ReadOptions, file: File) -> Field | None:
         return None
     field = next(iter(options.spec.values()), None)
     if field is None or len(options.spec) > 1 or field.sequence:
-        raise SpecError(f"{file.path} has one plain field: spec= names another number or a sequence")
+        raise SpecError(
+            f"{file.path} has one plain field: spec= names another number or a sequence"
+        )
     return field

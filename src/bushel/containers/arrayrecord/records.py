@@ -39,7 +39,8 @@ class Records:
         if not (total := int(pieces.sum())):
             return
         chunk = np.repeat(np.arange(len(pieces)), pieces)
-        number = np.arange(total) - np.repeat(np.cumsum(pieces) - pieces, pieces)  # of the piece in its chunk
+        # of the piece in its chunk
+        number = np.arange(total) - np.repeat(np.cumsum(pieces) - pieces, pieces)
         block = chunks.values[chunk] // ROOM + number
         begin = np.where(number == 0, chunks.values[chunk], block * ROOM)
         end = np.where(compressed[chunk], last[chunk], np.minimum(last[chunk], (block + 1) * ROOM))
@@ -58,7 +59,9 @@ class Records:
         self._arrays.append("offset", offset)
         self._arrays.append("stored", stored)
         self._arrays.append("filter", compressed.astype(np.uint8))
-        self._arrays.append("side", sides_of(compression[compressed], offset[compressed]).reshape(-1))
+        self._arrays.append(
+            "side", sides_of(compression[compressed], offset[compressed]).reshape(-1)
+        )
         side_ends = self._side + np.cumsum(SIDE * compressed.astype(np.int64))
         self._arrays.append("side_end", side_ends)
         self._side = int(side_ends[-1])
@@ -76,7 +79,10 @@ class Records:
             except (ValueError, FilterError) as error:
                 raise damaged(self._reader, start, records, error) from error
         return np.concatenate(
-            [lengths[row] if row in lengths else chunks.expanded[row : row + 1] for row in range(len(chunks.records))]
+            [
+                lengths[row] if row in lengths else chunks.expanded[row : row + 1]
+                for row in range(len(chunks.records))
+            ]
         )
 
     def _lengths_of(self, chunks: Chunks, row: int) -> I64:
@@ -85,8 +91,15 @@ class Records:
         Raises:
             ValueError, FilterError: They are damaged.
         """
-        size, records, expanded = int(chunks.sizes[row]), int(chunks.records[row]), int(chunks.expanded[row])
-        data, kind = self._reader.read(int(chunks.values[row]) - size, size), int(chunks.compression[row])
+        size, records, expanded = (
+            int(chunks.sizes[row]),
+            int(chunks.records[row]),
+            int(chunks.expanded[row]),
+        )
+        data, kind = (
+            self._reader.read(int(chunks.values[row]) - size, size),
+            int(chunks.compression[row]),
+        )
         if kind:
             size, at = read_number(data)
             if size > 10 * records:
@@ -95,7 +108,12 @@ class Records:
         lengths = decode_varints(data)
         ends = np.cumsum(lengths)
         total = int(ends[-1]) if len(ends) else 0
-        if len(lengths) != records or total != expanded or (lengths < 0).any() or (lengths > expanded).any():
+        if (
+            len(lengths) != records
+            or total != expanded
+            or (lengths < 0).any()
+            or (lengths > expanded).any()
+        ):
             raise ValueError(f"its {len(lengths)} records have {total} bytes, expected {expanded}")
         if (ends < 0).any():  # their sum has more than 63 bits
             raise ValueError(f"its {len(lengths)} records have more than {expanded} bytes")

@@ -1,7 +1,8 @@
 """Files and streams of Arrow IPC, and what `save_to_disk` of Hugging Face writes, read where they lie.
 
-A row is a sample, and a column a field. Buffers that are not compressed hold values as they are, so binaries, texts and
-lists of numbers are extents of the file. See docs/format-arrow.md for the types.
+A row is a sample, and a column a field. Buffers that are not compressed hold values as they are, so
+binaries, texts and lists of numbers are extents of the file. See docs/format-arrow.md for the
+types.
 """
 
 from __future__ import annotations
@@ -60,8 +61,12 @@ class _Arrow:
         names = [column.name for column in schema.columns]
         if len(set(names)) < len(names):
             twice = next(name for name in names if names.count(name) > 1)
-            raise FormatError(f"two columns are called {twice!r}", file=file.path, hint="rename one of them")
-        table_of_file = Table(file, schema, features_in(schema.metadata.get("huggingface"), file.path))
+            raise FormatError(
+                f"two columns are called {twice!r}", file=file.path, hint="rename one of them"
+            )
+        table_of_file = Table(
+            file, schema, features_in(schema.metadata.get("huggingface"), file.path)
+        )
         for batch in batches_of(file, schema):
             try:
                 table_of_file.add(batch)
@@ -69,7 +74,10 @@ class _Arrow:
                 if isinstance(error, FormatError):
                     raise
                 raise FormatError(
-                    str(error), file=file.path, offset=batch.offset, hint="write or download the file again"
+                    str(error),
+                    file=file.path,
+                    offset=batch.offset,
+                    hint=("write or download the file again"),
                 ) from error
             if options.report is not None:
                 options.report(sum(length for _, length in batch.buffers))
@@ -99,7 +107,8 @@ def _listed(path: AnyPath, there: Collection[str]) -> list[str]:
     """Return the files that `state.json` lists, in order.
 
     Raises:
-        FormatError: It is damaged, lists a file that is not there, or another file selects its rows.
+        FormatError: It is damaged, lists a file that is not there, or another file selects its
+            rows.
     """
     place = path / _STATE
     try:

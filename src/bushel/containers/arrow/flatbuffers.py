@@ -46,7 +46,9 @@ class FlatTable:
         start = place + _number(self.data, place, "<I")
         count = _number(self.data, start, "<I")
         if start + 4 + count * width > len(self.data):
-            raise ValueError(f"a vector of {count} elements does not fit into {len(self.data)} bytes")
+            raise ValueError(
+                f"a vector of {count} elements does not fit into {len(self.data)} bytes"
+            )
         return start + 4, count
 
     def tables(self, field: int) -> list[FlatTable]:

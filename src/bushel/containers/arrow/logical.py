@@ -39,6 +39,12 @@ def tensor_of(column: Column) -> Tensor | None:
     if not isinstance(shape, list) or not all(type(size) is int and size >= 0 for size in shape):
         raise ValueError(f"column {column.name!r} has tensors of the shape {shape!r:.100}")
     axes = described.get("permutation") or list(range(len(shape)))
-    if math.prod(shape) != column.width or not shape or sorted(map(str, axes)) != sorted(map(str, range(len(shape)))):
-        raise ValueError(f"column {column.name!r} has tensors of the shape {shape}, in lists of {column.width}")
+    if (
+        math.prod(shape) != column.width
+        or not shape
+        or sorted(map(str, axes)) != sorted(map(str, range(len(shape))))
+    ):
+        raise ValueError(
+            f"column {column.name!r} has tensors of the shape {shape}, in lists of {column.width}"
+        )
     return Tensor(tuple(shape), tuple(map(int, axes)))

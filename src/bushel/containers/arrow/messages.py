@@ -1,8 +1,8 @@
 """The messages of Arrow's IPC streams and files: schema, dictionaries and record batches.
 
 https://arrow.apache.org/docs/format/Columnar.html#serialization-and-interprocess-communication-ipc.
-A stream begins with its schema. The schema of a file, and the offsets of its batches, are in the footer.
-Bodies are not read here.
+A stream begins with its schema. The schema of a file, and the offsets of its batches, are in the
+footer. Bodies are not read here.
 """
 
 from __future__ import annotations
@@ -38,7 +38,14 @@ class Type:
 
 _INTERVALS = {0: ("M", 32)}
 """The unit and the bits of intervals of a kind; intervals of days and of nanoseconds have several numbers."""
-_TWO_BUFFERS = {*range(2, 4), *range(6, 13), Type.FIXED_BINARY, Type.MAP, Type.DURATION, Type.LARGE_LIST}
+_TWO_BUFFERS = {
+    *range(2, 4),
+    *range(6, 13),
+    Type.FIXED_BINARY,
+    Type.MAP,
+    Type.DURATION,
+    Type.LARGE_LIST,
+}
 _FEATHER_1 = b"FEA1"
 _REWRITE = "write it again: pyarrow.feather.write_feather(pyarrow.feather.read_table(path), path)"
 _VIEWS = {Type.BINARY_VIEW, Type.UTF8_VIEW}
@@ -50,16 +57,19 @@ class Column:
 
     name: str
     type: int  # number of its type; for a dictionary, of the type of its values
-    # bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2 of a float of 16,
-    # 32 or 64 bits
+    # bits of an integer, date or time; bytes of a fixed binary; elements of a fixed list; 0, 1 or 2
+    # of a float of 16, 32 or 64 bits
     width: int = 0
     signed: bool = True  # whether an integer is signed
     children: tuple[Column, ...] = ()
     dictionary: int | None = None  # number of its dictionary, or None
-    index: tuple[int, bool] = (32, True)  # bits and signedness of the numbers of values of a dictionary
+    # bits and signedness of the numbers of values of a dictionary
+    index: tuple[int, bool] = (32, True)
     dense: bool = False  # whether a union has a buffer of offsets
-    unit: str = ""  # NumPy's unit of a date, time, timestamp, duration or interval of months; else empty
-    metadata: Mapping[str, str] = field(default_factory=dict)  # of its own, such as the name of an extension type
+    # NumPy's unit of a date, time, timestamp, duration or interval of months; else empty
+    unit: str = ""
+    # of its own, such as the name of an extension type
+    metadata: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def buffers(self) -> int | None:
@@ -82,7 +92,8 @@ class Schema:
     columns: tuple[Column, ...]
     metadata: Mapping[str, str]
     end: int  # offset of the first batch of a stream
-    batches: tuple[tuple[int, int], ...] | None  # start and end of each batch of a file; None for a stream
+    # start and end of each batch of a file; None for a stream
+    batches: tuple[tuple[int, int], ...] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,8 +101,10 @@ class Batch:
     """A record batch, or the values of a dictionary."""
 
     rows: int
-    nodes: tuple[tuple[int, int], ...]  # length and number of nulls of each column and child, in order
-    buffers: tuple[tuple[int, int], ...]  # where each buffer lies in the file, and its length in bytes
+    # length and number of nulls of each column and child, in order
+    nodes: tuple[tuple[int, int], ...]
+    # where each buffer lies in the file, and its length in bytes
+    buffers: tuple[tuple[int, int], ...]
     codec: str | None  # the filter that its buffers are compressed with, or None
     dictionary: int | None  # number of the dictionary, or None for a record batch
     delta: bool  # whether the values are added to the dictionary
@@ -114,7 +127,9 @@ def read_schema(file: File) -> Schema:
         return _schema_of_footer(file)
     message = _message_at(file, 0)
     if message is None or message.kind != _SCHEMA:
-        raise FormatError("it does not begin with a schema of Arrow", file=file.path, offset=0, hint=_HINT)
+        raise FormatError(
+            "it does not begin with a schema of Arrow", file=file.path, offset=0, hint=_HINT
+        )
     return _schema(file, 0, message.header, message.end, None)
 
 
@@ -154,10 +169,14 @@ def columns_in(message: bytes) -> tuple[Column, ...]:
     return tuple(_column(column, left, 0) for column in header.tables(1))
 
 
-def _schema(file: File, at: int, table: FlatTable, end: int, batches: tuple[tuple[int, int], ...] | None) -> Schema:
+def _schema(
+    file: File, at: int, table: FlatTable, end: int, batches: tuple[tuple[int, int], ...] | None
+) -> Schema:
     try:
         if table.number(0, "<h"):
-            raise FormatError("its numbers are big-endian, which Bushel does not read", file=file.path, offset=at)
+            raise FormatError(
+                "its numbers are big-endian, which Bushel does not read", file=file.path, offset=at
+            )
         left = [_MOST_COLUMNS]
         columns = tuple(_column(column, left, 0) for column in table.tables(1))
         metadata = _texts(table, 2)
@@ -174,7 +193,9 @@ def _texts(table: FlatTable, field: int) -> dict[str, str]:
 def _column(table: FlatTable, left: list[int], depth: int) -> Column:
     left[0] -= 1
     if left[0] < 0 or depth > _DEEPEST:
-        raise ValueError(f"more than {_MOST_COLUMNS} columns, or more than {_DEEPEST} levels of them")
+        raise ValueError(
+            f"more than {_MOST_COLUMNS} columns, or more than {_DEEPEST} levels of them"
+        )
     kind, type_table, encoded = table.number(2, "<B"), table.table(3), table.table(4)
     index, dictionary = (32, True), None
     if encoded is not None:
@@ -246,7 +267,9 @@ def _messages(file: File, schema: Schema) -> Iterator[_Message]:
     for start, end in schema.batches:
         message = _message_at(file, start)
         if message is None or message.end > end:
-            raise _damaged(file, start, f"a batch is larger than the {end - start} bytes of it in the footer")
+            raise _damaged(
+                file, start, (f"a batch is larger than the {end - start} bytes of it in the footer")
+            )
         yield message
 
 
@@ -270,10 +293,14 @@ def _batch(file: File, message: _Message) -> Batch:
     buffers = []
     for offset, length in table.structs(2, "<qq"):
         if not (0 <= offset <= size and 0 <= length <= size - offset):
-            raise ValueError(f"a buffer of {length} bytes at {offset} is outside the {size} bytes of its batch")
+            raise ValueError(
+                f"a buffer of {length} bytes at {offset} is outside the {size} bytes of its batch"
+            )
         buffers.append((message.body + offset, length))
     most = _MOST_ROWS if codec else max(8 * file.size, _FEW_ROWS)
-    if not 0 <= rows <= most or any(not 0 <= length <= most or not 0 <= nulls <= length for length, nulls in nodes):
+    if not 0 <= rows <= most or any(
+        not 0 <= length <= most or not 0 <= nulls <= length for length, nulls in nodes
+    ):
         raise ValueError("a number of rows or nulls is impossible")
     views = tuple(number for (number,) in table.structs(4, "<q"))
     pairs = tuple((length, nulls) for length, nulls in nodes)
@@ -296,7 +323,9 @@ def _message_at(file: File, start: int) -> _Message | None:
     if length == 0:
         return None
     if head[:4] == _FEATHER_1:
-        raise FormatError("a file of version 1 of Feather, which is not Arrow IPC", file=file.path, hint=_REWRITE)
+        raise FormatError(
+            "a file of version 1 of Feather, which is not Arrow IPC", file=file.path, hint=_REWRITE
+        )
     if not 0 < length <= min(_LARGEST, file.size - start - before):
         raise _damaged(file, start, f"the metadata of a message takes {length} bytes")
     try:
@@ -306,7 +335,11 @@ def _message_at(file: File, start: int) -> _Message | None:
         raise _damaged(file, start, error) from error
     body = start + before + length
     if header is None or not 0 <= size <= file.size - body:
-        raise _damaged(file, start, f"a message has a body of {size} bytes, but only {file.size - body} are there")
+        raise _damaged(
+            file,
+            start,
+            (f"a message has a body of {size} bytes, but only {file.size - body} are there"),
+        )
     return _Message(kind, header, start, body, body + size)
 
 

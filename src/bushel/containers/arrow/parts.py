@@ -83,7 +83,9 @@ class Part:
             return np.ones(self.rows, np.bool_)
         if len(bits) * 8 < self.rows:
             raise ValueError(f"{self.rows} bits of validity are announced in {len(bits)} bytes")
-        return np.unpackbits(np.frombuffer(bits, np.uint8), count=self.rows, bitorder="little").astype(np.bool_)
+        return np.unpackbits(
+            np.frombuffer(bits, np.uint8), count=self.rows, bitorder="little"
+        ).astype(np.bool_)
 
     def offsets(self) -> I64:
         """Return int64[rows + 1], where each value begins in what follows.
@@ -103,7 +105,9 @@ class Part:
 def array_of(data: bytes, count: int, dtype: np.dtype[np.generic]) -> npt.NDArray[np.generic]:
     """Return the numbers of a buffer, which may be padded. Raise ValueError if it is too short."""
     if count * dtype.itemsize > len(data):
-        raise ValueError(f"{count} numbers of {dtype.itemsize} bytes are announced in {len(data)} bytes")
+        raise ValueError(
+            f"{count} numbers of {dtype.itemsize} bytes are announced in {len(data)} bytes"
+        )
     return np.frombuffer(data, dtype, count)
 
 
@@ -184,13 +188,19 @@ def _of_views(part: Part, made: BlockList | None, valid: Bools) -> tuple[I64, I6
     base, size = np.array(places, np.int64).T
     length = np.where(valid, views[:, 0], 0)
     short = length <= _SHORT
-    buffer, start = np.where(short, 0, views[:, 2] + 1), np.where(short, np.arange(part.rows) * 16 + 4, views[:, 3])
+    buffer, start = (
+        np.where(short, 0, views[:, 2] + 1),
+        np.where(short, np.arange(part.rows) * 16 + 4, views[:, 3]),
+    )
     inside = (length >= 0) & (start >= 0) & (short | (buffer > 0)) & (buffer < len(places))
     buffer[~inside] = 0
     inside &= (start + length <= size[buffer]) | (length == 0)
     if not inside.all():
         row = int((~inside).argmax())
-        raise ValueError(f"the view of value {row} is of {length[row]} bytes that its {len(places) - 1} buffers lack")
+        raise ValueError(
+            f"the view of value {row} is of {length[row]} bytes that its"
+            f" {len(places) - 1} buffers lack"
+        )
     length[~valid] = -1
     return base[buffer] + start, length
 
@@ -232,7 +242,9 @@ def numbers_of(part: Part) -> npt.NDArray[np.generic]:
         bits = part.raw(1)
         if len(bits) * 8 < part.rows:
             raise ValueError(f"{part.rows} truth values are announced in {len(bits)} bytes")
-        return np.unpackbits(np.frombuffer(bits, np.uint8), count=part.rows, bitorder="little").astype(np.bool_)
+        return np.unpackbits(
+            np.frombuffer(bits, np.uint8), count=part.rows, bitorder="little"
+        ).astype(np.bool_)
     dtype = dtype_of(part.column)
     if dtype is None:
         raise ValueError(f"a column of type {part.column.type} has no numbers")

@@ -34,7 +34,12 @@ def _holds_bytes(column: Column) -> bool:
     if column.type == Type.STRUCT:
         names = {child.name: child for child in column.children}
         inner = names.get("bytes")
-        return names.keys() == {"bytes", "path"} and inner is not None and inner.type in _BYTES and _plain(inner)
+        return (
+            names.keys() == {"bytes", "path"}
+            and inner is not None
+            and inner.type in _BYTES
+            and _plain(inner)
+        )
     return column.type in _BYTES and _plain(column)
 
 
@@ -58,9 +63,9 @@ class _Growing:
     Attributes:
         column: The column.
         number: Its number.
-        arrays: The arrays of all columns, which go to a temporary file if they are large: where binaries, texts, lists
-            of numbers or elements of lists lie; how many elements come before each list; numbers or truth values; and
-            which numbers or lists are nulls.
+        arrays: The arrays of all columns, which go to a temporary file if they are large: where
+            binaries, texts, lists of numbers or elements of lists lie; how many elements come
+            before each list; numbers or truth values; and which numbers or lists are nulls.
         made: The blocks of its buffers, if they are compressed.
         json: Whether pyarrow has to decode it.
         elements: Number of elements of lists.
@@ -73,7 +78,10 @@ class _Growing:
     made: BlockList | None = None
     json: bool = False
     elements: int = 0
-    known: tuple[tuple[Part, ...], tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None] | None = None
+    known: (
+        tuple[tuple[Part, ...], tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None]
+        | None
+    ) = None
 
     def take(self, **pieces: npt.NDArray[np.generic]) -> None:
         """Add elements to arrays."""
@@ -84,13 +92,24 @@ class _Growing:
 class Table(RowTable):
     """The table of a file."""
 
-    __slots__ = ("_arrays", "_columns", "_compressed", "_dictionaries", "_features", "_file", "_schema", "rows")
+    __slots__ = (
+        "_arrays",
+        "_columns",
+        "_compressed",
+        "_dictionaries",
+        "_features",
+        "_file",
+        "_schema",
+        "rows",
+    )
 
     def __init__(self, file: File, schema: Schema, features: Mapping[str, Feature]) -> None:
         super().__init__()
         self._file, self._schema, self._features = file, schema, features
         self._arrays = GrowingArrays()
-        self._columns = [_Growing(column, number, self._arrays) for number, column in enumerate(schema.columns)]
+        self._columns = [
+            _Growing(column, number, self._arrays) for number, column in enumerate(schema.columns)
+        ]
         for growing in self._columns:
             _take_no_rows(growing)
         self._dictionaries: dict[int, tuple[Part, ...]] = {}
@@ -112,11 +131,18 @@ class Table(RowTable):
             self._compressed = True
             for growing in self._columns:
                 growing.made = BlockList()
-        share = max((start + length for start, length in batch.buffers), default=0) / self._file.size
-        self._arrays.share = self._arrays.share or share  # while rows are added, the share of the rows before them
-        for growing, part in zip(self._columns, parts_of(self._file, self._schema.columns, batch), strict=True):
+        share = (
+            max((start + length for start, length in batch.buffers), default=0) / self._file.size
+        )
+        # while rows are added, the share of the rows before them
+        self._arrays.share = self._arrays.share or share
+        for growing, part in zip(
+            self._columns, parts_of(self._file, self._schema.columns, batch), strict=True
+        ):
             if part.rows != batch.rows:
-                raise ValueError(f"column {growing.column.name!r} has {part.rows} values in {batch.rows} rows")
+                raise ValueError(
+                    f"column {growing.column.name!r} has {part.rows} values in {batch.rows} rows"
+                )
             try:
                 growing.json = growing.json or not self._take(growing, part)
             except ValueError as error:
@@ -125,7 +151,14 @@ class Table(RowTable):
         self.rows += batch.rows
 
     def _add_dictionary(self, batch: Batch) -> None:
-        column = next((column for column in _all(self._schema.columns) if column.dictionary == batch.dictionary), None)
+        column = next(
+            (
+                column
+                for column in _all(self._schema.columns)
+                if column.dictionary == batch.dictionary
+            ),
+            None,
+        )
         if column is None or batch.dictionary is None:
             raise ValueError(f"no column has the dictionary {batch.dictionary}")
         part = parts_of(self._file, (replace(column, dictionary=None),), batch)[0]
@@ -143,7 +176,9 @@ class Table(RowTable):
             return True
         if column.type == Type.BOOL or dtype_of(column) is not None:
             valid = part.valid()
-            growing.take(numbers=np.where(valid, numbers_of(part), 0).astype(_dtype(column)), absent=~valid)
+            growing.take(
+                numbers=np.where(valid, numbers_of(part), 0).astype(_dtype(column)), absent=~valid
+            )
             return True
         if column.type in _LISTS and len(part.children) == 1:
             return _take_list(growing, part)
@@ -158,7 +193,11 @@ class Table(RowTable):
         valid = part.valid()
         chosen = np.where(valid, numbers_of(replace(part, column=index_column)), 0).astype(np.int64)
         entries = sum(part_of_dictionary.rows for part_of_dictionary in values)
-        if len(chosen) and valid.any() and not (int(chosen.min()) >= 0 and int(chosen.max()) < entries):
+        if (
+            len(chosen)
+            and valid.any()
+            and not (int(chosen.min()) >= 0 and int(chosen.max()) < entries)
+        ):
             raise ValueError(f"a value has a number that its dictionary of {entries} values lacks")
         if growing.known is None or growing.known[0] is not values:
             growing.known = (values, _values_of(values, growing.made))
@@ -171,9 +210,15 @@ class Table(RowTable):
             offset = np.asarray(first, np.int64) if entries else np.zeros(len(chosen), np.int64)
             growing.take(offset=offset, length=np.where(valid, second, none) if entries else none)
         else:
-            present = second.astype(np.bool_) & valid if entries else np.zeros(len(chosen), np.bool_)
+            present = (
+                second.astype(np.bool_) & valid if entries else np.zeros(len(chosen), np.bool_)
+            )
             dtype = _dtype(values[0].column)
-            numbers = np.where(present, first, 0).astype(dtype) if entries else np.zeros(len(chosen), dtype)
+            numbers = (
+                np.where(present, first, 0).astype(dtype)
+                if entries
+                else np.zeros(len(chosen), dtype)
+            )
             growing.take(numbers=numbers, absent=~present)
         return True
 
@@ -193,7 +238,9 @@ class Table(RowTable):
             if growing.json:
                 self.put_values(name, _decoded(self._file, name))
             elif arrays_of_column["numbers"] is not None and arrays_of_column["absent"] is not None:
-                kind = {"u": "uint", "f": "float", "b": "bool"}.get(arrays_of_column["numbers"].dtype.kind, "int")
+                kind = {"u": "uint", "f": "float", "b": "bool"}.get(
+                    arrays_of_column["numbers"].dtype.kind, "int"
+                )
                 self.put_numbers(
                     Field(name, time_codec(growing.column) or kind),
                     arrays_of_column["numbers"],
@@ -202,19 +249,27 @@ class Table(RowTable):
             else:
                 self._put_bytes(growing, arrays_of_column, feature)
 
-    def _put_bytes(self, growing: _Growing, own: Mapping[str, npt.NDArray[Any] | None], feature: Feature) -> None:
+    def _put_bytes(
+        self, growing: _Growing, own: Mapping[str, npt.NDArray[Any] | None], feature: Feature
+    ) -> None:
         none = np.zeros(0, np.int64)
-        offset, length = (none if array is None else array for array in (own["offset"], own["length"]))
+        offset, length = (
+            none if array is None else array for array in (own["offset"], own["length"])
+        )
         number, lines = 0, self._file
         if growing.made is not None and growing.made.offsets:
             blocks = growing.made.blocks()
             number = self.add_blocks(blocks)
             lines = BlockFile.over(self._file, blocks)
         column = growing.column
-        leaf, sizes = _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
+        leaf, sizes = (
+            _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
+        )
         dtype = dtype_of(leaf) if column.type in _LISTS else None
         if dtype is not None:
-            shape = ",".join(map(str, (column.width if column.type == Type.FIXED_LIST else -1, *sizes)))
+            shape = ",".join(
+                map(str, (column.width if column.type == Type.FIXED_LIST else -1, *sizes))
+            )
             codec, stored = "array", f"array({time_codec(leaf) or dtype.name},{shape})"
             if (tensor := tensor_of(column)) is not None:
                 codec, stored = tensor.codecs(dtype.name)
@@ -229,7 +284,15 @@ class Table(RowTable):
             if text
             else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
         )
-        self.put(Field(column.name, codec, starts is not None), codec, number, offset, length, starts, absent)
+        self.put(
+            Field(column.name, codec, starts is not None),
+            codec,
+            number,
+            offset,
+            length,
+            starts,
+            absent,
+        )
 
 
 def _is_short_time(column: Column) -> bool:
@@ -240,10 +303,16 @@ def _is_short_time(column: Column) -> bool:
 def _take_no_rows(growing: _Growing) -> None:
     """Give a column the arrays of its type, so that a file without rows has the types of its schema."""
     column, none = growing.column, np.zeros(0, np.int64)
-    leaf, _ = _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
+    leaf, _ = (
+        _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
+    )
     if column.type in _LISTS:
-        growing.json = _is_short_time(leaf) or not (_holds_bytes(leaf) or dtype_of(leaf) is not None)
-        growing.take(starts=np.zeros(1, np.int64), offset=none, length=none, absent=np.zeros(0, np.bool_))
+        growing.json = _is_short_time(leaf) or not (
+            _holds_bytes(leaf) or dtype_of(leaf) is not None
+        )
+        growing.take(
+            starts=np.zeros(1, np.int64), offset=none, length=none, absent=np.zeros(0, np.bool_)
+        )
     elif _holds_bytes(replace(column, dictionary=None)):
         growing.take(offset=none, length=none)
     elif column.type == Type.BOOL or dtype_of(column) is not None:
@@ -263,9 +332,13 @@ def _values_of(
     column = parts[0].column
     if _holds_bytes(column):
         pairs = [bytes_of(part, made) for part in parts]
-        return np.concatenate([offset for offset, _ in pairs]), np.concatenate([length for _, length in pairs])
+        return np.concatenate([offset for offset, _ in pairs]), np.concatenate(
+            [length for _, length in pairs]
+        )
     if column.type == Type.BOOL or dtype_of(column) is not None:
-        return np.concatenate([numbers_of(part) for part in parts]), np.concatenate([part.valid() for part in parts])
+        return np.concatenate([numbers_of(part) for part in parts]), np.concatenate(
+            [part.valid() for part in parts]
+        )
     return None
 
 
@@ -280,7 +353,8 @@ def _take_list(growing: _Growing, part: Part) -> bool:
     if _holds_bytes(child.column):
         chosen = ranges(first, counts)
         offset, length = (array[chosen] for array in bytes_of(child, growing.made))
-        growing.take(offset=offset, length=np.maximum(length, 0))  # a null among the elements is an empty one
+        # a null among the elements is an empty one
+        growing.take(offset=offset, length=np.maximum(length, 0))
         growing.take(starts=growing.elements + np.cumsum(counts), absent=~valid)
         growing.elements += len(chosen)
         return True
@@ -297,13 +371,20 @@ def _take_list(growing: _Growing, part: Part) -> bool:
     base, size = inner.place(1, growing.made)
     width = dtype.itemsize * sizes
     if inner.rows * dtype.itemsize > size:
-        raise ValueError(f"{inner.rows} numbers of {dtype.itemsize} bytes are announced in {size} bytes")
-    growing.take(offset=base + np.where(counts > 0, first, 0) * width, length=np.where(valid, counts * width, -1))
+        raise ValueError(
+            f"{inner.rows} numbers of {dtype.itemsize} bytes are announced in {size} bytes"
+        )
+    growing.take(
+        offset=base + np.where(counts > 0, first, 0) * width,
+        length=np.where(valid, counts * width, -1),
+    )
     return True
 
 
 def _decoded(file: File, name: str) -> list[bytes | None]:
-    with needed_by(f"{file.path}: column {name!r}, which is nested or of an unusual type,", "bushel[arrow]"):
+    with needed_by(
+        f"{file.path}: column {name!r}, which is nested or of an unusual type,", "bushel[arrow]"
+    ):
         from pyarrow import ArrowException, ipc
     try:
         if file.read(0, min(6, file.size)) == b"ARROW1":

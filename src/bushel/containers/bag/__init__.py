@@ -1,7 +1,7 @@
 """Granular datasets (bag files), generations A, B and C.
 
-`plan_layout` chooses the files of a dataset, and `encode_table` writes the table of a bag. `read_spec` and `read_refs`
-read the fields of a dataset, and which records its samples refer to.
+`plan_layout` chooses the files of a dataset, and `encode_table` writes the table of a bag.
+`read_spec` and `read_refs` read the fields of a dataset, and which records its samples refer to.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Granular datasets: a folder with one `.bag` file of records per field, or a folder of numbered such folders.
 
-Three generations of the format are read, and recognised by their files: A (the package bags, Granular
-up to 0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs.bag`; C (from 0.22) keeps it in an
-`.idx` file. docs/format-bag.md has layouts, rules and an example.
+Three generations of the format are read, and recognised by their files: A (the package bags,
+Granular up to 0.19) and B (0.20, 0.21) keep the table of a bag at its end and have `refs.bag`; C
+(from 0.22) keeps it in an `.idx` file. docs/format-bag.md has layouts, rules and an example.
 """
 
 from __future__ import annotations
@@ -20,7 +20,14 @@ from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file
-from bushel.containers.bag.tables import Refs, Table, decode_refs, gapless, inline_table, separate_table
+from bushel.containers.bag.tables import (
+    Refs,
+    Table,
+    decode_refs,
+    gapless,
+    inline_table,
+    separate_table,
+)
 from bushel.containers.bag.writer import (
     BagWriter,
     copy_records,
@@ -69,7 +76,9 @@ class Bag(Struct, frozen=True):
         names = [entry.name for entry in path.iterdir()]
         if "spec.json" in names or any(name.endswith(".bag") for name in names):
             return [Shard(path, "", _files(path, ""))]
-        return _numbered(path, sorted((int(name), name) for name in names if _SHARD.fullmatch(name)))
+        return _numbered(
+            path, sorted((int(name), name) for name in names if _SHARD.fullmatch(name))
+        )
 
     def generation(self, shard: Shard) -> str:
         """Return the generation of a shard: `A`, `B` or `C`. Appending must use the same one.
@@ -79,7 +88,8 @@ class Bag(Struct, frozen=True):
         """
         if any(name.endswith(".idx") for name in shard.files):
             return "C"
-        # the last but one is refs.bag, which has no empty record, so its table always shows the generation
+        # the last but one is refs.bag, which has no empty record, so its table always shows the
+        # generation
         return inline_table(open_member(shard.path(max(0, len(shard.files) - 2)))).generation
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -94,7 +104,8 @@ class Bag(Struct, frozen=True):
         index.check(str(shard.root))
         if not options.checksums:
             return index
-        from bushel.containers.checksums import with_checksums  # which the first sample does not need
+        # which the first sample does not need
+        from bushel.containers.checksums import with_checksums
 
         return with_checksums(index, files)
 
@@ -118,20 +129,29 @@ class Bag(Struct, frozen=True):
         """Return how samples of this spec are stored: B holds everything, C has no sequences."""
         return plan_layout(spec, options)
 
-    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+    def shard(
+        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
+    ) -> Shard:
         """Return the files of a new shard: in `root` itself, or in its folder `000003`. Bags are never single files."""
-        fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
+        fields = [column.field.name for column in layout.columns] + (
+            [KEY] if layout.options.keyed else []
+        )
         split = generation_of(layout.options) == "C"
         if layout.options.single:
             return Shard(root, "", _file_names(fields, "", split=split))
         folder = f"{len(before):06d}"
-        return Shard(root, folder, _file_names(fields, f"{folder}/", split=split), f"{folder}/.bushel")
+        return Shard(
+            root, folder, _file_names(fields, f"{folder}/", split=split), f"{folder}/.bushel"
+        )
 
-    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+    def reopen(
+        self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
+    ) -> dict[str, int]:
         """Copy the records of a shard into staging; tables, keys, refs and spec are rewritten when it is finished.
 
         Raises:
-            SpecError: The shard has another generation or other fields, or records that no sample refers to.
+            SpecError: The shard has another generation or other fields, or records that no sample
+                refers to.
         """
         generation, expected_generation = self.generation(shard), generation_of(layout.options)
         if generation != expected_generation:
@@ -140,15 +160,20 @@ class Bag(Struct, frozen=True):
                 f" append to it with generation={generation!r}"
             )
         prefix = shard.files[-1].removesuffix("spec.json")
-        fields = [column.field.name for column in layout.columns] + ([KEY] if layout.options.keyed else [])
+        fields = [column.field.name for column in layout.columns] + (
+            [KEY] if layout.options.keyed else []
+        )
         expected = _file_names(fields, prefix, split=expected_generation == "C")
         if sorted(expected) != sorted(shard.files):
             raise SpecError(
-                f"{shard.root} has the files {', '.join(shard.files)}, where {', '.join(expected)} are needed"
+                f"{shard.root} has the files {', '.join(shard.files)}, where"
+                f" {', '.join(expected)} are needed"
             )
         return copy_records(shard, index, staging.place)
 
-    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> BagWriter:
+    def writer(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> BagWriter:
         """Start a shard, or continue one."""
         return BagWriter(layout, shard, staging, builder)
 
@@ -163,13 +188,16 @@ def _file_names(fields: Iterable[str], prefix: str, *, split: bool) -> tuple[str
     """
     names = sorted(fields)
     tables = [f"{name}.idx" for name in names] if split else ["refs.bag"]
-    return tuple(prefix + name for name in [*(f"{name}.bag" for name in names), *tables, "spec.json"])
+    return tuple(
+        prefix + name for name in [*(f"{name}.bag" for name in names), *tables, "spec.json"]
+    )
 
 
 def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | None:
     """Return the shards of a sharded dataset; None if no numbered folder is a Granular dataset.
 
-    Only the first folder is looked into, so listing a hundred thousand takes one call; `index` finds what differs.
+    Only the first folder is looked into, so listing a hundred thousand takes one call; `index`
+    finds what differs.
     """
     if not any(_is_dataset(path / name) for _, name in folders):
         return None
@@ -177,19 +205,29 @@ def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | No
     files: tuple[str, ...] = ()
     for position, (number, name) in enumerate(folders):
         if number != position:
-            problem = f"shard {position:06d} is missing" if number > position else f"shard {number} exists twice"
+            problem = (
+                f"shard {position:06d} is missing"
+                if number > position
+                else f"shard {number} exists twice"
+            )
             raise FormatError(
-                f"{problem}: shards are numbered from 000000 without a gap", file=str(path), hint="restore the folder"
+                f"{problem}: shards are numbered from 000000 without a gap",
+                file=str(path),
+                hint="restore the folder",
             )
         files = files or _files(path / name, "")
-        shards.append(Shard(path, name, tuple(f"{name}/{file}" for file in files), f"{name}/.bushel"))
+        shards.append(
+            Shard(path, name, tuple(f"{name}/{file}" for file in files), f"{name}/.bushel")
+        )
     return shards
 
 
 def _is_dataset(folder: AnyPath) -> bool:
     if not folder.is_dir():
         return False
-    return any(entry.name == "spec.json" or entry.name.endswith(".bag") for entry in folder.iterdir())
+    return any(
+        entry.name == "spec.json" or entry.name.endswith(".bag") for entry in folder.iterdir()
+    )
 
 
 def _files(folder: AnyPath, prefix: str) -> tuple[str, ...]:
@@ -205,14 +243,18 @@ def open_member(path: AnyPath) -> File:
         return open_file(path)
     except FileNotFoundError as error:
         raise FormatError(
-            "a file of the dataset is missing", file=str(path), hint="restore it, or run `bushel verify` on the dataset"
+            "a file of the dataset is missing",
+            file=str(path),
+            hint=("restore it, or run `bushel verify` on the dataset"),
         ) from error
 
 
 def read_spec(file: File) -> dict[str, Field]:
     """Parse `spec.json`. Any text is a type there, so this accepts more than `parse_spec`."""
     if file.size > _LARGEST_SPEC:
-        raise FormatError(f"spec.json has {file.size} bytes, which is too large for a spec", file=file.path)
+        raise FormatError(
+            f"spec.json has {file.size} bytes, which is too large for a spec", file=file.path
+        )
     try:
         types = _SPEC.decode(file.read(0, file.size))
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
@@ -224,13 +266,22 @@ def read_spec(file: File) -> dict[str, Field]:
     fields = {}
     for name, kind in types.items():
         if not name or "/" in name or "\0" in name or name == "refs":
-            raise FormatError(f"{name!r} cannot be a field, because no bag file can have that name", file=file.path)
+            raise FormatError(
+                f"{name!r} cannot be a field, because no bag file can have that name",
+                file=file.path,
+            )
         if (size := len(name.encode("utf-8", "surrogatepass"))) > _LONGEST_NAME:
-            message = f"{name[:20]!r}… with its {size} bytes cannot be a field, because no bag file can have that name"
+            message = (
+                f"{name[:20]!r}… with its {size} bytes cannot be a field, because no bag"
+                " file can have that name"
+            )
             raise FormatError(message, file=file.path)
         fields[name] = Field(name, from_file(kind.removesuffix("[]")), kind.endswith("[]"))
     if KEY in fields and fields[KEY].type not in ("utf8", "bytes"):
-        raise FormatError(f"{KEY} has the type {fields[KEY].type!r}, but keys have the type 'utf8'", file=file.path)
+        raise FormatError(
+            f"{KEY} has the type {fields[KEY].type!r}, but keys have the type 'utf8'",
+            file=file.path,
+        )
     return fields
 
 
@@ -254,7 +305,9 @@ def file_column(table: Table, spec: Spec | None) -> FieldExtents:
     field = Field(_RECORD, "bytes")
     if spec and len(spec) == 1:
         [field] = spec.values()
-    return FieldExtents(field, stored_codec(known_codec(field.codec), table.generation), 0, *extents(table))
+    return FieldExtents(
+        field, stored_codec(known_codec(field.codec), table.generation), 0, *extents(table)
+    )
 
 
 def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
@@ -262,7 +315,9 @@ def _index_dataset(shard: Shard, files: list[File]) -> ShardIndex:
     prefix = shard.files[-1].removesuffix("spec.json")
     split = any(name.endswith(".idx") for name in shard.files)
     if shard.files != _file_names(spec, prefix, split=split):
-        raise FormatError(f"expected the fields of the first shard, found {', '.join(spec)}", file=files[-1].path)
+        raise FormatError(
+            f"expected the fields of the first shard, found {', '.join(spec)}", file=files[-1].path
+        )
     number = {name: shard.files.index(f"{prefix}{name}.bag") for name in spec}
     columns, samples = (_columns_split if split else _columns_with_refs)(spec, files, number)
     keys = None
@@ -292,17 +347,23 @@ def _columns_split(
     for name, field in spec.items():
         if field.sequence:
             raise FormatError(
-                f"field {name!r} is a sequence, but datasets with .idx files cannot have sequences", file=files[-1].path
+                f"field {name!r} is a sequence, but datasets with .idx files cannot have sequences",
+                file=files[-1].path,
             )
         table = separate_table(files[len(number) + number[name]], files[number[name]])
-        columns[name] = FieldExtents(field, stored_codec(known_codec(field.codec), "C"), number[name], *extents(table))
+        columns[name] = FieldExtents(
+            field, stored_codec(known_codec(field.codec), "C"), number[name], *extents(table)
+        )
     longest = max(columns.values(), key=lambda column: column.rows)
     for name, column in columns.items():
         if column.rows != longest.rows:
             raise FormatError(
                 f"found {column.rows} records, but field {longest.field.name!r} has {longest.rows}",
                 file=files[len(number) + number[name]].path,
-                hint="the writer was stopped, or the table was truncated: `bushel repair` keeps the intact samples",
+                hint=(
+                    "the writer was stopped, or the table was truncated: `bushel repair` keeps"
+                    " the intact samples"
+                ),
             )
     return columns, longest.rows
 
@@ -336,11 +397,15 @@ def read_refs(spec: Mapping[str, Field], file: File) -> tuple[Table, dict[str, R
     """
     entries = inline_table(file)
     data = file.read(0, int(entries.offsets[-1]))
-    refs = decode_refs(data, entries.offsets, [field.sequence for field in spec.values()], file.path)
+    refs = decode_refs(
+        data, entries.offsets, [field.sequence for field in spec.values()], file.path
+    )
     return entries, dict(zip(spec, refs, strict=True))
 
 
-def column_of_records(field: Field, codec: str, number: int, table: Table, ref: Refs, path: str) -> FieldExtents:
+def column_of_records(
+    field: Field, codec: str, number: int, table: Table, ref: Refs, path: str
+) -> FieldExtents:
     """Return one column, gathered through its refs unless they name all records in order (which is the usual case)."""
     records = np.uint64(table.records)
     count = np.ones(len(ref.first), np.uint64) if ref.count is None else ref.count
@@ -348,7 +413,8 @@ def column_of_records(field: Field, codec: str, number: int, table: Table, ref: 
     if outside.any():
         sample = int(outside.argmax())
         raise FormatError(
-            f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]}, but "
+            f"sample {sample} refers to {count[sample]} records from number {ref.first[sample]},"
+            " but "
             f"{field.name}.bag has {records}",
             file=path,
             hint="one of the two files is damaged or comes from another dataset",
@@ -356,11 +422,16 @@ def column_of_records(field: Field, codec: str, number: int, table: Table, ref: 
     starts = offsets_of(count)
     total = int(starts[-1])
     if ref.count is not None and total > table.records:
-        raise FormatError(f"samples share records of {field.name}.bag, which sequence fields never do", file=path)
+        raise FormatError(
+            (f"samples share records of {field.name}.bag, which sequence fields never do"),
+            file=path,
+        )
     first = ref.first.astype(np.int64)
     used = count > 0
     offset, length = extents(table)
     if total != table.records or not np.array_equal(first[used], starts[:-1][used]):
         rows = ranges(first, count.astype(np.int64))
         offset, length = offset[rows], length[rows]
-    return FieldExtents(field, codec, number, offset, length, starts=None if ref.count is None else starts)
+    return FieldExtents(
+        field, codec, number, offset, length, starts=None if ref.count is None else starts
+    )

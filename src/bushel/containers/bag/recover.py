@@ -29,7 +29,8 @@ from bushel.storage import File
 
 Complete = Callable[[bytes], bool]
 
-_GARBAGE = 1 << 16  # number of bytes after a table, at the end of a file, in which the end of the table is looked for
+# number of bytes after a table, at the end of a file, in which the end of the table is looked for
+_GARBAGE = 1 << 16
 _LOST_BYTES = 7
 """Number of missing bytes at the end of a table. The high bytes of its last entry are zeros, so they can be added."""
 
@@ -55,35 +56,50 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     prefix = shard.files[-1].removesuffix("spec.json")
     place = {name: at for at, name in enumerate(shard.files)}
     if unknown := [name for name in spec if f"{prefix}{name}.bag" not in place]:
-        message = f"field {unknown[0]!r} has no file in this shard: its files are {', '.join(shard.files)}"
+        message = (
+            f"field {unknown[0]!r} has no file in this shard: its files are"
+            f" {', '.join(shard.files)}"
+        )
         raise FormatError(message, file=files[-1].path)
     number = {name: place[f"{prefix}{name}.bag"] for name in spec}
     if not spec:
         raise FormatError("the spec names no field", file=files[-1].path)
     if any(name.endswith(".idx") for name in shard.files):
         if unknown := [name for name in spec if f"{prefix}{name}.idx" not in place]:
-            raise FormatError(f"field {unknown[0]!r} has no .idx in this shard", file=files[-1].path)
+            raise FormatError(
+                f"field {unknown[0]!r} has no .idx in this shard", file=files[-1].path
+            )
         return _split(shard, files, spec, number, fault)
     return _with_refs(shard, files, spec, number, fault)
 
 
 def _one_file(shard: Shard, files: list[File], options: ReadOptions, fault: Fault) -> Recovered:
     loose = (
-        _separate(files[1], files[0], _unknown, fault) if len(files) == 2 else _inline(files[0], None, _unknown, fault)
+        _separate(files[1], files[0], _unknown, fault)
+        if len(files) == 2
+        else _inline(files[0], None, _unknown, fault)
     )
     column = file_column(loose.table, options.spec)
-    index = ShardIndex(loose.table.records, stamps(shard, files), {column.field.name: column}, "bag")
+    index = ShardIndex(
+        loose.table.records, stamps(shard, files), {column.field.name: column}, "bag"
+    )
     return Recovered(index, loose.whole)
 
 
 def _split(
-    shard: Shard, files: list[File], spec: Mapping[str, Field], number: Mapping[str, int], fault: Fault
+    shard: Shard,
+    files: list[File],
+    spec: Mapping[str, Field],
+    number: Mapping[str, int],
+    fault: Fault,
 ) -> Recovered:
     """Recover generation C: record `i` of every bag belongs to sample `i`."""
     prefix = shard.files[-1].removesuffix("spec.json")
     table_of = {name: shard.files.index(f"{prefix}{name}.idx") for name in spec}
     tables = {
-        name: _separate(files[table_of[name]], files[number[name]], partial(looks_complete, field.codec), fault)
+        name: _separate(
+            files[table_of[name]], files[number[name]], partial(looks_complete, field.codec), fault
+        )
         for name, field in spec.items()
     }
     samples = min(loose.table.records for loose in tables.values())
@@ -94,12 +110,18 @@ def _split(
         whole &= loose.whole[:samples]
         offset, length = extents(loose.table)
         codec = stored_codec(known_codec(spec[name].codec), "C")
-        columns[name] = FieldExtents(spec[name], codec, number[name], offset[:samples], length[:samples])
+        columns[name] = FieldExtents(
+            spec[name], codec, number[name], offset[:samples], length[:samples]
+        )
     return _recovered(shard, files, columns, whole, max(seen - samples, 0), fault)
 
 
 def _with_refs(
-    shard: Shard, files: list[File], spec: Mapping[str, Field], number: Mapping[str, int], fault: Fault
+    shard: Shard,
+    files: list[File],
+    spec: Mapping[str, Field],
+    number: Mapping[str, int],
+    fault: Fault,
 ) -> Recovered:
     """Recover generations A and B: `refs.bag` lists the records of a sample."""
     samples = _records_of_plain_fields(spec, files, number)
@@ -118,24 +140,42 @@ def _with_refs(
             fault(FormatError(message, file=file.path))
         whole &= usable
         first = np.where(whole, ref.first, np.uint64(0))
-        placeholder = Refs(first) if ref.count is None else Refs(first, np.where(whole, ref.count, np.uint64(0)))
+        placeholder = (
+            Refs(first)
+            if ref.count is None
+            else Refs(first, np.where(whole, ref.count, np.uint64(0)))
+        )
         if not loose.table.records and not whole.all() and ref.count is None:
-            raise FormatError("the bag has no record, so its dataset has no intact sample", file=file.path)
+            raise FormatError(
+                "the bag has no record, so its dataset has no intact sample", file=file.path
+            )
         codec = stored_codec(known_codec(field.codec), entries.table.generation)
-        columns[name] = column_of_records(field, codec, number[name], loose.table, placeholder, files[-2].path)
+        columns[name] = column_of_records(
+            field, codec, number[name], loose.table, placeholder, files[-2].path
+        )
     return _recovered(shard, files, columns, whole, 0, fault)
 
 
 def _recovered(
-    shard: Shard, files: list[File], columns: dict[str, FieldExtents], whole: Bools, lost: int, fault: Fault
+    shard: Shard,
+    files: list[File],
+    columns: dict[str, FieldExtents],
+    whole: Bools,
+    lost: int,
+    fault: Fault,
 ) -> Recovered:
     if lost:
-        message = f"{lost} samples after sample {len(whole) - 1} are lost: some of their fields are missing"
+        message = (
+            f"{lost} samples after sample {len(whole) - 1} are lost: some of their fields"
+            " are missing"
+        )
         fault(FormatError(message, file=f"{shard.root}/{shard.name}"))
     keys = None
     if (column := columns.pop(KEY, None)) is not None:
         keys = sample_keys(column, files[column.file])
-    return Recovered(ShardIndex(len(whole), stamps(shard, files), columns, "bag", keys), whole, lost)
+    return Recovered(
+        ShardIndex(len(whole), stamps(shard, files), columns, "bag", keys), whole, lost
+    )
 
 
 # Tables of records
@@ -144,7 +184,9 @@ def _recovered(
 def _separate(table: File, data: File, complete: Complete, fault: Fault) -> _Loose:
     """Read an `.idx` without the entries that cannot be right."""
     entries = np.frombuffer(table.read(0, table.size // 8 * 8), "<u8")
-    loose = _loosen(np.concatenate([np.zeros(1, np.uint64), entries]), data, data.size, complete, "C")
+    loose = _loosen(
+        np.concatenate([np.zeros(1, np.uint64), entries]), data, data.size, complete, "C"
+    )
     _report(loose, table, fault)
     return loose
 
@@ -154,8 +196,8 @@ def _inline(file: File, records: int | None, complete: Complete, fault: Fault) -
 
     Args:
         file: The bag.
-        records: Number of its records, if it is known from elsewhere: this locates a table whose last entry is wrong,
-            or that does not end with the file.
+        records: Number of its records, if it is known from elsewhere: this locates a table whose
+            last entry is wrong, or that does not end with the file.
         complete: Whether bytes are certainly one whole record.
         fault: As for `recover`.
 
@@ -202,11 +244,14 @@ def _places(file: File, records: int | None) -> Iterator[tuple[int, int]]:
     tail = np.frombuffer(file.read(first, size - first) + bytes(_LOST_BYTES), np.uint8)
     if len(tail) >= 8:
         windows = np.lib.stride_tricks.sliding_window_view(tail, 8)
-        last = np.ascontiguousarray(windows).view("<u8")[:, 0]  # the entry that ends at each possible end of a table
+        # the entry that ends at each possible end of a table
+        last = np.ascontiguousarray(windows).view("<u8")[:, 0]
         ends = first + 8 + np.arange(len(last), dtype=np.int64)
         for entries in (records, records + 1):
             starts = ends - 8 * entries
-            for row in np.flatnonzero((starts >= 0) & (last == starts.astype(np.uint64)))[::-1].tolist():
+            for row in np.flatnonzero((starts >= 0) & (last == starts.astype(np.uint64)))[
+                ::-1
+            ].tolist():
                 yield int(starts[row]), int(ends[row])
     for entries in (records, records + 1):
         if size >= 8 * entries:
@@ -244,13 +289,19 @@ def _is_ref(sequences: Sequence[bool], record: bytes) -> bool:
 
 def _report(loose: _Loose, file: File, fault: Fault) -> None:
     for row in np.flatnonzero(~loose.whole)[:10].tolist():
-        fault(FormatError(f"record {row} is lost: the table has a wrong start or end for it", file=file.path))
+        fault(
+            FormatError(
+                f"record {row} is lost: the table has a wrong start or end for it", file=file.path
+            )
+        )
 
 
 # References to records
 
 
-def _records_of_plain_fields(spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]) -> int | None:
+def _records_of_plain_fields(
+    spec: Mapping[str, Field], files: list[File], number: Mapping[str, int]
+) -> int | None:
     """Return the number of samples, if the bags of the plain fields agree about it."""
     counts = set()
     for name, field in spec.items():
@@ -277,11 +328,14 @@ def _records_of(ref: Refs, whole: Bools) -> int | None:
     return int(ends[chained].max()) if chained.any() else None
 
 
-def _refs(data: bytes, offsets: I64, whole: Bools, sequences: Sequence[bool], path: str, fault: Fault) -> list[Refs]:
+def _refs(
+    data: bytes, offsets: I64, whole: Bools, sequences: Sequence[bool], path: str, fault: Fault
+) -> list[Refs]:
     """Decode `refs.bag` without the records that have another form; their samples are marked as not whole."""
     samples = len(offsets) - 1
     refs = [
-        Refs(np.zeros(samples, np.uint64), np.zeros(samples, np.uint64) if sequence else None) for sequence in sequences
+        Refs(np.zeros(samples, np.uint64), np.zeros(samples, np.uint64) if sequence else None)
+        for sequence in sequences
     ]
     waiting = [(0, samples)] if samples else []
     while waiting:
@@ -310,14 +364,19 @@ def _refers_to_whole_records(ref: Refs, loose: _Loose, whole: Bools) -> Bools:
     """Return for each intact sample whether its records exist, can be located, and belong to no other sample."""
     records, first = loose.table.records, ref.first
     count = np.ones(len(first), np.uint64) if ref.count is None else ref.count
-    inside = (count <= records) & (first <= np.uint64(records) - np.minimum(count, np.uint64(records))) & whole
+    inside = (
+        (count <= records)
+        & (first <= np.uint64(records) - np.minimum(count, np.uint64(records)))
+        & whole
+    )
     rows = np.flatnonzero(inside)
     start = first[rows].astype(np.int64)
     end = start + count[rows].astype(np.int64)
     if ref.count is not None and int((end - start).sum()) > records:
         sound = sound_ranges(start, end, records)
         rows, start, end = rows[sound], start[sound], end[sound]
-    if ref.count is None and _records_of(ref, whole) == len(whole):  # each sample has its own record
+    # each sample has its own record
+    if ref.count is None and _records_of(ref, whole) == len(whole):
         is_own = first[rows] == rows.astype(np.uint64)
         taken = ~is_own & np.isin(first[rows], first[rows[is_own]])
         rows, start, end = rows[~taken], start[~taken], end[~taken]

@@ -1,7 +1,7 @@
 """The tables of a bag: where records end (`.bag`, `.idx`), and which records a sample refers to (`refs.bag`).
 
-Everything is decoded for all records at once; no allocation is larger than the size of a file justifies.
-docs/format-bag.md has layouts with golden bytes.
+Everything is decoded for all records at once; no allocation is larger than the size of a file
+justifies. docs/format-bag.md has layouts with golden bytes.
 """
 
 from __future__ import annotations
@@ -19,12 +19,19 @@ from bushel.storage import File
 
 _HINT = "the file is truncated or damaged: run `bushel verify` on the dataset"
 _INVALID = 255
-_EXTRA = np.full(256, _INVALID, np.uint8)  # number of bytes that follow each first byte of a msgpack unsigned integer
+# number of bytes that follow each first byte of a msgpack unsigned integer
+_EXTRA = np.full(256, _INVALID, np.uint8)
 _EXTRA[:0x80] = 0
 _EXTRA[0xCC:0xD0] = 1, 2, 4, 8
 _EMPTY_LIST, _PAIR = 0x90, 0x92
 _PACKED_AT_ONCE = 1 << 16
-_NUMBERS = ((None, 1, 1 << 7), (0xCC, 1, 1 << 8), (0xCD, 2, 1 << 16), (0xCE, 4, 1 << 32), (0xCF, 8, 1 << 63))
+_NUMBERS = (
+    (None, 1, 1 << 7),
+    (0xCC, 1, 1 << 8),
+    (0xCD, 2, 1 << 16),
+    (0xCE, 4, 1 << 32),
+    (0xCF, 8, 1 << 63),
+)
 """How msgpack writes unsigned integers: the byte before them, if any, their size, and the first that is too large."""
 
 
@@ -49,14 +56,15 @@ class Refs(Struct, frozen=True):
     """The records of one field that each sample refers to."""
 
     first: U64  # uint64[samples], number of the record, or of the first record of a list
-    count: U64 | None = None  # uint64[samples], number of records of each list; None for a plain field
+    # uint64[samples], number of records of each list; None for a plain field
+    count: U64 | None = None
 
 
 def inline_table(file: File) -> Table:
     """Read the table at the end of a `.bag` of generation A (starts and the last end) or B (ends).
 
-    The last entry is also the offset of the table. They are distinguished as in Granular: a table that
-    starts with 0 holds starts.
+    The last entry is also the offset of the table. They are distinguished as in Granular: a table
+    that starts with 0 holds starts.
 
     Raises:
         FormatError: The table contradicts itself or the size of the file.
@@ -66,12 +74,17 @@ def inline_table(file: File) -> Table:
         return Table(np.zeros(1, np.int64), "B")
     if size < 8:
         raise FormatError(
-            f"{size} bytes cannot be a bag: its last 8 bytes say where its table starts", file=file.path, hint=_HINT
+            f"{size} bytes cannot be a bag: its last 8 bytes say where its table starts",
+            file=file.path,
+            hint=_HINT,
         )
     start = int.from_bytes(file.read(size - 8, 8), "little")
     if start > size - 8 or (size - start) % 8:
         raise FormatError(
-            f"expected the last entry to be the offset of the table in a bag of {size} bytes, found {start}",
+            (
+                f"expected the last entry to be the offset of the table in a bag of {size} bytes,"
+                f" found {start}"
+            ),
             file=file.path,
             offset=size - 8,
             hint=_HINT,
@@ -95,7 +108,9 @@ def separate_table(table: File, data: File) -> Table:
             offset=table.size - table.size % 8,
             hint=_HINT,
         )
-    offsets = _ascending(np.frombuffer(table.read(0, table.size), "<u8"), 1, table.path, 0, data.size)
+    offsets = _ascending(
+        np.frombuffer(table.read(0, table.size), "<u8"), 1, table.path, 0, data.size
+    )
     return Table(offsets, "C")
 
 
@@ -108,7 +123,9 @@ def _ascending(entries: U64, missing: int, path: str, offset: int, limit: int | 
         descends |= offsets[1:] > np.uint64(limit)
     if descends.any():
         row = int(descends.argmax())
-        expected = f"at least {offsets[row]}" + ("" if limit is None else f" and at most the bag's {limit} bytes")
+        expected = f"at least {offsets[row]}" + (
+            "" if limit is None else (f" and at most the bag's {limit} bytes")
+        )
         raise FormatError(
             f"record {row} ends at {offsets[row + 1]} where {expected} was expected",
             file=path,
@@ -128,8 +145,8 @@ def gapless(offset: I64, length: I64) -> bool:
 def encode_table(ends: I64, generation: str) -> bytes:
     """Return the table of a bag whose records end at `ends`.
 
-    A bag of generation B with an empty record gets a table of generation A: readers take a table of ends that starts
-    with 0 for a table of starts, and they decide file by file.
+    A bag of generation B with an empty record gets a table of generation A: readers take a table of
+    ends that starts with 0 for a table of starts, and they decide file by file.
     """
     lengths_are_positive = bool((np.diff(ends, prepend=0) > 0).all())
     starts = generation == "A" or (generation == "B" and not lengths_are_positive)
@@ -140,7 +157,8 @@ class _Cursors:
     """One reading position in each record of `refs.bag`. All positions advance together."""
 
     def __init__(self, data: bytes, offsets: I64, path: str) -> None:
-        self._data = np.zeros(len(data) + 8, np.uint8)  # padded: a truncated last integer is detected after it is read
+        # padded: a truncated last integer is detected after it is read
+        self._data = np.zeros(len(data) + 8, np.uint8)
         self._data[: len(data)] = np.frombuffer(data, np.uint8)
         self._at, self._ends, self._path = offsets[:-1].copy(), offsets[1:], path
 
@@ -149,7 +167,10 @@ class _Cursors:
         if wrong.any():
             sample = int(np.arange(len(self._at))[rows][int(wrong.argmax())])
             raise FormatError(
-                f"sample {sample}: expected {expected}", file=self._path, offset=int(self._at[sample]), hint=_HINT
+                f"sample {sample}: expected {expected}",
+                file=self._path,
+                offset=int(self._at[sample]),
+                hint=_HINT,
             )
 
     def byte(self, rows: I64 | slice, expected: str) -> U8:
@@ -175,7 +196,9 @@ class _Cursors:
                     number = (number << np.uint64(8)) | self._data[where + byte]
                 value[chosen] = number
         self._at[rows] += extra
-        self.fail(self._at[rows] > self._ends[rows], rows, "a whole number, found the end of the record")
+        self.fail(
+            self._at[rows] > self._ends[rows], rows, ("a whole number, found the end of the record")
+        )
         return value
 
     def finish(self) -> None:
@@ -186,7 +209,8 @@ class _Cursors:
 def decode_refs(data: bytes, offsets: I64, sequences: Sequence[bool], path: str) -> list[Refs]:
     """Decode `refs.bag`: each record a msgpack array with one element per field.
 
-    An element is the number of a record, or for a sequence field `[first, count]`, or `[]` for an empty list.
+    An element is the number of a record, or for a sequence field `[first, count]`, or `[]` for an
+    empty list.
 
     Args:
         data: The records.
@@ -218,12 +242,14 @@ def decode_refs(data: bytes, offsets: I64, sequences: Sequence[bool], path: str)
     return columns
 
 
-def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterator[tuple[bytes | memoryview, I64]]:
+def encode_refs(
+    starts: Sequence[Sequence[int] | None], samples: int
+) -> Iterator[tuple[bytes | memoryview, I64]]:
     """Yield the records of `refs.bag` for bags whose records lie in the order of the samples.
 
     Args:
-        starts: For each field in the order of their names: for a sequence field the number of each sample's first
-            record, samples + 1 of them; None for a plain field.
+        starts: For each field in the order of their names: for a sequence field the number of each
+            sample's first record, samples + 1 of them; None for a plain field.
         samples: Number of samples.
 
     Yields:
@@ -239,7 +265,10 @@ def encode_refs(starts: Sequence[Sequence[int] | None], samples: int) -> Iterato
         columns: list[Iterable[object]] = [
             range(begin, end)
             if first is None
-            else [(low, high - low) if high > low else () for low, high in pairwise(first[begin : end + 1])]
+            else [
+                (low, high - low) if high > low else ()
+                for low, high in pairwise(first[begin : end + 1])
+            ]
             for first in starts
         ]
         records = [pack(refs) for refs in zip(*columns, strict=True)]
@@ -253,7 +282,9 @@ def _encode_plain(fields: int, samples: int) -> Iterator[tuple[memoryview, I64]]
     for first_byte, width, stop in _NUMBERS:
         while at < min(stop, samples):
             end = min(at + _PACKED_AT_ONCE, stop, samples)
-            kind = ([("first", np.uint8)] if first_byte is not None else []) + [("number", f">u{width}")]
+            kind = ([("first", np.uint8)] if first_byte is not None else []) + [
+                ("number", f">u{width}")
+            ]
             records = np.empty(end - at, [("head", np.uint8, len(head)), ("numbers", kind, fields)])
             records["head"] = head
             if first_byte is not None:

@@ -44,7 +44,10 @@ def generation_of(options: WriteOptions) -> str:
     """
     generation = options.generation or "B"
     if generation not in ("A", "B", "C"):
-        raise SpecError(f"unknown generation {generation!r} of a bag: use 'B' (Granular 0.20) or 'C' (0.22 and later)")
+        raise SpecError(
+            f"unknown generation {generation!r} of a bag: use 'B' (Granular 0.20) or"
+            " 'C' (0.22 and later)"
+        )
     return generation
 
 
@@ -62,7 +65,8 @@ def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
     """Return how samples of this spec are stored.
 
     Raises:
-        SpecError: No file can have the name of a field, or generation C would have to hold a sequence.
+        SpecError: No file can have the name of a field, or generation C would have to hold a
+            sequence.
     """
     generation = generation_of(options)
     if not spec:
@@ -71,15 +75,21 @@ def plan_layout(spec: Spec, options: WriteOptions) -> Layout:
     for name, field in spec.items():
         _check_name(name)
         if (other := folded.setdefault(name.casefold(), name)) != name:
-            raise SpecError(f"fields {other!r} and {name!r} differ only in case, which some file systems ignore")
+            raise SpecError(
+                f"fields {other!r} and {name!r} differ only in case, which some file systems ignore"
+            )
         get_codec(field.codec)
         if field.sequence and generation == "C":
             raise SpecError(
-                f"field {name!r}: generation C of the bag cannot hold sequences; use generation='B', or the containers "
+                f"field {name!r}: generation C of the bag cannot hold sequences; use"
+                " generation='B', or the containers "
                 "ffrecord, recordio or tar, or gulp for frames"
             )
     numbers = {name: number for number, name in enumerate(_all_names(spec, options))}
-    columns = [LayoutField(field, stored_codec(field.codec, generation), numbers[name]) for name, field in spec.items()]
+    columns = [
+        LayoutField(field, stored_codec(field.codec, generation), numbers[name])
+        for name, field in spec.items()
+    ]
     return Layout(tuple(columns), options)
 
 
@@ -87,11 +97,14 @@ def _check_name(name: str) -> None:
     try:
         length = len(name.encode("utf-8"))
     except UnicodeEncodeError as error:
-        raise SpecError(f"field {name!r} is not valid UTF-8 text, so no bag file can have that name") from error
+        raise SpecError(
+            f"field {name!r} is not valid UTF-8 text, so no bag file can have that name"
+        ) from error
     odd = "/" in name or name.startswith(".") or _CONTROL.search(name) is not None
     if odd or name in ("refs", KEY) or length > _LONGEST_NAME:
         raise SpecError(
-            f"a bag cannot have a field called {name!r}, because each field is a file: use no '/', no control "
+            f"a bag cannot have a field called {name!r}, because each field is a file: use no"
+            " '/', no control "
             "characters, no leading '.', at "
             f"most {_LONGEST_NAME} bytes, and not 'refs'; rename it, or use another container"
         )
@@ -108,14 +121,16 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
         The number of bytes of each copied bag, by name.
 
     Raises:
-        SpecError: The records do not lie in the order of the samples, so a new table cannot describe them.
+        SpecError: The records do not lie in the order of the samples, so a new table cannot
+            describe them.
     """
     positions = {}
     for column in index.fields.values():
         name = shard.files[column.file]
         if not gapless(column.offset, column.length):
             raise SpecError(
-                f"{shard.path(column.file)} has records that no sample refers to, so Bushel cannot append to it: "
+                f"{shard.path(column.file)} has records that no sample refers to, so Bushel"
+                " cannot append to it: "
                 "write a new dataset with `bushel convert` first"
             )
         positions[name] = int(column.length.sum())
@@ -130,10 +145,16 @@ class BagWriter:
 
     __slots__ = ("_builder", "_fields", "_layout", "_shard", "_staging")
 
-    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
+    def __init__(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> None:
         self._layout, self._shard, self._staging, self._builder = layout, shard, staging, builder
         self._fields: list[tuple[str, Sink, FieldBuilder]] = [
-            (column.field.name, staging.open(shard.files[column.file]), builder.columns[column.field.name])
+            (
+                column.field.name,
+                staging.open(shard.files[column.file]),
+                builder.columns[column.field.name],
+            )
             for column in layout.columns
         ]
 
@@ -157,13 +178,17 @@ class BagWriter:
             return None
         return ColumnLimits()
 
-    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write many samples: the records of each field are its values one after another."""
         if self.column_limits is None:
             return 0
         count = len(columns[self._fields[0][0]])
         if room is not None:
-            count = fitting(np.add.reduce([columns[name].ends for name, _, _ in self._fields]), room)
+            count = fitting(
+                np.add.reduce([columns[name].ends for name, _, _ in self._fields]), room
+            )
         for name, sink, column in self._fields:
             values = columns[name].rows(0, count).with_sums()
             start = sink.write(values.content.data)
@@ -189,7 +214,9 @@ class BagWriter:
             sink = self._staging.open(f"{prefix}refs.bag")
             tables[sink] = self._write_refs(sink)
         for sink, offsets in tables.items():
-            target = self._staging.open(f"{prefix}{sink.path.stem}.idx") if generation == "C" else sink
+            target = (
+                self._staging.open(f"{prefix}{sink.path.stem}.idx") if generation == "C" else sink
+            )
             target.write(encode_table(offsets, generation))
         self._staging.open(self._shard.files[-1]).write(self._spec())
         return self._shard.files
@@ -205,7 +232,10 @@ class BagWriter:
 
     def _spec(self) -> bytes:
         """Return the content of `spec.json`: the types as declared, keys sorted, as `json.dumps` writes it."""
-        fields = [replace(column.field, codec=asked_for(column.field.codec)) for column in self._layout.columns]
+        fields = [
+            replace(column.field, codec=asked_for(column.field.codec))
+            for column in self._layout.columns
+        ]
         types = {field.name: field.type for field in fields}
         if self._layout.options.keyed:
             types[KEY] = "utf8"

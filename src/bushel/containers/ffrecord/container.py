@@ -1,7 +1,8 @@
 """FFRecord: a header with the CRC-32 and the offset of every record, then the records back to back.
 
-Samples of one field are stored as records as they are. With keys they form a packed folder (`packed_folder`), and
-samples of several fields are maps (`packed_map`). docs/format-ffrecord.md has the layout, the rules and an example.
+Samples of one field are stored as records as they are. With keys they form a packed folder
+(`packed_folder`), and samples of several fields are maps (`packed_map`). docs/format-ffrecord.md
+has the layout, the rules and an example.
 """
 
 from __future__ import annotations
@@ -18,14 +19,37 @@ from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
-from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
+from bushel.containers.base import (
+    Layout,
+    LayoutField,
+    ReadOptions,
+    Shard,
+    ShardWriter,
+    WriteOptions,
+    next_name,
+)
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
-from bushel.containers.ffrecord.writer import TABLE_ROW, FFRecordWriter, Form, pack_paths, staged_names
+from bushel.containers.ffrecord.writer import (
+    TABLE_ROW,
+    FFRecordWriter,
+    Form,
+    pack_paths,
+    staged_names,
+)
 from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import AnyPath, ExtentError, Extents, File, copy_to_append, open_file, read_many, write_whole
+from bushel.storage import (
+    AnyPath,
+    ExtentError,
+    Extents,
+    File,
+    copy_to_append,
+    open_file,
+    read_many,
+    write_whole,
+)
 
 if TYPE_CHECKING:
     from bushel.storage import Staging
@@ -79,7 +103,9 @@ class FFRecord(Struct, frozen=True):
             options.report(file.size)
         field = only_field(options.spec, file)
         column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
-        return ShardIndex(len(header.offset), (stamp,), {field.name: column}, self.name, keys).check(file.path)
+        return ShardIndex(
+            len(header.offset), (stamp,), {field.name: column}, self.name, keys
+        ).check(file.path)
 
     def has_own_index(self, shard: Shard) -> bool:
         """Return True: the header has the offset of every record."""
@@ -100,24 +126,37 @@ class FFRecord(Struct, frozen=True):
             stored = "the name and the type of the field are"
         limit = f"{stored} stored in Bushel's index only: without it, pass spec= to open"
         if options.folders is not None and not (single and options.keyed):
-            raise SpecError("an ffrecord file keeps empty folders only beside samples of one field with keys")
+            raise SpecError(
+                "an ffrecord file keeps empty folders only beside samples of one field with keys"
+            )
         FolderTree(folders=options.folders or ())
         return Layout(columns, options, sparse=not single, limits=(limit,))
 
-    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+    def shard(
+        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
+    ) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it: `000000.ffr`."""
         if name is None:
             name = next_name([shard.name for shard in before], suffix=self.suffix)
         return Shard(root, name, (name,))
 
-    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+    def reopen(
+        self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
+    ) -> dict[str, int]:
         """Copy a file into staging, without the table of a packed folder; `finish` rewrites the header."""
         file = open_file(shard.path(0))
         header = _read_header(file)
         form = FFRecordWriter.form(layout)
         if header.form != form and len(header.offset):
-            kinds = {"plain": "records of one field without keys", "folder": "a packed folder", "maps": "packed maps"}
-            raise SpecError(f"{file.path} holds {kinds[header.form]}, but the new samples would be {kinds[form]}")
+            kinds = {
+                "plain": "records of one field without keys",
+                "folder": "a packed folder",
+                "maps": "packed maps",
+            }
+            raise SpecError(
+                f"{file.path} holds {kinds[header.form]}, but the new samples would"
+                f" be {kinds[form]}"
+            )
         end = file.size
         empty = list(layout.options.folders or ())
         if header.form == "folder":
@@ -132,7 +171,9 @@ class FFRecord(Struct, frozen=True):
         write_whole(staging.path_of(folders), packed := pack_paths(empty))
         return {data: end, table: rows.nbytes, folders: len(packed)}
 
-    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
+    def writer(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> ShardWriter:
         """Start a file, or continue one."""
         return FFRecordWriter(layout, shard, staging, builder)
 
@@ -149,7 +190,9 @@ def index_all_records(shard: Shard) -> ShardIndex:
     header = _read_header(file)
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     column = FieldExtents(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
-    return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, "ffrecord").check(file.path)
+    return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, "ffrecord").check(
+        file.path
+    )
 
 
 def empty_folders(path: AnyPath) -> list[str]:
@@ -176,21 +219,39 @@ def _read_header(file: File) -> _Header:
     if file.size < 12:
         raise refuse(f"an ffrecord file has at least 12 bytes, but this one has {file.size}", 0)
     start = file.read(0, 12)
-    checksum, samples = int.from_bytes(start[:4], "little"), int.from_bytes(start[4:], "little", signed=True)
+    checksum, samples = (
+        int.from_bytes(start[:4], "little"),
+        int.from_bytes(start[4:], "little", signed=True),
+    )
     if not 0 <= samples <= (file.size - 12) // 12:
-        raise refuse(f"the header counts {samples} records, whose tables do not fit into {file.size} bytes", 4)
+        raise refuse(
+            (
+                f"the header counts {samples} records, whose tables do not fit into"
+                f" {file.size} bytes"
+            ),
+            4,
+        )
     tables = file.read(4, 8 + 12 * samples)
-    if checksum not in (0, computed := kernels.crc32(tables)):  # the first releases of FFRecord wrote 0
+    # the first releases of FFRecord wrote 0
+    if checksum not in (0, computed := kernels.crc32(tables)):
         raise refuse(f"the header should have the CRC {checksum:#010x}, found {computed:#010x}", 0)
     crc32 = np.frombuffer(tables, "<u4", samples, 8).astype(np.uint32)
     offset = np.frombuffer(tables, "<i8", samples, 8 + 4 * samples).astype(np.int64)
     if samples == 0 and file.size != 12:
-        raise refuse(f"the header counts no records, but {file.size - 12} bytes follow: its writer was interrupted", 4)
+        raise refuse(
+            (
+                f"the header counts no records, but {file.size - 12} bytes follow: its"
+                " writer was interrupted"
+            ),
+            4,
+        )
     if samples and int(offset[0]) < 12 + 12 * samples:
         expected = f"records should start after the tables, at {12 + 12 * samples}"
         raise refuse(f"{expected}, not at {offset[0]}", 12 + 4 * samples)
     if samples and int(offset[-1]) > file.size:
-        raise refuse(f"record {samples - 1} starts at {offset[-1]}: the file is truncated", file.size)
+        raise refuse(
+            f"record {samples - 1} starts at {offset[-1]}: the file is truncated", file.size
+        )
     if (bad := offset[1:] < offset[:-1]).any():
         row = int(bad.argmax()) + 1
         raise refuse(f"record {row} starts before record {row - 1}", 12 + 4 * samples + 8 * row)
@@ -203,12 +264,17 @@ def _form(file: File, offset: I64, length: I64) -> Form:
         return "plain"
     if file.read(int(offset[-1]), min(len(MAGIC), int(length[-1]))) == MAGIC:
         return "folder"
-    heads = (file.read(int(offset[row]), min(16, int(length[row]))) for row in range(min(_LOOKS, len(offset))))
+    heads = (
+        file.read(int(offset[row]), min(16, int(length[row])))
+        for row in range(min(_LOOKS, len(offset)))
+    )
     return "maps" if any(map(is_packed_map, heads)) else "plain"
 
 
 def _without_last(header: _Header) -> _Header:
-    return replace(header, offset=header.offset[:-1], length=header.length[:-1], crc32=header.crc32[:-1])
+    return replace(
+        header, offset=header.offset[:-1], length=header.length[:-1], crc32=header.crc32[:-1]
+    )
 
 
 def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
@@ -216,7 +282,9 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
     start = int(header.offset[-1])
     record = file.read(start, int(header.length[-1]))
     if (computed := kernels.crc32(record)) != header.crc32[-1]:
-        raise _corrupt(file, start, "the table of the packed folder", int(header.crc32[-1]), computed)
+        raise _corrupt(
+            file, start, "the table of the packed folder", int(header.crc32[-1]), computed
+        )
     try:
         paths, empty = parse_folder(record)
     except FormatError as error:
@@ -225,7 +293,10 @@ def _folder(file: File, header: _Header) -> tuple[list[str], list[str]]:
         ) from error
     if len(paths) != len(header.offset) - 1:
         raise FormatError(
-            f"the packed folder lists {len(paths)} files, but the file has {len(header.offset) - 1} other records",
+            (
+                f"the packed folder lists {len(paths)} files, but the file has"
+                f" {len(header.offset) - 1} other records"
+            ),
             file=file.path,
             offset=start,
             hint=_hint(file),
@@ -238,7 +309,9 @@ def folder_keys(paths: list[str], file: File) -> Keys:
     try:
         return Keys.of(paths)
     except UnicodeEncodeError as error:
-        raise FormatError(f"the path {error.object!r} is not valid text", file=file.path, hint=_hint(file)) from error
+        raise FormatError(
+            f"the path {error.object!r} is not valid text", file=file.path, hint=_hint(file)
+        ) from error
 
 
 def only_field(spec: Spec | None, file: File) -> Field:
@@ -249,7 +322,10 @@ def only_field(spec: Spec | None, file: File) -> Field:
     """
     fields = list((spec or {"data": _DATA}).values())
     if len(fields) != 1 or fields[0].sequence:
-        raise SpecError(f"{file.path} holds records of one field: pass a spec of one field to open, not {len(fields)}")
+        raise SpecError(
+            f"{file.path} holds records of one field: pass a spec of one field to"
+            f" open, not {len(fields)}"
+        )
     return fields[0]
 
 
@@ -268,7 +344,9 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
                 raise
             if not options.damaged:
                 row = rows.start + error.row
-                raise _corrupt(file, int(header.offset[row]), f"record {row}", error.expected, error.found) from error
+                raise _corrupt(
+                    file, int(header.offset[row]), f"record {row}", error.expected, error.found
+                ) from error
             yield from _with_damage(file, header, range(rows.start, rows.stop))
             continue
         for payload, offset in zip(payloads, header.offset[rows].tolist(), strict=True):
@@ -280,7 +358,11 @@ def _records(file: File, header: _Header, options: ReadOptions) -> Iterator[Reco
 def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
     """Yield records. Some may not match their CRC."""
     for row in rows:
-        offset, length, expected = int(header.offset[row]), int(header.length[row]), int(header.crc32[row])
+        offset, length, expected = (
+            int(header.offset[row]),
+            int(header.length[row]),
+            int(header.crc32[row]),
+        )
         payload = file.read(offset, length)
         if (computed := kernels.crc32(payload)) == expected:
             yield Record(payload, offset)
@@ -301,7 +383,9 @@ def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -
     length = np.array([stamp.size, *(record.length for _, record in packed.damaged)], np.int64)
     start = offsets_of(np.maximum(length, 1))
     kind = (np.arange(len(offset)) > 0).astype(np.uint8)
-    blocks = Blocks(start, np.zeros(len(offset), np.int32), offset, length, kind, ("stored", "damaged"))
+    blocks = Blocks(
+        start, np.zeros(len(offset), np.int32), offset, length, kind, ("stored", "damaged")
+    )
     fields = {}
     for name, extents in packed.fields.items():
         position, size = extents.offset.copy(), extents.length.copy()
@@ -313,7 +397,9 @@ def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -
 
 def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:
     message = f"{what} should have the CRC {expected:#010x}, found {found:#010x}"
-    return CorruptError(message, file=file.path, offset=offset, expected=expected, found=found, hint=_hint(file))
+    return CorruptError(
+        message, file=file.path, offset=offset, expected=expected, found=found, hint=_hint(file)
+    )
 
 
 def _names(folder: AnyPath) -> list[str]:

@@ -1,8 +1,9 @@
 """The table of FFRecord's packed folders, which maps files to records.
 
-It is the last record: nine magic bytes and a pickle of nested ordered dicts, name to record number for a file, name
-to dict for a folder. A pickle is a program, so this one is never passed to `pickle.load`: `parse_folder` understands
-the few opcodes that such a pickle consists of, refuses all others, and calls nothing.
+It is the last record: nine magic bytes and a pickle of nested ordered dicts, name to record number
+for a file, name to dict for a folder. A pickle is a program, so this one is never passed to
+`pickle.load`: `parse_folder` understands the few opcodes that such a pickle consists of, refuses
+all others, and calls nothing.
 """
 
 from __future__ import annotations
@@ -19,7 +20,8 @@ from bushel.errors import FormatError, SpecError
 MAGIC = b"piouhjgbr"
 
 _DEPTH = 100
-_EXPANSION = 64  # limit on characters of paths per byte of the table, against nested names made to fill the memory
+# limit on characters of paths per byte of the table, against nested names made to fill the memory
+_EXPANSION = 64
 _OP: dict[str, int] = {op.name: ord(op.code) for op in pickletools.opcodes}
 _TEXT = {_OP["SHORT_BINUNICODE"]: 1, _OP["BINUNICODE"]: 4, _OP["BINUNICODE8"]: 8}
 _INTEGER = {_OP["BININT1"]: "<B", _OP["BININT2"]: "<H", _OP["BININT"]: "<i"}
@@ -39,7 +41,8 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
         The files' paths by record number, and the paths of empty folders.
 
     Raises:
-        FormatError: The record is not such a table. The offset in the error counts from the start of the record.
+        FormatError: The record is not such a table. The offset in the error counts from the start
+            of the record.
     """
     root = _Parser(record).run()
     files: dict[int, str] = {}
@@ -50,22 +53,30 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
     while waiting:
         prefix, folder = waiting.pop()
         if id(folder) in seen:
-            raise FormatError(f"the folder {prefix!r} appears twice in the packed folder's table", offset=0)
+            raise FormatError(
+                f"the folder {prefix!r} appears twice in the packed folder's table", offset=0
+            )
         seen.add(id(folder))
         if not folder and prefix:
             empty.append(prefix[:-1])
         for name, entry in folder.items():
             path = prefix + name
             if (room := room - len(path)) < 0:
-                raise FormatError("the paths of a packed folder are far longer than its table", offset=0)
+                raise FormatError(
+                    "the paths of a packed folder are far longer than its table", offset=0
+                )
             if isinstance(entry, dict):
                 waiting.append((f"{path}/", entry))
             elif not isinstance(entry, int) or entry in files:
-                raise FormatError(f"the file {path!r} shares its record number with another", offset=0)
+                raise FormatError(
+                    f"the file {path!r} shares its record number with another", offset=0
+                )
             else:
                 files[entry] = path
     if files and not (min(files) == 0 and max(files) == len(files) - 1):
-        raise FormatError(f"the record numbers of {len(files)} files are not 0 to {len(files) - 1}", offset=0)
+        raise FormatError(
+            f"the record numbers of {len(files)} files are not 0 to {len(files) - 1}", offset=0
+        )
     return [files[number] for number in range(len(files))], sorted(empty)
 
 
@@ -110,7 +121,10 @@ class FolderTree:
         for part in folders:
             entry = folder.get(part)
             if isinstance(entry, int):
-                raise SpecError(f"the key {path!r} needs a folder, but {part!r} is already a file: it cannot be both")
+                raise SpecError(
+                    f"the key {path!r} needs a folder, but {part!r} is already a"
+                    " file: it cannot be both"
+                )
             if entry is None:
                 return None
             folder = entry
@@ -146,7 +160,8 @@ def _parts(path: str) -> list[str]:
     parts = path.split("/")
     if "" in parts or "." in parts or ".." in parts or "\0" in path or len(parts) > _DEPTH:
         raise SpecError(
-            f"the key {path!r} is not a path in a folder: ffrecord keeps samples under relative paths such as"
+            f"the key {path!r} is not a path in a folder: ffrecord keeps samples under relative"
+            " paths such as"
             f" 'cats/12.jpg', of at most {_DEPTH} parts, and no part may be empty, '.' or '..'"
         )
     return parts
@@ -154,7 +169,9 @@ def _parts(path: str) -> list[str]:
 
 def _ordered(tree: _Tree) -> OrderedDict[str, Any]:
     entries = sorted(tree.items())
-    return OrderedDict((name, _ordered(entry) if isinstance(entry, dict) else entry) for name, entry in entries)
+    return OrderedDict(
+        (name, _ordered(entry) if isinstance(entry, dict) else entry) for name, entry in entries
+    )
 
 
 class _Parser:
@@ -170,13 +187,17 @@ class _Parser:
     def run(self) -> dict[str, Any]:
         start = self.at
         if not self.data.startswith(MAGIC):
-            raise FormatError(f"expected the table of a packed folder to start with {MAGIC!r}", offset=0)
+            raise FormatError(
+                f"expected the table of a packed folder to start with {MAGIC!r}", offset=0
+            )
         stack, memo = self.stack, self.memo
         try:
             while (op := self._number(1)) != _OP["STOP"]:
                 start = self.at - 1
                 if op in _TEXT:
-                    stack.append(self._take(self._number(_TEXT[op])).decode("utf-8", "surrogatepass"))
+                    stack.append(
+                        self._take(self._number(_TEXT[op])).decode("utf-8", "surrogatepass")
+                    )
                 elif op == _OP["MEMOIZE"]:
                     memo[len(memo)] = stack[-1]
                 elif op in _INTEGER:
@@ -187,7 +208,9 @@ class _Parser:
                 elif op in _GET:
                     stack.append(memo[self._number(_GET[op])])
                 elif not self._build(op):
-                    raise FormatError("this pickle does more than list files; it was not executed", offset=start)
+                    raise FormatError(
+                        "this pickle does more than list files; it was not executed", offset=start
+                    )
             [root] = stack
             if self.marks or self.at != len(self.data):
                 raise FormatError("the pickle of a packed folder is truncated", offset=self.at)
@@ -237,7 +260,11 @@ class _Parser:
 
     @staticmethod
     def _set(target: Any, items: list[Any]) -> None:
-        if not isinstance(target, dict) or len(items) % 2 or any(not isinstance(name, str) for name in items[::2]):
+        if (
+            not isinstance(target, dict)
+            or len(items) % 2
+            or any(not isinstance(name, str) for name in items[::2])
+        ):
             raise ValueError
         target.update(zip(items[::2], items[1::2], strict=True))
 

@@ -35,24 +35,36 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         if good.any():
             break
     else:
-        raise FormatError("the tables in its header are damaged, so its records cannot be located", file=file.path)
+        raise FormatError(
+            "the tables in its header are damaged, so its records cannot be located", file=file.path
+        )
     crc32, offset, length = tables
     last = len(offset) - 1
     lost = 0
     for row in np.flatnonzero(~good).tolist():
         at = min(int(offset[row]), file.size)
         lost += not _is_folder(file, at)
-        fault(FormatError(f"record {row} is lost: it does not match its CRC-32", file=file.path, offset=at))
+        fault(
+            FormatError(
+                f"record {row} is lost: it does not match its CRC-32", file=file.path, offset=at
+            )
+        )
     paths: list[str] | None = None
     if good[last] and (record := file.read(int(offset[last]), int(length[last]))).startswith(MAGIC):
         good[last] = False
         with suppress(FormatError):
             paths = parse_folder(record)[0]
         if paths is None or len(paths) != last:
-            fault(FormatError("the keys are lost: samples get their positions as keys", file=file.path))
+            fault(
+                FormatError(
+                    "the keys are lost: samples get their positions as keys", file=file.path
+                )
+            )
             paths = None
     good_rows = np.flatnonzero(good)
-    folder = paths is not None or (len(good) > 0 and not good[last] and _is_folder(file, int(offset[last])))
+    folder = paths is not None or (
+        len(good) > 0 and not good[last] and _is_folder(file, int(offset[last]))
+    )
     gaps = tuple(
         (int(np.searchsorted(good_rows, row)), f"at-{offset[row]}" if paths is None else paths[row])
         for row in np.flatnonzero(~good).tolist()
@@ -61,12 +73,16 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     crc32, offset, length = crc32[good_rows], offset[good_rows], length[good_rows]
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     if len(good_rows) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
-        packed = index_records(_records(file, offset, length), options.spec, file=file.path, checksums=True)
+        packed = index_records(
+            _records(file, offset, length), options.spec, file=file.path, checksums=True
+        )
         columns, keys = packed.fields, packed.keys
     else:
         field = only_field(options.spec, file)
         columns = {field.name: FieldExtents(field, field.codec, 0, offset, length, crc32)}
-        keys = None if paths is None else folder_keys([paths[row] for row in good_rows.tolist()], file)
+        keys = (
+            None if paths is None else folder_keys([paths[row] for row in good_rows.tolist()], file)
+        )
     index = ShardIndex(len(good_rows), (stamp,), columns, "ffrecord", keys).check(file.path)
     return Recovered(index, np.ones(len(good_rows), np.bool_), lost, gaps)
 
@@ -81,8 +97,11 @@ def _possible_tables(file: File) -> Iterator[_Tables]:
     if file.size < 12:
         return
     stated = int.from_bytes(file.read(4, 8), "little", signed=True)
-    words = np.frombuffer(file.read(12, min(file.size - 12, _LARGEST_TABLE) // 4 * 4), "<u4").astype(np.int64)
-    # N checksums are followed by the offset of the first record, which is the end of the tables: 12 + 12 * N
+    words = np.frombuffer(
+        file.read(12, min(file.size - 12, _LARGEST_TABLE) // 4 * 4), "<u4"
+    ).astype(np.int64)
+    # N checksums are followed by the offset of the first record, which is the end of the tables: 12
+    # + 12 * N
     first = words[:-1] | words[1:] << 32
     fitting = np.flatnonzero(first == 12 + 12 * np.arange(len(first), dtype=np.int64))
     for records in dict.fromkeys([stated, *fitting.tolist()]):
@@ -101,8 +120,8 @@ def _possible_tables(file: File) -> Iterator[_Tables]:
 def _matching(file: File, tables: _Tables) -> Bools:
     """Return which records match their CRC-32.
 
-    The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, as of no bytes, only a whole
-    header shows that it was empty before.
+    The last record ends with the file. If nothing is left of it, and its CRC-32 is 0, as of no
+    bytes, only a whole header shows that it was empty before.
     """
     crc32, offset, length = tables
     good = np.zeros(len(crc32), np.bool_)
@@ -115,7 +134,10 @@ def _matching(file: File, tables: _Tables) -> Bools:
 
 def _is_header_whole(file: File, records: int) -> bool:
     """Return whether the header of this many records has its own CRC-32, or 0 as in the first releases of FFRecord."""
-    return int.from_bytes(file.read(0, 4), "little") in (0, kernels.crc32(file.read(4, 8 + 12 * records)))
+    return int.from_bytes(file.read(0, 4), "little") in (
+        0,
+        kernels.crc32(file.read(4, 8 + 12 * records)),
+    )
 
 
 def _records(file: File, offset: I64, length: I64) -> Iterator[Record]:

@@ -1,9 +1,10 @@
 """Writing FFRecord files.
 
-The header comes first and has 12 bytes per record, but the number of records is known only at the end. So a file is
-staged as three: `NAME.part`, the records after as much room as the expected number needs; `NAME.table`, a row per
-record; and `NAME.folders`, the empty folders of a packed folder. `finish` makes the file from them without changing
-them, so a process that is killed meanwhile can be resumed.
+The header comes first and has 12 bytes per record, but the number of records is known only at the
+end. So a file is staged as three: `NAME.part`, the records after as much room as the expected
+number needs; `NAME.table`, a row per record; and `NAME.folders`, the empty folders of a packed
+folder. `finish` makes the file from them without changing them, so a process that is killed
+meanwhile can be resumed.
 """
 
 from __future__ import annotations
@@ -39,7 +40,8 @@ Form: TypeAlias = Literal["plain", "folder", "maps"]
 
 TABLE_ROW = np.dtype([("crc32", "<u4"), ("offset", "<i8")])
 _ROOM = 1 << 26  # limit on the number of records that room is left for
-_SMALL = 1 << 14  # the pieces of a smaller record are joined, which is faster than to write them one by one
+# the pieces of a smaller record are joined, which is faster than to write them one by one
+_SMALL = 1 << 14
 
 
 def staged_names(shard: Shard) -> tuple[str, str, str]:
@@ -55,7 +57,9 @@ def pack_paths(paths: Iterable[str]) -> bytes:
 class FFRecordWriter:
     """Writes one file: see `ShardWriter`."""
 
-    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
+    def __init__(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> None:
         self._shard, self._staging, self._builder = shard, staging, builder
         self._form = self.form(layout)
         self._fields = [column.field for column in layout.columns]
@@ -80,7 +84,10 @@ class FFRecordWriter:
         else:
             [field] = self._fields
             if field.name not in values:
-                raise SpecError(f"field {field.name!r} is missing: only ffrecord files of several fields allow that")
+                raise SpecError(
+                    f"field {field.name!r} is missing: only ffrecord files of several"
+                    " fields allow that"
+                )
             if self._folder is not None:
                 self._folder.check(key or "")
             value = cast("Buffer", values[field.name])
@@ -98,7 +105,9 @@ class FFRecordWriter:
         """Plain values that readers cannot confuse with other forms."""
         return ColumnLimits(refused_start=MAGIC) if self._form == "plain" else None
 
-    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write many plain values or files: records lie one after another, and the table lists their offsets.
 
         Maps are written at once if their values are large.
@@ -113,7 +122,9 @@ class FFRecordWriter:
         for row in [0, *values.starting_with(MAGIC[:4]).tolist()] if self._folder is None else ():
             self._check_plain(values[row][:16])
         start = (
-            self._data.write_pieces([values.content.data]) if values.is_large else self._data.write(values.content.data)
+            self._data.write_pieces([values.content.data])
+            if values.is_large
+            else self._data.write(values.content.data)
         )
         rows = np.empty(count, TABLE_ROW)
         rows["crc32"] = values.crc32
@@ -123,17 +134,23 @@ class FFRecordWriter:
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
-    def _extend_maps(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def _extend_maps(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         if not any(column.is_large for column in columns.values()):
             return 0
         samples = len(next(iter(columns.values())))
         texts: Sequence[str | None] = [None] * samples if keys is None else keys.texts
         pieces = {
-            field.name: zip(columns[field.name].pieces, columns[field.name].crc32.tolist(), strict=True)
+            field.name: zip(
+                columns[field.name].pieces, columns[field.name].crc32.tolist(), strict=True
+            )
             for field in self._fields
         }
         values = [dict(zip(pieces, row, strict=True)) for row in zip(*pieces.values(), strict=True)]
-        records = [_map_record(key, self._fields, row) for key, row in zip(texts, values, strict=True)]
+        records = [
+            _map_record(key, self._fields, row) for key, row in zip(texts, values, strict=True)
+        ]
         count = fitting(np.cumsum([record.size + TABLE_ROW.itemsize for record in records]), room)
         del records[count:]
         start = self._data.write_pieces([piece for record in records for piece in record.pieces])
@@ -146,7 +163,9 @@ class FFRecordWriter:
         for number, field in enumerate(self._fields):
             stored = columns[field.name].rows(0, count)
             sums = np.array([row[field.name][1] for row in values[:count]], np.uint32)
-            self._builder.columns[field.name].add_rows(np.ascontiguousarray(starts[:, number]), stored.lengths, sums)
+            self._builder.columns[field.name].add_rows(
+                np.ascontiguousarray(starts[:, number]), stored.lengths, sums
+            )
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
@@ -186,7 +205,9 @@ class FFRecordWriter:
         """Return the files and the empty folders that are staged so far."""
         self._empty.flush()
         empty = read_whole(self._empty.path).split(b"\0")[:-1]
-        return FolderTree(_keys(self._builder), (path.decode("utf-8", "surrogateescape") for path in empty))
+        return FolderTree(
+            _keys(self._builder), (path.decode("utf-8", "surrogateescape") for path in empty)
+        )
 
     def _append_map(self, key: str | None, values: Mapping[str, Stored]) -> None:
         packed = encode(key, self._fields, values)
@@ -211,10 +232,15 @@ class FFRecordWriter:
         """Refuse values that would make a reader mistake the form of the file."""
         if head.startswith(MAGIC):
             raise SpecError(
-                f"readers of ffrecord would take a value that starts with {MAGIC!r} for the table of a packed folder"
+                f"readers of ffrecord would take a value that starts with {MAGIC!r} for the"
+                " table"
+                " of a packed folder"
             )
         if self._builder.samples == 0 and is_packed_map(head):
-            raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
+            raise SpecError(
+                "the first value starts like a packed sample: declare its fields in"
+                " the spec instead"
+            )
 
     def _record(self, pieces: Sequence[Buffer], crc32: int) -> int:
         """Write a record and its row of the table, given its CRC-32."""
@@ -234,10 +260,16 @@ class _Record(Struct, frozen=True):
     starts: list[int]  # where the value of each field begins
 
 
-def _map_record(key: str | None, fields: Sequence[Field], values: Mapping[str, tuple[memoryview, int]]) -> _Record:
+def _map_record(
+    key: str | None, fields: Sequence[Field], values: Mapping[str, tuple[memoryview, int]]
+) -> _Record:
     packed = encode(key, fields, {name: value for name, (value, _) in values.items()})
-    crc32_of = {id(value): crc32 for value, crc32 in values.values()}  # values are pieces of the record as they are
-    sums = [crc32_of[id(piece)] if id(piece) in crc32_of else kernels.crc32(piece) for piece in packed.pieces]
+    # values are pieces of the record as they are
+    crc32_of = {id(value): crc32 for value, crc32 in values.values()}
+    sums = [
+        crc32_of[id(piece)] if id(piece) in crc32_of else kernels.crc32(piece)
+        for piece in packed.pieces
+    ]
     pieces = [memoryview(piece) for piece in packed.pieces]
     whole = 0
     for piece, crc32 in zip(pieces, sums, strict=True):

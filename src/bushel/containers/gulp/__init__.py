@@ -1,6 +1,7 @@
 """GulpIO chunks: JPEG frames and a table of metadata.
 
-The functions find the chunks in a folder, and the files that belong together; `padding` aligns a frame.
+The functions find the chunks in a folder, and the files that belong together; `padding` aligns a
+frame.
 """
 
 from bushel.containers.gulp.container import CONTAINER

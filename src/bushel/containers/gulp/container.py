@@ -1,7 +1,7 @@
 """GulpIO and GulpIO2: folders of chunks, each a `.gulp` file of JPEG frames and a `.gmeta` file with its table.
 
-Zeros pad each frame to a multiple of four bytes. `gmeta` describes `.gmeta` files; docs/format-gulp.md has the layout,
-the rules and an example.
+Zeros pad each frame to a multiple of four bytes. `gmeta` describes `.gmeta` files;
+docs/format-gulp.md has the layout, the rules and an example.
 """
 
 from __future__ import annotations
@@ -44,7 +44,9 @@ if TYPE_CHECKING:
     from bushel.containers.recovery import Fault, Recovered
     from bushel.storage import Staging
 
-_JSON = frozenset({"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"})
+_JSON = frozenset(
+    {"int", "uint", "i64", "u64", "cls", "float", "f32", "float-text", "utf8", "json"}
+)
 """The codecs whose values JSON can represent."""
 
 
@@ -79,13 +81,16 @@ class _Gulp(Struct, frozen=True):
         In a folder that GulpIO2 wrote, all values are in `meta`: the names belong to `meta.label`.
         """
         place = root / self.names_file
-        if is_local(root) and not place.exists():  # the usual case; of an object store, one request finds out and reads
+        # the usual case; of an object store, one request finds out and reads
+        if is_local(root) and not place.exists():
             return {}
         try:
             numbers = json.loads(read_whole(place))
         except (OSError, ValueError, RecursionError):  # GulpIO2 works without it
             return {}
-        if not isinstance(numbers, dict) or not all(type(number) is int for number in numbers.values()):
+        if not isinstance(numbers, dict) or not all(
+            type(number) is int for number in numbers.values()
+        ):
             return {}
         try:
             return check_labels(dict.fromkeys(("label", "idx", "meta.label"), in_order(numbers)))
@@ -112,21 +117,29 @@ class _Gulp(Struct, frozen=True):
         for field in in_meta:
             if _base(field) not in _JSON:
                 raise SpecError(
-                    f"field {field.name!r}: gulp stores all but the frames as JSON, which cannot hold {field.type};"
+                    f"field {field.name!r}: gulp stores all but the frames as JSON, which cannot"
+                    f" hold {field.type};"
                     " use tar, ffrecord, recordio or bag"
                 )
-        limits = ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if in_meta else ()
+        limits = (
+            ("JSON is rewritten with the spaces and escapes that GulpIO2 uses",) if in_meta else ()
+        )
         columns = tuple(
-            LayoutField(field, field.codec, DATA) if field is frames else LayoutField(field, "json", TABLE)
+            LayoutField(field, field.codec, DATA)
+            if field is frames
+            else LayoutField(field, "json", TABLE)
             for field in spec.values()
         )
         return Layout(columns, replace(options, keyed=True), sparse=True, limits=limits)
 
-    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+    def shard(
+        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
+    ) -> Shard:
         """Return `data_<number>.gulp` and its `.gmeta`, or the pair of the file that the user named.
 
-        The number is one more than the highest before it, as GulpIO2 counts. Readers sort the names of
-        chunks as text, so several chunks get numbers of six digits, which keeps samples in order.
+        The number is one more than the highest before it, as GulpIO2 counts. Readers sort the names
+        of chunks as text, so several chunks get numbers of six digits, which keeps samples in
+        order.
         """
         if name is None:
             taken = [name for shard in before for name in shard.files]
@@ -139,12 +152,19 @@ class _Gulp(Struct, frozen=True):
     def check_name(self, name: str) -> None:
         """Check that GulpIO2 would find a chunk of this name. Raise SpecError if it would not."""
         if not is_data(name) or re.search(r"\d", name) is None:
-            raise SpecError(f"{name}: a gulp chunk must be named data_<number>.gulp; or name the folder for the chunks")
+            raise SpecError(
+                f"{name}: a gulp chunk must be named data_<number>.gulp; or name the"
+                " folder for the chunks"
+            )
 
-    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+    def reopen(
+        self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
+    ) -> dict[str, int]:
         """Copy a chunk into staging, its `.gmeta` without the closing brace."""
         if index.blocks:
-            raise UnsupportedError(f"{shard.path(TABLE)} is not plain JSON, so Bushel cannot append to it; add chunks")
+            raise UnsupportedError(
+                f"{shard.path(TABLE)} is not plain JSON, so Bushel cannot append to it; add chunks"
+            )
         positions = {}
         for number, name in enumerate(shard.files):
             copy_to_append(shard.path(number), staging.path_of(name))
@@ -154,7 +174,9 @@ class _Gulp(Struct, frozen=True):
         positions[table.name] = len(text[:-1].rstrip()) if index.samples else 0
         return positions
 
-    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> _ChunkWriter:
+    def writer(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> _ChunkWriter:
         """Start a chunk, or continue one."""
         return _ChunkWriter(layout, shard, staging, builder)
 
@@ -162,7 +184,9 @@ class _Gulp(Struct, frozen=True):
 class _ChunkWriter:
     """Writes frames to the `.gulp`, then the item's entry to the `.gmeta`, which `finish` closes."""
 
-    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
+    def __init__(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> None:
         self._names, self._builder = shard.files, builder
         self._data, self._table = (staging.open(name) for name in shard.files)
         [self._frames] = (column.field for column in layout.columns if column.file == DATA)
@@ -177,7 +201,9 @@ class _ChunkWriter:
         self._append_entry(key, self._append_frames(values), values)
         self._builder.close_sample(key)
 
-    def _append_entry(self, key: str, frames: list[list[int]], values: Mapping[str, Stored], row: int = 0) -> int:
+    def _append_entry(
+        self, key: str, frames: list[list[int]], values: Mapping[str, Stored], row: int = 0
+    ) -> int:
         """Write the entry of an item, and return its size. `row` counts items that are not closed yet."""
         opening = "{" if self._builder.samples + row == 0 else ", "
         text = f'{opening}{json.dumps(key)}: {{"frame_info": {frames}, "meta_data": ['
@@ -190,7 +216,9 @@ class _ChunkWriter:
         """No samples: only large frames are written at once."""
         return None
 
-    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write many items with one large frame each."""
         frames = columns[self._frames.name]
         if keys is None or not frames.is_large:
@@ -209,7 +237,9 @@ class _ChunkWriter:
                 break
         self._data.write_pieces(pieces)
         frames = frames.rows(0, len(offsets)).with_sums()
-        self._builder.columns[self._frames.name].add_rows(np.array(offsets, np.int64), frames.lengths, frames.crc32)
+        self._builder.columns[self._frames.name].add_rows(
+            np.array(offsets, np.int64), frames.lengths, frames.crc32
+        )
         self._builder.close_samples(len(offsets), *key_rows(keys, len(offsets)))
         return len(offsets)
 
@@ -222,7 +252,9 @@ class _ChunkWriter:
         name = self._frames.name
         if name not in values:
             if self._frames.sequence:
-                raise SpecError(f"field {name!r} is missing: store an empty list for a gulp item without frames")
+                raise SpecError(
+                    f"field {name!r} is missing: store an empty list for a gulp item without frames"
+                )
             return []
         stored = values[name]
         column, info = self._builder.columns[name], []
@@ -238,7 +270,9 @@ class _ChunkWriter:
 
     def _whole_meta(self, values: Mapping[str, Stored], before: str) -> str:
         if "meta" not in values:
-            raise SpecError("field 'meta' is missing: store an empty dict for a gulp item without metadata")
+            raise SpecError(
+                "field 'meta' is missing: store an empty dict for a gulp item without metadata"
+            )
         text = _json_text(META, cast("Buffer", values["meta"]))
         if not text.startswith("{"):
             raise SpecError(f"field 'meta' of a gulp item must be a dict, not {text[:40]}")
@@ -275,13 +309,16 @@ def _json_text(field: Field, stored: Buffer) -> str:
     """Return a value's JSON as GulpIO2 spells it, which is as `json.dumps` does: ASCII, so characters are bytes."""
     try:
         text = str(stored, "utf-8")
-        if text.isascii() and text.isdigit() and (text[0] != "0" or len(text) == 1):  # as labels are
+        # as labels are
+        if text.isascii() and text.isdigit() and (text[0] != "0" or len(text) == 1):
             value = int(text)
         else:
             value = json.loads(text)
             text = json.dumps(value)
     except (ValueError, RecursionError) as error:
-        raise SpecError(f"field {field.name!r}: gulp stores it as JSON, but these bytes are not: {error}") from error
+        raise SpecError(
+            f"field {field.name!r}: gulp stores it as JSON, but these bytes are not: {error}"
+        ) from error
     if field.codec != "json":
         get_codec(field.codec).encode(value)  # refuses JSON of another type
     return text
@@ -296,19 +333,32 @@ def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: 
 
     def refuse(row: int, what: str) -> None:
         key = keys[int(np.searchsorted(starts, row, side="right")) - 1]
-        raise FormatError(f"{what} of item {key!r}", file=data.path, offset=int(frames[row, 0]), hint=hint(data))
+        raise FormatError(
+            f"{what} of item {key!r}", file=data.path, offset=int(frames[row, 0]), hint=hint(data)
+        )
 
     offset, pad, length = frames.T
     if (bad := (length > data.size) | (offset > data.size - np.minimum(length, data.size))).any():
         row = int(bad.argmax())
-        refuse(row, f"the file has {data.size} bytes, too few for the {int(length[row])} bytes here")
+        refuse(
+            row, f"the file has {data.size} bytes, too few for the {int(length[row])} bytes here"
+        )
     if (bad := pad > length).any():
         row = int(bad.argmax())
-        refuse(row, f"{table.path} gives a padding of {int(pad[row])} in {int(length[row])} bytes for a frame")
+        refuse(
+            row,
+            (
+                f"{table.path} gives a padding of {int(pad[row])} in {int(length[row])} bytes"
+                " for a frame"
+            ),
+        )
     order = np.lexsort((length, offset))
     ends = (offset + length)[order]
     if (bad := offset[order][1:] < ends[:-1]).any():
-        refuse(int(order[int(bad.argmax()) + 1]), f"{table.path} makes the frame before overlap a frame")
+        refuse(
+            int(order[int(bad.argmax()) + 1]),
+            (f"{table.path} makes the frame before overlap a frame"),
+        )
     end = int(ends[-1]) if len(ends) else 0
     if end != data.size:
         raise FormatError(

@@ -1,7 +1,8 @@
 """Parsing the `.gmeta` table of a gulp chunk, and the fields in its meta dicts. Pure: no I/O.
 
-It is one JSON object of `id: {"frame_info": [[offset, pad, length], ...], "meta_data": [{...}]}`. `length` counts the
-padding. Readers use the first dict of `meta_data`. GulpIO2 can also pickle the same mapping.
+It is one JSON object of `id: {"frame_info": [[offset, pad, length], ...], "meta_data": [{...}]}`.
+`length` counts the padding. Readers use the first dict of `meta_data`. GulpIO2 can also pickle the
+same mapping.
 """
 
 from __future__ import annotations
@@ -47,7 +48,8 @@ _ENTRY = msgspec.json.Decoder(_Item)
 _RAW_ENTRIES = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _SCANNER = json.JSONDecoder()
 _HEAD = re.compile(
-    rb'(?:\A.?\s*|\}[^"]{0,3})("(?:[^"\\]|\\.)*")\s*:\s*(?=\{\s*"(?:frame_info|meta_data)"\s*:)', re.DOTALL
+    rb'(?:\A.?\s*|\}[^"]{0,3})("(?:[^"\\]|\\.)*")\s*:\s*(?=\{\s*"(?:frame_info|meta_data)"\s*:)',
+    re.DOTALL,
 )
 """The id of an entry, after the end of the one before it."""
 msgspec.json.Decoder(_LooseItem)  # registers the type before threads convert to it: see `sidecar`
@@ -58,9 +60,11 @@ class Gmeta(Struct, frozen=True):
 
     # id to entry, in the order of the file; the numbers in `frame_info` are at most 2**62
     items: Mapping[str, _Item | _LooseItem]
-    # int64[items], offset of the first meta dict's JSON: in `inline` if that is set, else in the file
+    # int64[items], offset of the first meta dict's JSON: in `inline` if that is set, else in the
+    # file
     offset: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]  # int64[items], its size in bytes; `MISSING` for an item without metadata
+    # int64[items], its size in bytes; `MISSING` for an item without metadata
+    length: npt.NDArray[np.int64]
     # the JSON of metadata that was pickled, or that strict parsers refuse as the file spells it
     inline: bytes | None = None
 
@@ -74,17 +78,27 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
         unpickle: Whether the table may be a pickle.
 
     Raises:
-        FormatError: The text is not the table of a gulp chunk, or it is a pickle and `unpickle` is False.
+        FormatError: The text is not the table of a gulp chunk, or it is a pickle and `unpickle` is
+            False.
     """
     if text[:1] == b"\x80":
         if not unpickle:
-            raise FormatError("pickled metadata is read only on request", file=path, hint="open it with pickle=True")
+            raise FormatError(
+                "pickled metadata is read only on request",
+                file=path,
+                hint="open it with pickle=True",
+            )
         return _inline(_unpickle(text, path), path)
     try:
         items = _DECODER.decode(text)
     except msgspec.ValidationError as error:
-        raise FormatError(f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)) from error
-    except (ValueError, RecursionError):  # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
+        raise FormatError(
+            f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)
+        ) from error
+    except (
+        ValueError,
+        RecursionError,
+    ):  # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
         return _inline(_lenient(text, path), path)
     return _located(text, items)
 
@@ -106,7 +120,9 @@ def parse_entries(text: bytes, path: str, fault: Callable[[FormatError], None]) 
     return _located(text, items)
 
 
-def _entries(text: bytes, path: str, fault: Callable[[FormatError], None]) -> Iterator[tuple[str, int, int]]:
+def _entries(
+    text: bytes, path: str, fault: Callable[[FormatError], None]
+) -> Iterator[tuple[str, int, int]]:
     """Yield the id of each entry and where its value starts and ends. After invalid JSON, look for the next entry."""
     with suppress(ValueError, RecursionError):
         base = _address(text)
@@ -154,12 +170,16 @@ def _lenient(text: bytes, path: str) -> object:
     try:
         decoded = text.decode("utf-8")
     except UnicodeDecodeError as error:
-        raise FormatError("invalid JSON: it is not UTF-8", file=path, offset=error.start, hint=_hint(path)) from error
+        raise FormatError(
+            "invalid JSON: it is not UTF-8", file=path, offset=error.start, hint=_hint(path)
+        ) from error
     try:
         return json.loads(decoded)
     except json.JSONDecodeError as error:
         at = len(decoded[: error.pos].encode())
-        raise FormatError(f"invalid JSON: {error.msg}", file=path, offset=at, hint=_hint(path)) from error
+        raise FormatError(
+            f"invalid JSON: {error.msg}", file=path, offset=at, hint=_hint(path)
+        ) from error
     except (ValueError, RecursionError) as error:
         raise FormatError(f"invalid JSON: {error}", file=path, hint=_hint(path)) from error
 
@@ -177,7 +197,9 @@ def _inline(loose: object, path: str) -> Gmeta:
             length.append(len(text) if item.meta_data else MISSING)
             inline += text
     except (ValueError, TypeError, RecursionError) as error:
-        raise FormatError(f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)) from error
+        raise FormatError(
+            f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)
+        ) from error
     return Gmeta(items, np.array(offset, np.int64), np.array(length, np.int64), bytes(inline))
 
 
@@ -204,7 +226,9 @@ def _unpickle(data: bytes, path: str) -> object:
     try:
         return _Unpickler(io.BytesIO(data)).load()
     except Exception as error:  # a damaged pickle can fail in any way
-        raise FormatError(f"the pickled metadata cannot be read: {error}", file=path, hint=_hint(path)) from error
+        raise FormatError(
+            f"the pickled metadata cannot be read: {error}", file=path, hint=_hint(path)
+        ) from error
 
 
 def _hint(path: str) -> str:
@@ -221,13 +245,16 @@ def frames_field(spec: Spec) -> Field:
     if len(frames) != 1:
         names = ", ".join(repr(field.name) for field in frames) or "none"
         raise SpecError(
-            f"a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), but this spec has {names};"
+            "a gulp item has exactly one field of JPEG frames (jpg[], or jpg for images), but"
+            f" this spec has {names};"
             " use bag, tar, ffrecord or recordio for these samples"
         )
     return frames[0]
 
 
-def meta_columns(parsed: Gmeta, text: bytes, file: int, fields: list[Field]) -> dict[str, FieldExtents]:
+def meta_columns(
+    parsed: Gmeta, text: bytes, file: int, fields: list[Field]
+) -> dict[str, FieldExtents]:
     """Return the columns of fields that lie in the meta dicts."""
     if [(field.type, field.name) for field in fields] == [("json", "meta")]:
         return {"meta": FieldExtents(fields[0], "json", file, parsed.offset, parsed.length)}
@@ -236,7 +263,9 @@ def meta_columns(parsed: Gmeta, text: bytes, file: int, fields: list[Field]) -> 
     builders = {field.name: FieldBuilder(field, "json", file) for field in fields}
     whole = memoryview(text)
     base = _address(whole)
-    for number, (start, length) in enumerate(zip(parsed.offset.tolist(), parsed.length.tolist(), strict=True)):
+    for number, (start, length) in enumerate(
+        zip(parsed.offset.tolist(), parsed.length.tolist(), strict=True)
+    ):
         values = _values(whole[start : start + length]) if length > 0 else {}
         for name, builder in builders.items():
             if (raw := values.get(name)) is None:
@@ -254,7 +283,9 @@ def _elements(raw: msgspec.Raw, name: str, number: int) -> list[msgspec.Raw]:
     try:
         return _LIST.decode(raw)
     except msgspec.MsgspecError as error:
-        raise SpecError(f"field {name!r} is not a list in item {number}: declare its type without []") from error
+        raise SpecError(
+            f"field {name!r} is not a list in item {number}: declare its type without []"
+        ) from error
 
 
 def _values(meta: memoryview) -> Mapping[str, msgspec.Raw]:

@@ -23,8 +23,8 @@ def is_data(name: str) -> bool:
 def chunk_names(folder: AnyPath) -> tuple[list[str], list[str]]:
     """Return the names of a folder's data files and of its meta files, each sorted as text.
 
-    A writer that publishes a chunk gives its meta file the final name first: this file is left out until its data
-    file, which is still staged, has its name, too.
+    A writer that publishes a chunk gives its meta file the final name first: this file is left out
+    until its data file, which is still staged, has its name, too.
     """
     names = sorted(path.name for path in folder.iterdir())
     data = [name for name in names if is_data(name)]
@@ -43,7 +43,9 @@ def number_width(names: Sequence[str], *, sharded: bool) -> int:
     if not names:
         return 6 if sharded else 1
     digits = [match[0] for name in names if (match := re.search(r"\d+", name))]
-    return max((len(number) for number in digits if number.startswith("0") and len(number) > 1), default=1)
+    return max(
+        (len(number) for number in digits if number.startswith("0") and len(number) > 1), default=1
+    )
 
 
 def chunk_number(folder: AnyPath, name: str) -> int:
@@ -54,7 +56,10 @@ def chunk_number(folder: AnyPath, name: str) -> int:
     """
     digits = re.search(r"\d+", name)
     if digits is None:
-        raise FormatError("the name of a gulp file must hold the chunk's number: data_0.gulp", file=str(folder / name))
+        raise FormatError(
+            "the name of a gulp file must hold the chunk's number: data_0.gulp",
+            file=str(folder / name),
+        )
     return int(digits[0])
 
 
@@ -77,7 +82,14 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
                 hint="restore it, or move this file away to read the other chunks",
             )
     if numbers != partners:
-        at = next((i for i, pair in enumerate(zip(numbers, partners, strict=False)) if pair[0] != pair[1]), None)
+        at = next(
+            (
+                i
+                for i, pair in enumerate(zip(numbers, partners, strict=False))
+                if pair[0] != pair[1]
+            ),
+            None,
+        )
         name = data[at] if at is not None else (data + tables)[-1]
         raise FormatError(
             "sorted by name, the .gulp and .gmeta files of this folder do not have the same numbers",
@@ -85,7 +97,8 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
             hint="rename them as data_<number>.gulp and meta_<number>.gmeta",
         )
     return [
-        Shard(folder, data_file, (data_file, table_file)) for data_file, table_file in zip(data, tables, strict=True)
+        Shard(folder, data_file, (data_file, table_file))
+        for data_file, table_file in zip(data, tables, strict=True)
     ]
 
 

@@ -26,14 +26,24 @@ DATA, TABLE = 0, 1
 
 def frames_of(parsed: Gmeta) -> tuple[I64, I64]:
     """Return offset, padding and length of all frames, int64[frames, 3], and int64[items + 1], where items start."""
-    counts = np.fromiter((len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items))
+    counts = np.fromiter(
+        (len(item.frame_info) for item in parsed.items.values()), np.int64, len(parsed.items)
+    )
     starts = offsets_of(counts)
-    numbers = chain.from_iterable(chain.from_iterable(item.frame_info for item in parsed.items.values()))
+    numbers = chain.from_iterable(
+        chain.from_iterable(item.frame_info for item in parsed.items.values())
+    )
     return np.fromiter(numbers, np.int64, 3 * int(starts[-1])).reshape(-1, 3), starts
 
 
 def index_items(
-    shard: Shard, files: list[File], text: bytes, parsed: Gmeta, frames: I64, starts: I64, options: ReadOptions
+    shard: Shard,
+    files: list[File],
+    text: bytes,
+    parsed: Gmeta,
+    frames: I64,
+    starts: I64,
+    options: ReadOptions,
 ) -> ShardIndex:
     """Return the table of checked items."""
     table = files[TABLE]
@@ -41,11 +51,15 @@ def index_items(
     try:
         keys = Keys.of(parsed.items)
     except UnicodeEncodeError as error:
-        raise FormatError(f"the id {error.object!r} is invalid text", file=table.path, hint=hint(table)) from error
+        raise FormatError(
+            f"the id {error.object!r} is invalid text", file=table.path, hint=hint(table)
+        ) from error
     spec = {"frames": FRAMES, "meta": META} if options.spec is None else options.spec
     field = frames_field(spec)
     where = (text, TABLE) if parsed.inline is None else (parsed.inline, len(files))
-    meta_fields = meta_columns(parsed, *where, [other for other in spec.values() if other is not field])
+    meta_fields = meta_columns(
+        parsed, *where, [other for other in spec.values() if other is not field]
+    )
     blocks: tuple[Blocks, ...] = ()
     if parsed.inline is not None:
         from bushel.storage.blocks import Blocks
@@ -77,11 +91,18 @@ def _frames_column(field: Field, offset: I64, length: I64, starts: I64) -> Field
         return FieldExtents(field, field.codec, DATA, offset, length, starts=starts)
     first, counts = starts[:-1], starts[1:] - starts[:-1]
     if (counts > 1).any():
-        raise SpecError(f"items have up to {int(counts.max())} frames: declare {field.name!r} as {field.codec}[]")
+        raise SpecError(
+            f"items have up to {int(counts.max())} frames: declare {field.name!r} as"
+            f" {field.codec}[]"
+        )
     at = np.minimum(first, max(len(offset) - 1, 0))
     if not len(offset):
-        return FieldExtents(field, field.codec, DATA, np.zeros_like(first), np.full_like(first, MISSING))
-    return FieldExtents(field, field.codec, DATA, offset[at], np.where(counts == 1, length[at], MISSING))
+        return FieldExtents(
+            field, field.codec, DATA, np.zeros_like(first), np.full_like(first, MISSING)
+        )
+    return FieldExtents(
+        field, field.codec, DATA, offset[at], np.where(counts == 1, length[at], MISSING)
+    )
 
 
 def hint(file: File) -> str:

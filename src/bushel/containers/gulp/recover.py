@@ -37,10 +37,18 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             raise
         parsed = parse_entries(text, table.path, lose)
     whole = _whole_items(parsed, data, fault)
-    whole_items = {name: item for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True) if good}
-    left = replace(parsed, items=whole_items, offset=parsed.offset[whole], length=parsed.length[whole])
+    whole_items = {
+        name: item
+        for (name, item), good in zip(parsed.items.items(), whole.tolist(), strict=True)
+        if good
+    }
+    left = replace(
+        parsed, items=whole_items, offset=parsed.offset[whole], length=parsed.length[whole]
+    )
     before: I64 = np.cumsum(whole) - whole
-    gaps = tuple((int(before[row]), list(parsed.items)[row]) for row in np.flatnonzero(~whole).tolist())
+    gaps = tuple(
+        (int(before[row]), list(parsed.items)[row]) for row in np.flatnonzero(~whole).tolist()
+    )
     index = index_items(shard, [data, table], text, left, *frames_of(left), options)
     return Recovered(index, np.ones(index.samples, np.bool_), lost + len(gaps), gaps)
 
@@ -49,7 +57,11 @@ def _whole_items(parsed: Gmeta, data: File, fault: Fault) -> Bools:
     """Return which items have frames in the file that overlap no other frame."""
     frames, starts = frames_of(parsed)
     offset, pad, length = frames.T
-    inside = (length <= data.size) & (offset <= data.size - np.minimum(length, data.size)) & (pad <= length)
+    inside = (
+        (length <= data.size)
+        & (offset <= data.size - np.minimum(length, data.size))
+        & (pad <= length)
+    )
     rows = np.flatnonzero(inside)
     sound = np.zeros(len(frames), np.bool_)
     sound[rows[sound_ranges(offset[rows], offset[rows] + length[rows], data.size)]] = True

@@ -1,7 +1,7 @@
 """The frames of a camera as values of a block file: the decoder's configuration, then the packets that are needed.
 
-Pure: no I/O. `codecs.video_frame` describes the parts of a value. Packets of all videos of a camera are numbered
-together.
+Pure: no I/O. `codecs.video_frame` describes the parts of a value. Packets of all videos of a camera
+are numbered together.
 """
 
 from __future__ import annotations
@@ -110,7 +110,9 @@ class Regions:
 
     def _of_packets(self, name: str) -> I64:
         """Return one column of the packet tables for the packets in all regions, one after another."""
-        every = np.concatenate([np.zeros(0, np.int64), *(getattr(video.packets, name) for video in self.videos)])
+        every = np.concatenate(
+            [np.zeros(0, np.int64), *(getattr(video.packets, name) for video in self.videos)]
+        )
         return every[self._packet].astype(np.int64)
 
     @cached_property
@@ -165,13 +167,20 @@ class Regions:
         runs = np.bincount(self._region[run], minlength=len(self.first))
         config_block = np.cumsum(runs + 2) - runs - 2  # the block of each region's configuration
         total = 2 * len(config_block) + len(run)
-        file, offset, length = np.full(total, IN_TABLE, np.int32), np.zeros(total, np.int64), np.zeros(total, np.int64)
+        file, offset, length = (
+            np.full(total, IN_TABLE, np.int32),
+            np.zeros(total, np.int64),
+            np.zeros(total, np.int64),
+        )
         offset[config_block], length[config_block] = (
             self._config_ends[self._video],
             np.diff(self._config_ends)[self._video],
         )
         tables = 4 + PACKET.itemsize * np.diff(self.before)
-        offset[config_block + 1], length[config_block + 1] = self._config_ends[-1] + np.cumsum(tables) - tables, tables
+        offset[config_block + 1], length[config_block + 1] = (
+            self._config_ends[-1] + np.cumsum(tables) - tables,
+            tables,
+        )
         rest = np.ones(total, np.bool_)
         rest[config_block] = rest[config_block + 1] = False
         files = np.array([video.file for video in self.videos], np.int32)
@@ -190,7 +199,10 @@ class Regions:
         at = words * np.arange(len(self._packet)) + self._region + 1
         time = self._of_packets("times")
         words_of_tables[at], words_of_tables[at + 1] = self._of_packets("lengths"), self._flags
-        words_of_tables[at + 2], words_of_tables[at + 3] = time & 0xFFFFFFFF, time >> 32 & 0xFFFFFFFF
+        words_of_tables[at + 2], words_of_tables[at + 3] = (
+            time & 0xFFFFFFFF,
+            time >> 32 & 0xFFFFFFFF,
+        )
         return words_of_tables.view(np.uint8)
 
     def frames(self) -> ClipFrames | None:

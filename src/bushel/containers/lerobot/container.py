@@ -76,7 +76,9 @@ CONTAINER = Frames()
 def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
     own = meta.episodes_of(chunk, number)
     videos = [
-        meta.video(camera, *pair) for camera in meta.cameras for pair in np.unique(own.videos[camera], axis=0).tolist()
+        meta.video(camera, *pair)
+        for camera in meta.cameras
+        for pair in np.unique(own.videos[camera], axis=0).tolist()
     ]
     name = meta.data_file(chunk, number)
     if (longest := max((name, *videos), key=len)) and len(longest) > _LONGEST:
@@ -111,7 +113,8 @@ def _miscounted(rows: Rows) -> list[FormatError]:
     counts = np.bincount(rows.episode, minlength=len(rows.episodes.index))
     return [
         FormatError(
-            f"episode {rows.episodes.index[number]} has {counts[number]} rows, and the metadata list "
+            f"episode {rows.episodes.index[number]} has {counts[number]} rows, and the metadata"
+            " list "
             f"{rows.episodes.length[number]}",
             file=str(rows.shard.path(0)),
             hint=HINT,
@@ -124,12 +127,18 @@ def _drifting(rows: Rows) -> list[FormatError]:
     """Return an error for times that do not follow the rate, and for each camera whose frames are shown at others."""
     seconds = numbers_of(rows.table, "timestamp", rows.shard).astype(np.float64)
     away = {
-        name: (own.away, "the frame of camera {name!r} is shown {away:.6f} seconds from the time of the row")
+        name: (
+            own.away,
+            ("the frame of camera {name!r} is shown {away:.6f} seconds from the time of the row"),
+        )
         for name, own in rows.cameras.items()
     }
     if "frame_index" in rows.table.columns:
         steps = numbers_of(rows.table, "frame_index", rows.shard).astype(np.float64) / rows.meta.fps
-        text = f"its time differs by {{away:.6f}} seconds from what {rows.meta.fps:g} frames per second give"
+        text = (
+            f"its time differs by {{away:.6f}} seconds from what {rows.meta.fps:g} frames per"
+            " second give"
+        )
         away["timestamp"] = np.abs(seconds - steps), text
     found = []
     for name, (own, text) in away.items():
@@ -138,7 +147,8 @@ def _drifting(rows: Rows) -> list[FormatError]:
             worst = int(late[own[late].argmax()])
             said = text.format(name=name, away=own[worst])
             message = (
-                f"{len(late)} rows drift; row {worst}, of episode {rows.episodes.index[rows.episode[worst]]}: {said}"
+                f"{len(late)} rows drift; row {worst}, of episode"
+                f" {rows.episodes.index[rows.episode[worst]]}: {said}"
             )
             hint = f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again"
             found.append(FormatError(message, file=str(rows.shard.path(0)), hint=hint))

@@ -1,7 +1,7 @@
 """LeRobot's datasets, version 3, with an episode as a sample: what `bushel.open(path, episodes=True)` reads.
 
-Numbers of an episode's rows lie one after another, so they are one array; the frames of a camera are one value, and
-single frames of it can be read. See docs/format-lerobot.md for the types.
+Numbers of an episode's rows lie one after another, so they are one array; the frames of a camera
+are one value, and single frames of it can be read. See docs/format-lerobot.md for the types.
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath
 
-_ONCE = ("episode_index", "task")  # fields that have one value for an episode: the value of its first row
+# fields that have one value for an episode: the value of its first row
+_ONCE = ("episode_index", "task")
 _KINDS = {"signed": "int", "unsigned": "uint", "real": "float"}
 
 
@@ -35,7 +36,11 @@ class _Episodes(Frames):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, with an index of its own."""
         found = super().shards(path)
-        return None if found is None else [replace(shard, name=f"episodes/{shard.name}") for shard in found]
+        return (
+            None
+            if found is None
+            else [replace(shard, name=f"episodes/{shard.name}") for shard in found]
+        )
 
     def table(self, rows: Rows) -> tuple[ShardIndex, Bools]:
         """Return the table of the episodes in some rows, and which of them have all of their frames."""
@@ -62,10 +67,14 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
     steps = np.diff(rows.episode)
     if (steps < 0).any():
         row = int(steps.argmin()) + 1
-        raise FormatError(f"row {row} belongs to an episode before the one of row {row - 1}", file=path, hint=HINT)
+        raise FormatError(
+            f"row {row} belongs to an episode before the one of row {row - 1}", file=path, hint=HINT
+        )
     own = np.append(0, np.flatnonzero(steps) + 1) if len(rows.episode) else np.zeros(0, np.int64)
     starts = np.append(own, len(rows.episode))
-    fields = {name: _field(each, starts) for name, each in table.fields.items() if _is_whole(each, path)}
+    fields = {
+        name: _field(each, starts) for name, each in table.fields.items() if _is_whole(each, path)
+    }
     columns = {name: _first(each, own) for name, each in table.columns.items() if name in _ONCE}
     blocks, whole = list(table.blocks), np.ones(len(own), np.bool_)
     for camera, shots in rows.cameras.items():
@@ -77,11 +86,18 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
         number = len(table.files) + len(blocks)
         frames = regions.frames() if len(there) == len(own) else None
         codec = f"frames{rows.meta.cameras[camera]}"
-        fields[camera] = FieldExtents(Field(camera, codec), codec, number, offset, length, frames=frames)
+        fields[camera] = FieldExtents(
+            Field(camera, codec), codec, number, offset, length, frames=frames
+        )
         blocks.append(made)
         whole &= ~lost
     index = replace(
-        table, samples=len(own), container=CONTAINER.name, fields=fields, columns=columns, blocks=tuple(blocks)
+        table,
+        samples=len(own),
+        container=CONTAINER.name,
+        fields=fields,
+        columns=columns,
+        blocks=tuple(blocks),
     )
     return index.check(path), whole
 
@@ -93,12 +109,17 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
     packet, begin = shots.packet[chosen], starts[:-1][there]
     place = np.cumsum(chosen)[begin] - 1 if len(there) else begin
     episode = np.repeat(np.arange(len(there)), np.diff(starts)[there])
-    times = np.concatenate([np.zeros(0, np.int64), *(one.packets.times for one in shots.videos)])[packet]
+    times = np.concatenate([np.zeros(0, np.int64), *(one.packets.times for one in shots.videos)])[
+        packet
+    ]
     again = (np.diff(times) <= 0) & (np.diff(episode) == 0)
     if again.any():
         row = int(np.flatnonzero(chosen)[int(again.argmax()) + 1])
         message = f"rows {row - 1} and {row} of an episode have one frame of camera {camera!r}"
-        hint = "run `bushel verify` on the dataset; without episodes=True, every row has its nearest frame"
+        hint = (
+            "run `bushel verify` on the dataset; without episodes=True, every row has its"
+            " nearest frame"
+        )
         raise FormatError(message, file=str(rows.shard.path(0)), hint=hint)
     if not len(there):
         return Regions(shots.videos, there, there, episode, packet), there
@@ -111,7 +132,12 @@ def _is_whole(extents: FieldExtents, path: str) -> bool:
     missing = np.flatnonzero(extents.length < 0)
     if len(missing) and extents.field.name not in _ONCE:
         name = extents.field.name
-        log_warning("%s: row %d has no value in column %r: episodes are read without it", path, missing[0], name)
+        log_warning(
+            "%s: row %d has no value in column %r: episodes are read without it",
+            path,
+            missing[0],
+            name,
+        )
         return False
     return True
 
@@ -120,7 +146,9 @@ def _field(extents: FieldExtents, starts: I64) -> FieldExtents:
     """Return the extents of a field by episode: one value, one array, or a sequence of the values of rows."""
     name, first = extents.field.name, starts[:-1]
     if name in _ONCE:
-        return replace(extents, offset=extents.offset[first], length=extents.length[first], crc32=None)
+        return replace(
+            extents, offset=extents.offset[first], length=extents.length[first], crc32=None
+        )
     item = _item(extents)
     if item is None:
         return replace(extents, field=replace(extents.field, sequence=True), starts=starts)
@@ -138,13 +166,22 @@ def _field(extents: FieldExtents, starts: I64) -> FieldExtents:
 
 def _item(extents: FieldExtents) -> str | None:
     """Return the codec of the numbers of some rows, if they follow each other and have one size; else None."""
-    if not len(extents.length) or extents.starts is not None or (extents.length != extents.length[0]).any():
+    if (
+        not len(extents.length)
+        or extents.starts is not None
+        or (extents.length != extents.length[0]).any()
+    ):
         return None
     size = int(extents.length[0])
     if size <= 0 or (np.diff(extents.offset) != size).any():
         return None
     layout = get_codec(extents.codec).layout
-    if isinstance(layout, NumberLayout) and layout.length == size and not layout.header and layout.kind in _KINDS:
+    if (
+        isinstance(layout, NumberLayout)
+        and layout.length == size
+        and not layout.header
+        and layout.kind in _KINDS
+    ):
         return f"array({_KINDS[layout.kind]}{8 * size},-1)"
     if extents.codec.startswith("array(") and extents.codec.endswith(",-1)"):
         width = np.dtype(extents.codec[6:-4]).itemsize

@@ -86,7 +86,8 @@ class Episodes:
     length: I64  # int64[n], their frames
     data: I64  # int64[n, 2], chunk and number of the file with their rows
     videos: Mapping[str, I64]  # camera to int64[n, 2], chunk and number of the video
-    begin: Mapping[str, F64]  # camera to float64[n], where the episode begins in the video, in seconds
+    # camera to float64[n], where the episode begins in the video, in seconds
+    begin: Mapping[str, F64]
 
     def take(self, chosen: I64) -> Episodes:
         """Return the episodes of these numbers in the table."""
@@ -100,7 +101,8 @@ class Meta:
     """The facts about a dataset."""
 
     fps: float  # frames per second
-    # the features that are stored as videos, each with the parameters of codec `frame`: empty, except for depths
+    # the features that are stored as videos, each with the parameters of codec `frame`: empty,
+    # except for depths
     cameras: Mapping[str, str]
     episodes: Episodes
     tasks: Mapping[int, bytes]  # number of a task to its text
@@ -110,7 +112,9 @@ class Meta:
 
     def episodes_of(self, chunk: int, number: int) -> Episodes:
         """Return the episodes whose rows are in a file."""
-        return self.episodes.take(np.flatnonzero((self.episodes.data == (chunk, number)).all(axis=1)))
+        return self.episodes.take(
+            np.flatnonzero((self.episodes.data == (chunk, number)).all(axis=1))
+        )
 
     def data_file(self, chunk: int, number: int) -> str:
         """Return the name of a file with rows."""
@@ -134,7 +138,9 @@ def load_meta(root: AnyPath) -> Meta | None:
     files = [open_file(below(root, name)) for name in names]
     if not all(file.mtime_ns for file in files):  # a file may have changed unnoticed
         return _meta(names, files)
-    stamps = tuple((name, file.size, file.mtime_ns) for name, file in zip(names, files, strict=True))
+    stamps = tuple(
+        (name, file.size, file.mtime_ns) for name, file in zip(names, files, strict=True)
+    )
     return _kept(str(root), stamps)
 
 
@@ -152,7 +158,9 @@ def _listed(root: AnyPath) -> list[str]:
 @lru_cache(maxsize=8)
 def _kept(root: str, stamps: tuple[tuple[str, int, int], ...]) -> Meta | None:
     folder = as_path(root)
-    return _meta([name for name, *_ in stamps], [open_file(below(folder, name)) for name, *_ in stamps])
+    return _meta(
+        [name for name, *_ in stamps], [open_file(below(folder, name)) for name, *_ in stamps]
+    )
 
 
 def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
@@ -162,12 +170,18 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
             return None
         info = _DECODER.decode(files[0].read(0, files[0].size))
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"not the metadata of a LeRobot dataset: {error}", file=files[0].path, hint=HINT) from error
+        raise FormatError(
+            f"not the metadata of a LeRobot dataset: {error}", file=files[0].path, hint=HINT
+        ) from error
     if not (version := info.codebase_version).startswith("v3."):
         convert = "python -m lerobot.datasets.v30.convert_dataset_v21_to_v30 --repo-id ORG/NAME"
         hint = f"convert it: {convert}"
         if not version.startswith("v2."):
-            hint = f"convert it to v2.1 with LeRobot, and then: {convert}" if version < "v2" else "update Bushel"
+            hint = (
+                f"convert it to v2.1 with LeRobot, and then: {convert}"
+                if version < "v2"
+                else "update Bushel"
+            )
         raise FormatError(
             f"this is a LeRobot dataset of version {version[:40]}, and v3 is read",
             file=files[0].path,
@@ -179,17 +193,29 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
             file=files[0].path,
             hint="open a copy in LeRobot's own storage, which is Parquet and MP4",
         )
-    cameras = {name: each.frame_type() for name, each in info.features.items() if each.dtype == "video"}
+    cameras = {
+        name: each.frame_type() for name, each in info.features.items() if each.dtype == "video"
+    }
     _check_depths(cameras, files[0].path)
     if not info.fps > 0 or (cameras and not info.video_path):
-        raise FormatError(f"fps is {info.fps}, video_path is {info.video_path!r}", file=files[0].path, hint=HINT)
+        raise FormatError(
+            f"fps is {info.fps}, video_path is {info.video_path!r}", file=files[0].path, hint=HINT
+        )
     listed = list(files[1:])
     tasks = _tasks(listed.pop(0)) if _TASKS in names else {}
     episodes = _episodes(listed, cameras)
     order = np.argsort(episodes.index, kind="stable")
     if (np.diff(episodes.index[order]) <= 0).any():
         raise FormatError("an episode is listed twice", file=files[-1].path, hint=HINT)
-    return Meta(info.fps, cameras, episodes.take(order), tasks, tuple(names), info.data_path, info.video_path or "")
+    return Meta(
+        info.fps,
+        cameras,
+        episodes.take(order),
+        tasks,
+        tuple(names),
+        info.data_path,
+        info.video_path or "",
+    )
 
 
 def _check_depths(cameras: Mapping[str, str], path: str) -> None:
@@ -210,7 +236,9 @@ def number_column(file: File, footer: Footer, name: str) -> npt.NDArray[Any]:
     with _column(file, name, "numbers"):
         values, null = scalars_of(file, footer, node)
     if null.any():
-        raise FormatError(f"column {name!r}: row {int(null.argmax())} has no value", file=file.path, hint=HINT)
+        raise FormatError(
+            f"column {name!r}: row {int(null.argmax())} has no value", file=file.path, hint=HINT
+        )
     return values
 
 
@@ -220,13 +248,17 @@ def _column(file: File, name: str, values: str) -> Iterator[None]:
     try:
         yield
     except OtherEncoding as error:
-        raise FormatError(f"column {name!r} does not hold plain {values}", file=file.path, hint=HINT) from error
+        raise FormatError(
+            f"column {name!r} does not hold plain {values}", file=file.path, hint=HINT
+        ) from error
     except (FilterError, ValueError) as error:
         raise FormatError(f"column {name!r}: {error}", file=file.path, hint=HINT) from error
 
 
 def _node(file: File, footer: Footer, name: str) -> Node:
-    found = next((each for each in footer.fields if each.name == name and each.physical is not None), None)
+    found = next(
+        (each for each in footer.fields if each.name == name and each.physical is not None), None
+    )
     if found is None:
         raise FormatError(f"it has no column {name!r}", file=file.path, hint=HINT)
     return found
@@ -238,7 +270,9 @@ def _tasks(file: File) -> dict[int, bytes]:
     numbers = number_column(file, footer, "task_index")
     texts = [each.name for each in footer.fields if each.physical == 6]
     if len(texts) != 1:
-        raise FormatError(f"a column holds the texts of tasks, found {len(texts)}", file=file.path, hint=HINT)
+        raise FormatError(
+            f"a column holds the texts of tasks, found {len(texts)}", file=file.path, hint=HINT
+        )
     node = _node(file, footer, texts[0])
     with _column(file, node.name, "texts"):
         places = places_of(file, footer, node)

@@ -63,7 +63,9 @@ class _Box:
             box_found = (
                 None
                 if box_found is None
-                else next((box for kind_of_box, box in box_found.boxes() if kind_of_box == kind), None)
+                else next(
+                    (box for kind_of_box, box in box_found.boxes() if kind_of_box == kind), None
+                )
             )
         return box_found
 
@@ -96,7 +98,8 @@ def read_packets(file: File) -> ClipPackets:
     """Return the packets of the first video of an MP4 file, and the configuration of its decoder.
 
     Raises:
-        FormatError: The file is incomplete or damaged, or its video is stored in a way that is not read.
+        FormatError: The file is incomplete or damaged, or its video is stored in a way that is not
+            read.
         OSError: The file cannot be read.
     """
     moov = _moov(file)
@@ -116,7 +119,10 @@ def _moov(file: File) -> _Box:
         if not start <= at <= start + len(head) - 16:
             start = at
             head = file.read(at, min(_HEAD, file.size - at))
-        size, kind = int.from_bytes(head[at - start : at - start + 4]), bytes(head[at - start + 4 : at - start + 8])
+        size, kind = (
+            int.from_bytes(head[at - start : at - start + 4]),
+            bytes(head[at - start + 4 : at - start + 8]),
+        )
         begin = 8
         if size == 1:
             size, begin = int.from_bytes(head[at - start + 8 : at - start + 16]), 16
@@ -127,11 +133,16 @@ def _moov(file: File) -> _Box:
             try:
                 return _Box(memoryview(file.read(at + begin, size - begin)), at + begin, file.path)
             except ExtentError as error:
-                raise FormatError(f"the file shrinks: {error}", file=file.path, hint=_HINT) from error
+                raise FormatError(
+                    f"the file shrinks: {error}", file=file.path, hint=_HINT
+                ) from error
         if size < begin:
             break
         at += size
-    message = f"an MP4 file has a box 'moov' with the places of its frames, found none in {file.size} bytes"
+    message = (
+        "an MP4 file has a box 'moov' with the places of its frames, found none in"
+        f" {file.size} bytes"
+    )
     raise FormatError(message, file=file.path, offset=min(at, file.size), hint=_HINT)
 
 
@@ -141,7 +152,11 @@ def _packets(trak: _Box, moov: _Box, file: File) -> ClipPackets:
     lengths = _lengths(stbl.need(b"stsz"), file.size)
     count = len(lengths)
     if not count:
-        stbl.fail("it lists no frames; fragmented MP4 files are not read" if moov.find(b"mvex") else "it has no frames")
+        stbl.fail(
+            "it lists no frames; fragmented MP4 files are not read"
+            if moov.find(b"mvex")
+            else "it has no frames"
+        )
     times = np.cumsum(_repeated(stbl.need(b"stts"), count), dtype=np.int64)
     times = np.concatenate([np.zeros(1, np.int64), times[:-1]])
     if (ctts := stbl.find(b"ctts")) is not None:
@@ -181,7 +196,10 @@ def _repeated(box: _Box, count: int) -> I64:
     """Return int64[count], the values of a table of repetitions and values."""
     table = box.table(2)
     if int(table[:, 0].sum(dtype=np.uint64)) != count:
-        box.fail(f"the times of {int(table[:, 0].sum(dtype=np.uint64))} frames are listed, expected {count}")
+        box.fail(
+            f"the times of {int(table[:, 0].sum(dtype=np.uint64))} frames are listed,"
+            f" expected {count}"
+        )
     return np.repeat(table[:, 1].astype(np.int64), table[:, 0])
 
 
@@ -199,10 +217,14 @@ def _offsets(stbl: _Box, lengths: I64) -> I64:
     if not len(table) or first[0] != 0 or (runs < 0).any() or (table[:, 2] != table[0, 2]).any():
         box.fail("the table of chunks is not in order, or the frames have several descriptions")
     if int((runs * table[:, 1]).sum()) != len(lengths):
-        box.fail(f"the chunks have {int((runs * table[:, 1]).sum())} frames, expected {len(lengths)}")
+        box.fail(
+            f"the chunks have {int((runs * table[:, 1]).sum())} frames, expected {len(lengths)}"
+        )
     frames_of_chunk = np.repeat(table[:, 1], runs)
     ends = np.cumsum(lengths)
-    begin = np.concatenate([np.zeros(1, np.int64), ends])[np.cumsum(frames_of_chunk) - frames_of_chunk]
+    begin = np.concatenate([np.zeros(1, np.int64), ends])[
+        np.cumsum(frames_of_chunk) - frames_of_chunk
+    ]
     return np.repeat(chunks - begin, frames_of_chunk) + ends - lengths
 
 
@@ -214,7 +236,10 @@ def _edits(trak: _Box, moov: _Box, scale: int) -> tuple[int, int]:
     layout, size = (">QqI", 20) if version else (">IiI", 12)
     [count] = box.numbers(">I", 4)
     if count > 2:
-        box.fail("the video is cut into several edits, which is not read: write it again without an edit list")
+        box.fail(
+            "the video is cut into several edits, which is not read: write it again without"
+            " an edit list"
+        )
     delay = start = 0
     for number in range(count):
         duration, begin, _ = box.numbers(layout, 8 + number * size)

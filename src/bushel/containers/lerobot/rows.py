@@ -58,23 +58,38 @@ def rows_of(shard: Shard, options: ReadOptions) -> Rows:
     """
     meta = load_meta(shard.root)
     pairs = [] if meta is None else np.unique(meta.episodes.data, axis=0).tolist()
-    pair_of_file = next((pair for pair in pairs if meta is not None and meta.data_file(*pair) == shard.files[0]), None)
+    pair_of_file = next(
+        (pair for pair in pairs if meta is not None and meta.data_file(*pair) == shard.files[0]),
+        None,
+    )
     if meta is None or pair_of_file is None:
-        raise FormatError("its metadata do not list this file any more", file=str(shard.path(0)), hint=HINT)
+        raise FormatError(
+            "its metadata do not list this file any more", file=str(shard.path(0)), hint=HINT
+        )
     episodes = meta.episodes_of(*pair_of_file)
     with _all_there(shard):
-        parquet = PARQUET.index(Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None))
+        parquet = PARQUET.index(
+            Shard(shard.root, shard.name, shard.files[:1]), replace(options, spec=None)
+        )
         files = list(map(open_file, shard.paths[1:]))
-    stamps = [FileStamp(name, file.size, file.mtime_ns) for name, file in zip(shard.files[1:], files, strict=True)]
+    stamps = [
+        FileStamp(name, file.size, file.mtime_ns)
+        for name, file in zip(shard.files[1:], files, strict=True)
+    ]
     moved = {
         name: replace(extents, file=extents.file + len(stamps)) if extents.file else extents
         for name, extents in parquet.fields.items()
     }
-    table = _with_tasks(replace(parquet, files=(*parquet.files, *stamps), fields=moved), meta, shard)
+    table = _with_tasks(
+        replace(parquet, files=(*parquet.files, *stamps), fields=moved), meta, shard
+    )
     episode = _episode_of_rows(table, episodes, shard)
     seconds = numbers_of(table, "timestamp", shard).astype(np.float64)
     errors: list[FormatError] = []
-    cameras = {camera: _shots(shard, meta, episodes, camera, episode, seconds, errors) for camera in meta.cameras}
+    cameras = {
+        camera: _shots(shard, meta, episodes, camera, episode, seconds, errors)
+        for camera in meta.cameras
+    }
     return Rows(shard, table, meta, episodes, episode, cameras, errors)
 
 
@@ -97,7 +112,9 @@ def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.gene
     """
     column = rows.columns.get(name)
     if column is None or column.values is None or column.missing is not None:
-        raise FormatError(f"each row needs a number in column {name!r}", file=str(shard.path(0)), hint=HINT)
+        raise FormatError(
+            f"each row needs a number in column {name!r}", file=str(shard.path(0)), hint=HINT
+        )
     return column.values
 
 
@@ -107,7 +124,10 @@ def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:
     wrong = episodes.index[place] != episode_numbers
     if wrong.any():
         row = int(wrong.argmax())
-        message = f"row {row} belongs to episode {episode_numbers[row]}, which the metadata do not list for this file"
+        message = (
+            f"row {row} belongs to episode {episode_numbers[row]}, which the metadata do"
+            " not list for this file"
+        )
         raise FormatError(message, file=str(shard.path(0)), hint=HINT)
     return place
 
@@ -125,7 +145,9 @@ def _shots(
     pairs, which = np.unique(episodes.videos[camera], axis=0, return_inverse=True)
     names = [meta.video(camera, *pair) for pair in pairs.tolist()]
     videos = map_all(lambda name: _video(shard, name), names, threads=_READERS)
-    errors += [video_or_error for video_or_error in videos if isinstance(video_or_error, FormatError)]
+    errors += [
+        video_or_error for video_or_error in videos if isinstance(video_or_error, FormatError)
+    ]
     usable = [video_or_error for video_or_error in videos if isinstance(video_or_error, Video)]
     there = np.array([isinstance(video_or_error, Video) for video_or_error in videos], np.bool_)
     number_of = np.where(there, np.cumsum(there) - 1, -1)
@@ -135,7 +157,10 @@ def _shots(
     for number, name in enumerate(names):
         bad = np.flatnonzero((video == number) & (shots.packet < 0))
         if len(bad) and number_of[number] >= 0:
-            message = f"it lacks the frames of {len(bad)} rows, the first of row {bad[0]} at {at[bad[0]]:.6f} seconds"
+            message = (
+                f"it lacks the frames of {len(bad)} rows, the first of row {bad[0]} at"
+                f" {at[bad[0]]:.6f} seconds"
+            )
             path = str(shard.path(shard.files.index(name)))
             errors.append(FormatError(message, file=path, hint=HINT))
     return shots
@@ -143,7 +168,10 @@ def _shots(
 
 def _video(shard: Shard, name: str) -> Video | FormatError:
     if name not in shard.files:  # the metadata have changed since the files were listed
-        message = f"it names the video {name[:200]!r}, which is not among the files of this part of the dataset"
+        message = (
+            f"it names the video {name[:200]!r}, which is not among the files of this part"
+            " of the dataset"
+        )
         return FormatError(message, file=str(shard.root / INFO), hint=HINT)
     number = shard.files.index(name)
     with _all_there(shard):
@@ -153,7 +181,10 @@ def _video(shard: Shard, name: str) -> Video | FormatError:
     except FormatError as error:
         return error
     read_video = Video.of(number, file.size, packets)
-    message = "its packets do not determine its frames: two have the same time, or the first is not a keyframe"
+    message = (
+        "its packets do not determine its frames: two have the same time, or the first is"
+        " not a keyframe"
+    )
     if read_video is None:
         return FormatError(message, file=file.path, hint=HINT)
     return read_video
@@ -169,14 +200,23 @@ def _with_tasks(rows: ShardIndex, meta: Meta, shard: Shard) -> ShardIndex:
     wrong = listed_tasks[place] != task_numbers
     if wrong.any():
         row = int(wrong.argmax())
-        message = f"row {row} has the task {task_numbers[row]}, which meta/tasks.parquet does not list"
+        message = (
+            f"row {row} has the task {task_numbers[row]}, which meta/tasks.parquet does not list"
+        )
         raise FormatError(message, file=str(shard.path(0)), hint=HINT)
     texts = [meta.tasks[task] for task in listed_tasks.tolist()]
     stored_texts, ends = joined(texts)
     number = len(rows.files) + len(rows.blocks)
     extents = FieldExtents(Field(_TASK, "utf8"), "utf8", number, ends[place], np.diff(ends)[place])
     missing = np.diff(ends)[place] > LONGEST_TEXT
-    column = Column("text", None, missing if missing.any() else None, place.astype(np.uint32), stored_texts, ends)
+    column = Column(
+        "text",
+        None,
+        missing if missing.any() else None,
+        place.astype(np.uint32),
+        stored_texts,
+        ends,
+    )
     return replace(
         rows,
         fields={**rows.fields, _TASK: extents},

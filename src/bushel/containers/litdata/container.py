@@ -1,7 +1,8 @@
 """LitData: an `index.json` names chunks, whose items have one value for each leaf of a tree.
 
-Leaves are extents of the chunk, or of its blocks if it is compressed. docs/format-litdata.md has the rules. The
-layout is defined by litdata (`streaming/writer.py`, `item_loader.py`, `framed_zstd.py`, `serializers.py`).
+Leaves are extents of the chunk, or of its blocks if it is compressed. docs/format-litdata.md has
+the rules. The layout is defined by litdata (`streaming/writer.py`, `item_loader.py`,
+`framed_zstd.py`, `serializers.py`).
 """
 
 from __future__ import annotations
@@ -27,7 +28,9 @@ from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_f
 from bushel.storage.packed import packed_blocks
 
 _FRAMED = struct.Struct("<8sHHIII")
-_FRAME = np.dtype([("item", "<u4"), ("items", "<u4"), ("offset", "<u8"), ("stored", "<u4"), ("size", "<u4")])
+_FRAME = np.dtype(
+    [("item", "<u4"), ("items", "<u4"), ("offset", "<u8"), ("stored", "<u4"), ("size", "<u4")]
+)
 _MAGIC = b"LDFZ01\0\0"
 _PACKED = ".zstd.bin"
 _CODECS = {
@@ -69,7 +72,9 @@ class _Litdata:
         description = load_index(folder, parsed)
         if description is None:
             return None
-        return listed_shards(folder, {name: _expanded(name) for name in description.chunks}, "chunk", HINT)
+        return listed_shards(
+            folder, {name: _expanded(name) for name in description.chunks}, "chunk", HINT
+        )
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return where the leaves of the items of one chunk lie. A compressed chunk is expanded for that."""
@@ -80,11 +85,17 @@ class _Litdata:
         stored, items = open_file(shard.path(0)), dataset.chunks[shard.name]
         try:
             plain = shard.files[0] != shard.name or dataset.config.compression is None
-            blocks, begin, span = _items(stored, items, None if plain else dataset.config.compression_level or "chunk")
+            blocks, begin, span = _items(
+                stored, items, None if plain else dataset.config.compression_level or "chunk"
+            )
             file = stored if blocks is None else BlockFile.over(stored, blocks)
-            fields = _fields(dataset, file, begin, span, options, 0 if blocks is None else len(shard.files))
+            fields = _fields(
+                dataset, file, begin, span, options, 0 if blocks is None else len(shard.files)
+            )
         except ExtentError as error:
-            raise FormatError(f"the compressed data are damaged: {error}", file=stored.path, hint=HINT) from error
+            raise FormatError(
+                f"the compressed data are damaged: {error}", file=stored.path, hint=HINT
+            ) from error
         if options.report is not None:
             options.report(stored.size)
         return table_of(self.name, shard, items, fields, blocks=() if blocks is None else (blocks,))
@@ -110,7 +121,9 @@ def _items(file: File, items: int, level: str | None) -> tuple[Blocks | None, I6
         from bushel.storage.zstd_frames import frames_between
 
         begin, span = offset_table(file, items)
-        blocks = frames_between(file, np.append(begin, begin[-1:] + span[-1:]) if items else np.zeros(1, np.int64))
+        blocks = frames_between(
+            file, np.append(begin, begin[-1:] + span[-1:]) if items else np.zeros(1, np.int64)
+        )
         return blocks, blocks.start[:-1], blocks.sizes
     blocks = packed_blocks(file, "zstd", None)
     expanded = BlockFile.over(file, blocks)
@@ -121,9 +134,15 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
     """Return the blocks and the items of a chunk that consists of frames of zstd, after a table of them."""
     _, version, flags, items_of_header, _, frames = _FRAMED.unpack(file.read(0, _FRAMED.size))
     head = _FRAMED.size + 4 * (items_of_header + 1)
-    if version != 1 or flags or items_of_header != items or head + frames * _FRAME.itemsize > file.size:
+    if (
+        version != 1
+        or flags
+        or items_of_header != items
+        or head + frames * _FRAME.itemsize > file.size
+    ):
         message = (
-            f"version {version} of {items_of_header} items in {frames} frames, expected version 1 of {items} items"
+            f"version {version} of {items_of_header} items in {frames} frames, expected version 1"
+            f" of {items} items"
         )
         raise FormatError(message, file=file.path, offset=8, hint=HINT)
     ends = np.frombuffer(file.read(_FRAMED.size, head - _FRAMED.size), "<u4").astype(np.int64)
@@ -131,7 +150,9 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
     if (table["offset"] > file.size).any():
         raise FormatError("a frame is not inside the file", file=file.path, offset=head, hint=HINT)
     offset, length = table["offset"].astype(np.int64), table["stored"].astype(np.int64)
-    blocks = Blocks.of(offset, length, table["size"].astype(np.int64), "zstd").check(file.path, [file.size])
+    blocks = Blocks.of(offset, length, table["size"].astype(np.int64), "zstd").check(
+        file.path, [file.size]
+    )
     check_ends(BlockFile.over(file, blocks), ends, 0, _FRAMED.size)
     return blocks, ends[:-1], np.diff(ends)
 
@@ -141,9 +162,15 @@ def _fields(
 ) -> dict[str, PlainField]:
     """Return where the values of each leaf lie, in the file of this number."""
     tokens = dataset.config.item_loader == TOKENS
-    leaves = iter([(begin, span)]) if tokens else values_of(file, begin, span, [None] * len(dataset.leaves))
+    leaves = (
+        iter([(begin, span)])
+        if tokens
+        else values_of(file, begin, span, [None] * len(dataset.leaves))
+    )
     fields = {}
-    for name, format_, (offset, length) in zip(dataset.leaves, dataset.config.data_format, leaves, strict=True):
+    for name, format_, (offset, length) in zip(
+        dataset.leaves, dataset.config.data_format, leaves, strict=True
+    ):
         field, stored = _field(name, format_, file, (options.spec or {}).get(name))
         place = PlainField(field.type, offset, length, file=number, codec=stored)
         if format_ == "jpeg_array" and field.sequence:
@@ -157,8 +184,8 @@ def _field(name: str, format_: str, file: File, declared: Field | None) -> tuple
     """Return the field of a leaf and the codec of its stored bytes, by its format.
 
     Raises:
-        FormatError: The format is unknown, and the caller does not declare the field; or the name cannot be the name
-            of a field.
+        FormatError: The format is unknown, and the caller does not declare the field; or the name
+            cannot be the name of a field.
     """
     kind, _, parameter = format_.partition(":")
     codec = _CODECS.get(format_, _CODECS.get(kind))
@@ -174,4 +201,6 @@ def _field(name: str, format_: str, file: File, declared: Field | None) -> tuple
     if codec is None:
         message = f"leaf {name!r} has the unknown format {format_!r}"
         raise FormatError(message, file=file.path, hint=AS_BYTES % name)
-    return described_field("leaf", name, _TYPES.get(codec, codec), file), codec if codec in _TYPES else None
+    return described_field(
+        "leaf", name, _TYPES.get(codec, codec), file
+    ), codec if codec in _TYPES else None

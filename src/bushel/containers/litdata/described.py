@@ -71,13 +71,23 @@ def parsed(data: bytes, path: str) -> Description | None:
         raise _FORMAT.damaged(error, path) from error
     config, chunks = index.config, {chunk.filename: chunk.chunk_size for chunk in index.chunks}
     if config.encryption is not None:
-        raise FormatError("its chunks are encrypted: copy it without encryption, with litdata.optimize", file=path)
+        raise FormatError(
+            ("its chunks are encrypted: copy it without encryption, with litdata.optimize"),
+            file=path,
+        )
     if config.item_loader not in (None, "PyTreeLoader", TOKENS):
-        raise FormatError(f"its chunks are for {config.item_loader}, which is not read", file=path, hint=HINT)
+        raise FormatError(
+            f"its chunks are for {config.item_loader}, which is not read", file=path, hint=HINT
+        )
     if (config.compression or "zstd").partition(":")[0] != "zstd":
-        raise FormatError(f"its compression is {config.compression!r}, expected zstd", file=path, hint=HINT)
+        raise FormatError(
+            f"its compression is {config.compression!r}, expected zstd", file=path, hint=HINT
+        )
     if len(chunks) < len(index.chunks) or len(leaves) != len(config.data_format):
-        message = f"{len(leaves)} leaves have {len(config.data_format)} formats, or two chunks have one file"
+        message = (
+            f"{len(leaves)} leaves have {len(config.data_format)} formats, or two chunks"
+            " have one file"
+        )
         raise FormatError(message, file=path, hint=HINT)
     return Description(chunks, leaves, config)
 
@@ -104,6 +114,12 @@ def _walk(tree: Any, path: tuple[str, ...]) -> Iterator[str]:
     if kind is None:
         yield ".".join(path)
         return
-    keys = msgspec.json.decode(tree["context"]) if kind in ("builtins.dict", "collections.OrderedDict") else count()
-    for key, child in zip(keys, children, strict=kind in ("builtins.dict", "collections.OrderedDict")):
+    keys = (
+        msgspec.json.decode(tree["context"])
+        if kind in ("builtins.dict", "collections.OrderedDict")
+        else count()
+    )
+    for key, child in zip(
+        keys, children, strict=kind in ("builtins.dict", "collections.OrderedDict")
+    ):
         yield from _walk(child, (*path, str(key)))

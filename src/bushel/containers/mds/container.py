@@ -1,7 +1,7 @@
 """MDS, the shards of MosaicML's streaming: an `index.json` names shard files, whose samples have one value per column.
 
-Values are extents of the shard, or of its blocks if it is compressed. docs/format-mds.md has the rules. The layout
-is defined by mosaicml-streaming (`streaming/base/format/mds`).
+Values are extents of the shard, or of its blocks if it is compressed. docs/format-mds.md has the
+rules. The layout is defined by mosaicml-streaming (`streaming/base/format/mds`).
 """
 
 from __future__ import annotations
@@ -81,19 +81,26 @@ class _Mds:
             raise _unreadable(error, file) from error
         if options.report is not None:
             options.report(file.size)
-        return table_of(self.name, shard, entry.samples, fields, blocks=() if blocks is None else (blocks,))
+        return table_of(
+            self.name, shard, entry.samples, fields, blocks=() if blocks is None else (blocks,)
+        )
 
-    def _fields(self, entry: Entry, file: File, number: int, options: ReadOptions) -> dict[str, PlainField]:
+    def _fields(
+        self, entry: Entry, file: File, number: int, options: ReadOptions
+    ) -> dict[str, PlainField]:
         """Return where the values of each column lie, in the file of this number."""
         fields = {}
-        sizes = [size or None for size in entry.column_sizes]  # the original takes 0 for a variable size
+        # the original takes 0 for a variable size
+        sizes = [size or None for size in entry.column_sizes]
         places = values_of(file, *offset_table(file, entry.samples), sizes)
         for column, (offset, length) in enumerate(places):
             field = _field(entry, column, options, file)
             encoding = entry.column_encodings[column]
             place = PlainField(field.type, offset, length, file=number)
             if encoding in _LISTS and field.sequence:
-                starts, offset, length = elements_of(file, offset, length, _LISTS[encoding][1], field.name)
+                starts, offset, length = elements_of(
+                    file, offset, length, _LISTS[encoding][1], field.name
+                )
                 place = place._replace(offset=offset, length=length, starts=starts)
             elif encoding in _CODECS:
                 place = place._replace(codec=_CODECS[encoding][1])
@@ -133,14 +140,21 @@ def _listed(folder: AnyPath) -> list[Shard] | None:
     entries = load_index(folder, parse_entries)
     if entries is None:
         return None
-    files = {name: None if entry.zip_data is None else entry.zip_data.name for name, entry in entries.items()}
+    files = {
+        name: None if entry.zip_data is None else entry.zip_data.name
+        for name, entry in entries.items()
+    }
     return listed_shards(folder, files, "shard", HINT)
 
 
 def _entry(shard: Shard) -> Entry:
     entries = load_index(shard.root, parse_entries)
     if entries is None or shard.name not in entries:
-        raise FormatError(f"it does not list the shard {shard.name!r} any more", file=str(shard.path(1)), hint=HINT)
+        raise FormatError(
+            f"it does not list the shard {shard.name!r} any more",
+            file=str(shard.path(1)),
+            hint=HINT,
+        )
     return entries[shard.name]
 
 

@@ -88,30 +88,49 @@ def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
 def _problem(entry: Entry) -> str | None:
     """Return a description of what cannot be read of a shard, or None."""
     if entry.format != "mds":
-        return f"its format is {entry.format!r}, which Bushel does not read: write the dataset with MDSWriter"
-    if len(entry.raw_data.name.encode()) > _NAME_BYTES:  # where only the compressed file has to exist
-        return f"its file has a name of more than {_NAME_BYTES} bytes, which no file system takes with a suffix"
+        return (
+            f"its format is {entry.format!r}, which Bushel does not read: write the dataset"
+            " with MDSWriter"
+        )
+    # where only the compressed file has to exist
+    if len(entry.raw_data.name.encode()) > _NAME_BYTES:
+        return (
+            f"its file has a name of more than {_NAME_BYTES} bytes, which no file system takes"
+            " with a suffix"
+        )
     columns = len(entry.column_names)
     if not columns or not columns == len(entry.column_encodings) == len(entry.column_sizes) == len(
         set(entry.column_names)
     ):
         return "its columns do not have one name, one encoding and one size each"
     if entry.zip_data is not None and entry.compression_kind not in COMPRESSIONS:
-        return f"its compression is {entry.compression!r}, expected one of {', '.join(COMPRESSIONS)}"
+        return (
+            f"its compression is {entry.compression!r}, expected one of {', '.join(COMPRESSIONS)}"
+        )
     return None
 
 
 def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError]:
     """Compare a file with its size and hashes in index.json, and yield an error for each difference."""
     if file.size != expected.bytes:
-        yield FormatError(f"it has {file.size} bytes, index.json says {expected.bytes}", file=file.path, hint=HINT)
+        yield FormatError(
+            f"it has {file.size} bytes, index.json says {expected.bytes}", file=file.path, hint=HINT
+        )
         return
     hashes: dict[str, _Hash] = {}
     for name in expected.hashes:
         new_hash = _hash(name)
         if new_hash is None:
-            advice = "pip install xxhash" if name.startswith("xx") else "another tool has to compare it"
-            warnings.warn(f"{file.path}: the hash {name} was not compared: {advice}", RuntimeWarning, stacklevel=2)
+            advice = (
+                "pip install xxhash"
+                if name.startswith("xx")
+                else ("another tool has to compare it")
+            )
+            warnings.warn(
+                f"{file.path}: the hash {name} was not compared: {advice}",
+                RuntimeWarning,
+                stacklevel=2,
+            )
         else:
             hashes[name] = new_hash
     for at in range(0, file.size if hashes else 0, _CHUNK):
@@ -132,5 +151,7 @@ def _hash(name: str) -> _Hash | None:
         xxhash: Any = import_module("xxhash")
     except ImportError:
         return None
-    new_hash: _Hash | None = getattr(xxhash, name)() if name in xxhash.algorithms_available else None
+    new_hash: _Hash | None = (
+        getattr(xxhash, name)() if name in xxhash.algorithms_available else None
+    )
     return new_hash

@@ -12,25 +12,32 @@ from bushel.errors import FormatError
 from bushel.storage import AnyPath, below
 
 _ABOUT = ("README", "LICENSE", ".json", ".md", ".txt", ".yaml", ".yml")
-_SPLITS = frozenset({"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"})
+_SPLITS = frozenset(
+    {"train", "training", "val", "valid", "validation", "dev", "test", "testing", "eval"}
+)
 _SHOWN = 3
 
 
-def certain_streams(path: AnyPath, listed: Callable[[AnyPath], list[Shard] | None]) -> list[Shard] | None:
+def certain_streams(
+    path: AnyPath, listed: Callable[[AnyPath], list[Shard] | None]
+) -> list[Shard] | None:
     """Return the shards of all streams of a folder, in the order of their names; None if it is another folder.
 
-    Each sub-folder must have an index.json of MDS, and the folder no files but pages about the data.
+    Each sub-folder must have an index.json of MDS, and the folder no files but pages about the
+    data.
 
     Args:
         path: The folder.
-        listed: Returns the shards that the index.json of a folder lists, None for one of another format.
+        listed: Returns the shards that the index.json of a folder lists, None for one of another
+            format.
 
     Raises:
         FormatError: The streams have names of splits or different columns, or one is damaged.
     """
     names, shards, columns = list[str](), list[Shard](), list[object]()
     for entry in sorted(
-        (child for child in path.iterdir() if not child.name.startswith(".")), key=lambda child: child.name
+        (child for child in path.iterdir() if not child.name.startswith(".")),
+        key=lambda child: child.name,
     ):
         if entry.name.endswith(_ABOUT) and not entry.is_dir():
             continue
@@ -40,14 +47,21 @@ def certain_streams(path: AnyPath, listed: Callable[[AnyPath], list[Shard] | Non
         names.append(entry.name)
         shards += shards_of_stream
         entries = load_index(folder, parse_entries) or {}
-        columns += [(description.column_names, description.column_encodings) for description in entries.values()]
+        columns += [
+            (description.column_names, description.column_encodings)
+            for description in entries.values()
+        ]
     if not names:
         return None
-    shown = ", ".join(names[:_SHOWN]) + (f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else "")
+    shown = ", ".join(names[:_SHOWN]) + (
+        f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    )
     problem = ""
     if not _SPLITS.isdisjoint(name.lower() for name in names):
         problem = "the names of splits"
-    problem = problem or ("different columns" if any(of_entry != columns[0] for of_entry in columns) else "")
+    problem = problem or (
+        "different columns" if any(of_entry != columns[0] for of_entry in columns) else ""
+    )
     if problem:
         first = below(path, names[0], any_text=True)
         raise FormatError(

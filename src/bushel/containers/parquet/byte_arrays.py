@@ -37,7 +37,8 @@ class Places:
 
     offset: I64  # int64[rows or elements], where each lies: in the file, or in `blocks`
     length: I64  # int64[rows or elements], bytes; -1 for a null
-    starts: I64 | None  # int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat
+    # int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat
+    starts: I64 | None
     absent: Bools | None  # bool[rows], the rows without a list; None if the leaf does not repeat
     blocks: Blocks | None  # the block file; None if the bytes lie in the file as they are
 
@@ -109,7 +110,10 @@ def scan_places(
                 size, count, there = rows.add(page, payload)
             places = _page(pages, page, payload, made, count, entries)
             for name, found, missing in zip(("offset", "length"), places, (0, -1), strict=True):
-                arrays.append(f"{key} {name}", found if there is None else _spread(found, there, size, missing))
+                arrays.append(
+                    f"{key} {name}",
+                    found if there is None else _spread(found, there, size, missing),
+                )
             values += page.values
         if rows is None:
             pages.check(values)
@@ -125,7 +129,9 @@ def scan_places(
 
 def _lies_plain(pages: ChunkPages) -> bool:
     """Return whether the byte arrays of a chunk lie in the file as they are."""
-    return pages.chunk.codec == "stored" and not any(each in _DECODED for each in pages.chunk.encodings)
+    return pages.chunk.codec == "stored" and not any(
+        each in _DECODED for each in pages.chunk.encodings
+    )
 
 
 def _spread(found: I64, there: Bools, size: int, missing: int) -> I64:
@@ -136,7 +142,12 @@ def _spread(found: I64, there: Bools, size: int, missing: int) -> I64:
 
 
 def _page(
-    pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int, entries: tuple[I64, I64]
+    pages: ChunkPages,
+    page: Page,
+    payload: Payload,
+    made: BlockList | None,
+    count: int,
+    entries: tuple[I64, I64],
 ) -> tuple[I64, I64]:
     """Return where the byte arrays of a page lie, without nulls."""
     if page.encoding == DICTIONARY:
@@ -145,7 +156,9 @@ def _page(
     return (_decoded if page.encoding in _DECODED else _lying)(pages, page, payload, made, count)
 
 
-def _lying(pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int) -> tuple[I64, I64]:
+def _lying(
+    pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int
+) -> tuple[I64, I64]:
     """Return where the byte arrays of a page lie, as they are in its payload: in the file, or in the block file."""
     node, file = pages.node, pages.file
     before = page.offset + sum(page.before or (0,)) + payload.start
@@ -169,7 +182,9 @@ def _fixed(pages: ChunkPages, page: Page, payload: Payload, count: int) -> tuple
     return np.arange(count, dtype=np.int64) * width, np.full(count, width, np.int64)
 
 
-def _decoded(pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int) -> tuple[I64, I64]:
+def _decoded(
+    pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int
+) -> tuple[I64, I64]:
     """Return where the byte arrays of a page lie in a block of the decoded values."""
     if made is None:
         raise OtherEncoding  # the footer does not list the encoding
@@ -190,7 +205,12 @@ def _decoded(pages: ChunkPages, page: Page, payload: Payload, made: BlockList | 
 def _stored(pages: ChunkPages, page: Page) -> tuple[int, int, int, str]:
     """Return where the part of a page lies that may be compressed, its bytes, those it expands to, and its filter."""
     before = sum(page.before or (0,))
-    return page.offset + before, page.length - before, page.size - before, codec_of(page, pages.chunk.codec)
+    return (
+        page.offset + before,
+        page.length - before,
+        page.size - before,
+        codec_of(page, pages.chunk.codec),
+    )
 
 
 def _block(pages: ChunkPages, page: Page, made: BlockList) -> int:
@@ -198,11 +218,14 @@ def _block(pages: ChunkPages, page: Page, made: BlockList) -> int:
     offset, length, size, codec = _stored(pages, page)
     if codec != "snappy":
         return made.add(offset, length, size, codec)
-    first = made.starts[-1]  # a Snappy stream has parts of 64 KiB; of photos, 9 of 10 are plain bytes
+    # a Snappy stream has parts of 64 KiB; of photos, 9 of 10 are plain bytes
+    first = made.starts[-1]
     starts, offsets, lengths, literal = scan_snappy(pages.file.read(offset, length), _SNAPPY_PART)
     if int(starts[-1]) != size:
         raise ValueError(f"a page expands to {int(starts[-1])} bytes, where its header says {size}")
     sizes = np.diff(starts).tolist()
-    for own, stored, part, plain in zip(offsets.tolist(), lengths.tolist(), sizes, literal.tolist(), strict=True):
+    for own, stored, part, plain in zip(
+        offsets.tolist(), lengths.tolist(), sizes, literal.tolist(), strict=True
+    ):
         made.add(offset + own, stored, part, "stored" if plain else "snappy-tags")
     return first

@@ -1,8 +1,9 @@
 """Parquet files, read where they lie: a row is a sample, and a column a field.
 
-Byte arrays are extents of the file, or of blocks where pages are compressed. Lists of numbers are extents of blocks.
-Scalars are columns of the table. Values without extents (nested ones, decimals) are decoded by pyarrow and
-kept in the table. See docs/format-parquet.md for the types. The row groups of a remote file are its sections.
+Byte arrays are extents of the file, or of blocks where pages are compressed. Lists of numbers are
+extents of blocks. Scalars are columns of the table. Values without extents (nested ones, decimals)
+are decoded by pyarrow and kept in the table. See docs/format-parquet.md for the types. The row
+groups of a remote file are its sections.
 """
 
 from __future__ import annotations
@@ -33,11 +34,13 @@ from bushel.spec import KEY, Field
 from bushel.storage import AnyPath, File, is_object, open_file
 
 _METADATA = "metadata.parquet"  # beside other files, a list of these: see folder_metadata.py
-_ABOUT = (".json", ".md", ".txt", ".yaml", ".yml", "LICENSE")  # ends of names of files about the data
+# ends of names of files about the data
+_ABOUT = (".json", ".md", ".txt", ".yaml", ".yml", "LICENSE")
 _HINT = "the file is damaged: write or download it again"
 _SPLIT = re.compile(r"(?P<split>.+)-[0-9]{5}-of-[0-9]{5}.*\.parquet", re.DOTALL)
 _SHOWN = 10  # names of splits in an error
-_ENOUGH_VALUES, _VALUES_PER_BYTE = 1 << 26, 64  # of a table: one value takes some 20 bytes of memory
+# of a table: one value takes some 20 bytes of memory
+_ENOUGH_VALUES, _VALUES_PER_BYTE = 1 << 26, 64
 
 
 class _Parquet:
@@ -90,17 +93,23 @@ class _Parquet:
         fields = tuple(_fields(file, footer, features))
         labels = {name: feature.names for name, feature in features.items() if feature.names}
         stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-        return Outline(stamp, fields, labels, tuple(sections_of(footer, features, fields, file, tail)))
+        return Outline(
+            stamp, fields, labels, tuple(sections_of(footer, features, fields, file, tail))
+        )
 
     def narrowed(self, section: Section, names: Collection[str], /) -> Section:
         """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
         return narrowed(section, names)
 
-    def index_section(self, shard: Shard, section: Section, file: File, options: ReadOptions, /) -> ShardIndex:
+    def index_section(
+        self, shard: Shard, section: Section, file: File, options: ReadOptions, /
+    ) -> ShardIndex:
         """Return the table of the row groups of a section."""
         groups: Groups = section.details
         return _table(
-            Table(ChunkReader(file, groups.footer), groups.footer, groups.features, groups.first), groups.fields, shard
+            Table(ChunkReader(file, groups.footer), groups.footer, groups.features, groups.first),
+            groups.fields,
+            shard,
         )
 
 
@@ -121,7 +130,11 @@ def _without_keys(footer: Footer, path: str) -> Footer:
     """Return a footer without the column of keys: they are known when all of them have been read."""
     fields = tuple(node for node in footer.fields if node.name != KEY)
     if len(fields) < len(footer.fields):
-        log_warning("%s: the column %s is read by `bushel index`; until then, samples have no keys", path, KEY)
+        log_warning(
+            "%s: the column %s is read by `bushel index`; until then, samples have no keys",
+            path,
+            KEY,
+        )
     return replace(footer, fields=fields)
 
 
@@ -136,7 +149,9 @@ def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
     file, footer = made.file, made.footer
     _check_density(footer, file)
     pairs = zip(footer.fields, fields, strict=True)
-    if (nested := next((field.name for node, field in pairs if is_decoded(node, field)), None)) is not None:
+    if (
+        nested := next((field.name for node, field in pairs if is_decoded(node, field)), None)
+    ) is not None:
         check_pyarrow(file, nested)  # before the columns that do not need it are read
     for node, field in zip(footer.fields, fields, strict=True):
         with _naming(node, file, footer):
@@ -164,7 +179,8 @@ def _check_density(footer: Footer, file: File) -> None:
     columns = sum(1 for field in footer.fields for _ in field.leaves())
     if footer.rows * columns > max(_ENOUGH_VALUES, _VALUES_PER_BYTE * file.size):
         raise FormatError(
-            f"{footer.rows} rows of {columns} columns are announced in {file.size} bytes: a table of them would be far "
+            f"{footer.rows} rows of {columns} columns are announced in {file.size} bytes: a table"
+            " of them would be far "
             "larger than the file",
             file=file.path,
             hint="if this is right, write the rows that have values, or fewer columns, with pyarrow",
@@ -178,14 +194,19 @@ def _naming(node: Node, file: File, footer: Footer) -> Iterator[None]:
         yield
     except (FilterError, ValueError) as error:
         message = f"column {node.name!r}: {error}"
-        raise FormatError(message, file=file.path, offset=_offset_of(node, footer), hint=_HINT) from error
+        raise FormatError(
+            message, file=file.path, offset=_offset_of(node, footer), hint=_HINT
+        ) from error
 
 
 def _check_one_split(names: list[str], folder: str) -> None:
     splits = sorted({match["split"] for name in names if (match := _SPLIT.fullmatch(name))})
     if len(splits) > 1:
         raise FormatError(
-            f"the folder has several splits: {', '.join(splits[:_SHOWN])}{' and others' * (len(splits) > _SHOWN)}",
+            (
+                "the folder has several splits:"
+                f" {', '.join(splits[:_SHOWN])}{' and others' * (len(splits) > _SHOWN)}"
+            ),
             file=folder,
             hint=f"name one of them: bushel.open({folder + '/' + splits[0] + '-*.parquet'!r})",
         )
@@ -201,13 +222,16 @@ def _offset_of(node: Node, footer: Footer) -> int | None:
 class ChunkReader:
     """Reads a remote file. A read inside a column chunk fetches the chunk, which is kept until another one is read.
 
-    The footer may be of a run of rows: of its chunks, only the pages that have these rows are fetched.
+    The footer may be of a run of rows: of its chunks, only the pages that have these rows are
+    fetched.
     """
 
     def __init__(self, file: File, footer: Footer) -> None:
         self._file = file
         self.path, self.size, self.mtime_ns = file.path, file.size, file.mtime_ns
-        spans = sorted(span for group in footer.groups for chunk in group.chunks for span in chunk.spans)
+        spans = sorted(
+            span for group in footer.groups for chunk in group.chunks for span in chunk.spans
+        )
         self._starts = [start for start, _ in spans]
         self._stops = [stop for _, stop in spans]
         self._held: tuple[int, bytes] = (0, b"")

@@ -31,7 +31,9 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
             if column.type == Type.DURATION:
                 time = time_codec(column)
             if time is not None or tensor is not None:
-                features[column.name] = replace(features.get(column.name, Feature()), time=time, tensor=tensor)
+                features[column.name] = replace(
+                    features.get(column.name, Feature()), time=time, tensor=tensor
+                )
     except ValueError as error:
         raise FormatError(f"the metadata {_ARROW!r} is malformed: {error}", file=path) from error
     return features

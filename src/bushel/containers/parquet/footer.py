@@ -1,7 +1,7 @@
 """The footer of a Parquet file: its schema, its row groups, and where the chunk of each leaf lies.
 
-https://github.com/apache/parquet-format (README.md, parquet.thrift). A footer is checked as it is read; nothing above
-it reads a number of the wrong type.
+https://github.com/apache/parquet-format (README.md, parquet.thrift). A footer is checked as it is
+read; nothing above it reads a number of the wrong type.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ class _RefusedError(ValueError):
 class Part:
     """The pages of a chunk that have some rows of its row group."""
 
-    # bytes of the dictionary at the beginning of the chunk that these pages need; 0 without a dictionary
+    # bytes of the dictionary at the beginning of the chunk that these pages need; 0 without a
+    # dictionary
     dictionary: int
     start: int  # first byte of the data pages
     stop: int  # their end
@@ -47,8 +48,10 @@ class Chunk:
     length: int  # bytes of all pages
     values: int  # number of values, nulls included
     codec: str  # name of the filter of its pages, such as `stored` or `snappy`
-    encodings: tuple[int, ...] = ()  # numbers of the encodings of its values and levels, as far as they are listed
-    index: tuple[int, int] | None = None  # offset and bytes of its offset index; None if it has none
+    # numbers of the encodings of its values and levels, as far as they are listed
+    encodings: tuple[int, ...] = ()
+    # offset and bytes of its offset index; None if it has none
+    index: tuple[int, int] | None = None
     part: Part | None = None  # the pages that are read; None for all
 
     @property
@@ -114,7 +117,9 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         raise FormatError(message, file=file.path, offset=size - 4, hint=_DECRYPT)
     if tail[-4:] != b"PAR1":
         ending = f"it ends in {bytes(tail[-4:])!r}, not in b'PAR1'"
-        raise FormatError(f"not a Parquet file: {ending}", file=file.path, offset=size - 4, hint=_HINT)
+        raise FormatError(
+            f"not a Parquet file: {ending}", file=file.path, offset=size - 4, hint=_HINT
+        )
     length = int.from_bytes(tail[-8:-4], "little")
     if length > min(size - 12, _MAX_FOOTER):
         message = f"the footer is said to have {length} bytes, where the file has {size}"
@@ -129,9 +134,13 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         raise FormatError(message, file=file.path, offset=start, hint=hint) from error
     except ThriftError as error:
         at = start + error.offset
-        raise FormatError(f"damaged footer: {error}", file=file.path, offset=at, hint=_HINT) from error
+        raise FormatError(
+            f"damaged footer: {error}", file=file.path, offset=at, hint=_HINT
+        ) from error
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"damaged footer: {error}", file=file.path, offset=start, hint=_HINT) from error
+        raise FormatError(
+            f"damaged footer: {error}", file=file.path, offset=start, hint=_HINT
+        ) from error
 
 
 def _footer(parsed: Struct, size: int) -> Footer:
@@ -139,20 +148,31 @@ def _footer(parsed: Struct, size: int) -> Footer:
         raise _RefusedError("its columns are encrypted, which Bushel does not read", _DECRYPT)
     elements = _structs(parsed, 2)
     if len(elements) > _MOST_COLUMNS:
-        raise ValueError(f"the schema has {len(elements):,} elements, and Bushel reads {_MOST_COLUMNS:,} at most")
+        raise ValueError(
+            f"the schema has {len(elements):,} elements, and Bushel reads {_MOST_COLUMNS:,} at most"
+        )
     root = read_schema(elements)
     names = [child.name for child in root.children]
     if len(set(names)) < len(names):
         name = max(names, key=names.count)
-        raise _RefusedError(f"several columns have the name {name!r}", "write the file again with different names")
+        raise _RefusedError(
+            f"several columns have the name {name!r}", "write the file again with different names"
+        )
     leaves = sum(1 for _ in root.leaves())
     groups = tuple(_group(group, leaves, size) for group in _structs(parsed, 4))
     rows = count_in(parsed, 3)
     if rows != sum(group.rows for group in groups):
-        raise ValueError(f"{rows} rows are announced, and the row groups have {sum(group.rows for group in groups)}")
+        raise ValueError(
+            f"{rows} rows are announced, and the row groups have"
+            f" {sum(group.rows for group in groups)}"
+        )
     metadata = {}
     for pair in parsed.get(5, []):
-        if isinstance(pair, dict) and isinstance(pair.get(1), bytes) and isinstance(pair.get(2), bytes):
+        if (
+            isinstance(pair, dict)
+            and isinstance(pair.get(1), bytes)
+            and isinstance(pair.get(2), bytes)
+        ):
             metadata[pair[1].decode("utf-8", "replace")] = pair[2]
     return Footer(rows, root.children, groups, metadata)
 
@@ -170,16 +190,26 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
         raise _RefusedError(message, "open the files that have the data")
     [meta] = _structs({3: [chunk.get(3)]}, 3)
     codec, length = count_in(meta, 4), count_in(meta, 7)
-    # a chunk without values, as pyarrow writes it, has only a dictionary, and 0 as the offset of its data
-    offset = min(filter(None, (count_in(meta, 9), count_in(meta, 11) if meta.get(11) else 0)), default=0)
+    # a chunk without values, as pyarrow writes it, has only a dictionary, and 0 as the offset of
+    # its data
+    offset = min(
+        filter(None, (count_in(meta, 9), count_in(meta, 11) if meta.get(11) else 0)), default=0
+    )
     if codec >= len(_CODECS) or _CODECS[codec] == "lzo":
         name = _CODECS[codec] if codec < len(_CODECS) else codec
         message = f"a column chunk has compression {name}, which Bushel does not read"
         raise _RefusedError(message, "write the file again with zstd, or without compression")
     if length > size or offset > size - length:
-        raise ValueError(f"a chunk of {length} bytes at offset {offset} is not inside the {size} bytes of the file")
+        raise ValueError(
+            f"a chunk of {length} bytes at offset {offset} is not inside the {size}"
+            " bytes of the file"
+        )
     listed = meta.get(2)
-    encodings = tuple(encoding for encoding in listed if type(encoding) is int) if isinstance(listed, list) else ()
+    encodings = (
+        tuple(encoding for encoding in listed if type(encoding) is int)
+        if isinstance(listed, list)
+        else ()
+    )
     index = (chunk.get(4), chunk.get(5))
     offset_index = (index[0], index[1]) if type(index[0]) is int and type(index[1]) is int else None
     return Chunk(offset, length, count_in(meta, 5), _CODECS[codec], encodings, offset_index)

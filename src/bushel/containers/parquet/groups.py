@@ -14,7 +14,8 @@ from bushel.containers.sections import Section
 from bushel.spec import Field
 from bushel.storage import File
 
-_SECTION = 8 << 20  # bytes of a section: of small row groups that follow each other, or of a run of rows of a large one
+# bytes of a section: of small row groups that follow each other, or of a run of rows of a large one
+_SECTION = 8 << 20
 _GAP = 64 << 10  # bytes between chunks that are read rather than left out by another request
 
 
@@ -29,7 +30,11 @@ class Groups:
 
 
 def sections_of(
-    footer: Footer, features: Mapping[str, Feature], fields: tuple[Field, ...], file: File, tail: bytes | None
+    footer: Footer,
+    features: Mapping[str, Feature],
+    fields: tuple[Field, ...],
+    file: File,
+    tail: bytes | None,
 ) -> Iterator[Section]:
     """Yield the sections of a file. The page index is read if the file has large row groups.
 
@@ -49,7 +54,9 @@ def sections_of(
     while first < len(groups):
         runs = [groups[first]]
         if first in pages:
-            runs = cut(groups[first], _cuttable(footer, fields, groups[first], pages[first]), _SECTION)
+            runs = cut(
+                groups[first], _cuttable(footer, fields, groups[first], pages[first]), _SECTION
+            )
         if len(runs) > 1:
             for run in runs:
                 footer_of_run = Footer(run.rows, footer.fields, (run,), {})
@@ -67,7 +74,9 @@ def sections_of(
             min(group.start for group in footer_of_run.groups),
             max(group.stop for group in footer_of_run.groups),
         )
-        yield Section(number, footer_of_run.rows, start, stop, Groups(first, footer_of_run, features, fields))
+        yield Section(
+            number, footer_of_run.rows, start, stop, Groups(first, footer_of_run, features, fields)
+        )
         first, number = last, number + 1
 
 
@@ -79,7 +88,9 @@ def narrowed(section: Section, names: Collection[str]) -> Section:
     numbers = [leaf.leaf for node in nodes for leaf in node.leaves()]
     spans = _together(group.chunks[number] for group in groups.footer.groups for number in numbers)
     details = replace(groups, footer=replace(groups.footer, fields=tuple(nodes)), fields=fields)
-    return replace(section, details=details, spans=spans, fields=tuple(field.name for field in fields))
+    return replace(
+        section, details=details, spans=spans, fields=tuple(field.name for field in fields)
+    )
 
 
 def _pages(footer: Footer, file: File, tail: bytes | None) -> dict[int, list[PageStarts]]:
@@ -97,7 +108,9 @@ def _pages(footer: Footer, file: File, tail: bytes | None) -> dict[int, list[Pag
             return end[offset - first :][:length]
         return bytes(file.read(offset, length))
 
-    return dict(zip(large, read_starts(list(large.values()), read, file.size, file.path), strict=False))
+    return dict(
+        zip(large, read_starts(list(large.values()), read, file.size, file.path), strict=False)
+    )
 
 
 def _cuttable(
@@ -105,7 +118,8 @@ def _cuttable(
 ) -> list[PageStarts | None]:
     """Return the pages of the chunks; None for a chunk that is read whole.
 
-    pyarrow decodes whole row groups, and compressed numbers of lists are a block with their dictionary.
+    pyarrow decodes whole row groups, and compressed numbers of lists are a block with their
+    dictionary.
     """
     cuttable: list[PageStarts | None] = list(pages)
     for node, field in zip(footer.fields, fields, strict=True):

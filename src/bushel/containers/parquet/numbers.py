@@ -36,7 +36,9 @@ class ScannedLists:
         return arrays[f"{self.key} offset"][self.kept], arrays[f"{self.key} length"][self.kept]
 
 
-def scan_lists(file: File, footer: Footer, node: Node, group: Node, arrays: GrowingArrays, key: str) -> ScannedLists:
+def scan_lists(
+    file: File, footer: Footer, node: Node, group: Node, arrays: GrowingArrays, key: str
+) -> ScannedLists:
     """Find where the lists of numbers of a leaf lie. Their numbers are adjacent in the block file.
 
     Args:
@@ -80,7 +82,9 @@ def _list_rows(pages: ChunkPages, group: Node, width: int, made: BlockList) -> t
         if count < elements:
             raise OtherEncoding
         size, before = count * width, sum(page.before or (0,)) + payload.start
-        room = (page.length if codec_of(page, pages.chunk.codec) == "stored" else page.size) - before
+        room = (
+            page.length if codec_of(page, pages.chunk.codec) == "stored" else page.size
+        ) - before
         if page.encoding == PLAIN and size > room:
             raise ValueError(f"{size} bytes of numbers are announced in a page of {room}")
         sections.append((page.offset + before, size))
@@ -89,7 +93,8 @@ def _list_rows(pages: ChunkPages, group: Node, width: int, made: BlockList) -> t
         for at, size in sections:
             made.add(at, size, size, "stored")
     else:
-        [(start, stop)] = pages.chunk.spans  # without a dictionary if it is a part: see container.py
+        # without a dictionary if it is a part: see container.py
+        [(start, stop)] = pages.chunk.spans
         made.add(start, stop - start, total, "parquet", side_of(pages.leaf, width))
     return rows.finish()
 

@@ -1,11 +1,12 @@
 """The page index of a Parquet file: where the data pages of each chunk begin, and with which row.
 
-https://parquet.apache.org/docs/file-format/pageindex/. With it, a row group that lies on a server is cut into runs of
-rows, so that reading a row fetches the pages that have it and not the row group. Only offset indexes are read: the
-smallest and largest values of pages (column indexes) do not show where a row is.
+https://parquet.apache.org/docs/file-format/pageindex/. With it, a row group that lies on a server
+is cut into runs of rows, so that reading a row fetches the pages that have it and not the row
+group. Only offset indexes are read: the smallest and largest values of pages (column indexes) do
+not show where a row is.
 
-The index is checked against the footer here; `pages.py` checks the rows of the pages that are read. `verify` compares
-the offsets and rows of all pages (`index_faults`).
+The index is checked against the footer here; `pages.py` checks the rows of the pages that are read.
+`verify` compares the offsets and rows of all pages (`index_faults`).
 """
 
 from __future__ import annotations
@@ -25,10 +26,15 @@ from bushel.filters.thrift import ThriftError, read_struct
 from bushel.storage import File
 
 _OTHER_ROWS = (
-    "readers that skip by this index find other rows: write the file again, or run `bushel index`, which ignores it"
+    "readers that skip by this index find other rows: write the file again, or run `bushel"
+    " index`, which ignores it"
 )
-_HINT = "the page index is damaged: write or download the file again, or run `bushel index`, which does not read it"
-_MOST_INDEX = 8 << 20  # bytes that are read for the indexes of a file; they take some 10 bytes a page
+_HINT = (
+    "the page index is damaged: write or download the file again, or run `bushel index`,"
+    " which does not read it"
+)
+# bytes that are read for the indexes of a file; they take some 10 bytes a page
+_MOST_INDEX = 8 << 20
 _MOST_BYTES = 1.125
 """Largest size of all runs of a row group, in its own bytes: pages that two of them have are fetched twice."""
 
@@ -38,7 +44,8 @@ class PageStarts:
     """The data pages of a chunk."""
 
     offset: I64  # int64[pages + 1], first byte of the header of each, and the end of the last one
-    row: I64  # int64[pages + 1], number of its first row in the row group, and the rows of the row group
+    # int64[pages + 1], number of its first row in the row group, and the rows of the row group
+    row: I64
 
 
 def has_index(group: RowGroup) -> bool:
@@ -58,7 +65,8 @@ def read_starts(
         path: Path of the file, for errors.
 
     Returns:
-        For each row group the pages of each chunk; nothing if the indexes are too large, or too far from each other.
+        For each row group the pages of each chunk; nothing if the indexes are too large, or too far
+        from each other.
 
     Raises:
         FormatError: An index is damaged, or does not fit its chunk.
@@ -66,9 +74,15 @@ def read_starts(
     spans = [chunk.index for group in groups for chunk in group.chunks if chunk.index is not None]
     if not spans:
         return []
-    wrong = next(((start, length) for start, length in spans if not 0 <= start <= start + length <= size), None)
+    wrong = next(
+        ((start, length) for start, length in spans if not 0 <= start <= start + length <= size),
+        None,
+    )
     if wrong is not None:
-        message = f"an offset index of {wrong[1]} bytes at offset {wrong[0]} is not inside the {size} bytes of the file"
+        message = (
+            f"an offset index of {wrong[1]} bytes at offset {wrong[0]} is not inside the"
+            f" {size} bytes of the file"
+        )
         raise FormatError(message, file=path, hint=_HINT)
     start, stop = min(start for start, _ in spans), max(start + length for start, length in spans)
     if stop - start > _MOST_INDEX:
@@ -80,7 +94,9 @@ def read_starts(
         for chunk in group.chunks:
             offset, length = chunk.index or (start, 0)
             starts_of_group.append(
-                _page_starts(data[offset - start : offset - start + length], chunk, group.rows, path)
+                _page_starts(
+                    data[offset - start : offset - start + length], chunk, group.rows, path
+                )
             )
         starts_of_groups.append(starts_of_group)
     return starts_of_groups
@@ -93,9 +109,13 @@ def _page_starts(data: bytes | memoryview, chunk: Chunk, rows: int, path: str) -
         return _checked(_locations(data), chunk, rows)
     except ThriftError as error:
         where = None if at is None else at + error.offset
-        raise FormatError(f"damaged offset index: {error}", file=path, offset=where, hint=_HINT) from error
+        raise FormatError(
+            f"damaged offset index: {error}", file=path, offset=where, hint=_HINT
+        ) from error
     except ValueError as error:
-        raise FormatError(f"an offset index is wrong: {error}", file=path, offset=at, hint=_HINT) from error
+        raise FormatError(
+            f"an offset index is wrong: {error}", file=path, offset=at, hint=_HINT
+        ) from error
 
 
 def _locations(data: bytes | memoryview) -> I64:
@@ -119,7 +139,10 @@ def _checked(pages: I64, chunk: Chunk, rows: int) -> PageStarts:
         raise ValueError("its pages do not follow each other")
     if int(offset[0]) < chunk.offset or int(offset[-1]) != end:
         inside = f"bytes {chunk.offset} to {end} of the file"
-        raise ValueError(f"its pages take the bytes {int(offset[0])} to {int(offset[-1])}, and their column {inside}")
+        raise ValueError(
+            f"its pages take the bytes {int(offset[0])} to {int(offset[-1])}, and"
+            f" their column {inside}"
+        )
     if int(row[0]) or not (np.diff(row) >= 0).all():
         raise ValueError(f"the first rows of its pages do not ascend from 0 to {rows}")
     return PageStarts(offset, row)
@@ -143,7 +166,11 @@ def cut(group: RowGroup, starts: Sequence[PageStarts | None], bytes_of_run: int)
     length, leader = max(indexed, key=lambda each: each[0])
     whole = sum(chunk.length for chunk in group.chunks)
     borders = [*_borders(leader, bytes_of_run * length / max(1, whole)), group.rows]
-    runs = [_run(group, starts, first, end) for first, end in zip(borders, borders[1:], strict=False) if end > first]
+    runs = [
+        _run(group, starts, first, end)
+        for first, end in zip(borders, borders[1:], strict=False)
+        if end > first
+    ]
     taken = sum(stop - start for run in runs for chunk in run.chunks for start, stop in chunk.spans)
     if len(runs) > 1 and taken <= whole * _MOST_BYTES:
         return runs
@@ -182,13 +209,18 @@ def _part(chunk: Chunk, pages: PageStarts | None, rows: int, first: int, end: in
 
 def index_faults(file: File, footer: Footer) -> Iterator[FormatError]:
     """Yield an error for each offset index that does not say where the pages of its column are. Headers are read."""
-    leaves = sorted((leaf for node in footer.fields for leaf in node.leaves()), key=lambda leaf: leaf.leaf)
+    leaves = sorted(
+        (leaf for node in footer.fields for leaf in node.leaves()), key=lambda leaf: leaf.leaf
+    )
     for number, group in enumerate(footer.groups):
         if not has_index(group):
             continue
         try:
             starts_of_groups = read_starts(
-                [group], lambda offset, length: bytes(file.read(offset, length)), file.size, file.path
+                [group],
+                lambda offset, length: bytes(file.read(offset, length)),
+                file.size,
+                file.path,
             )
         except FormatError as error:
             yield error
@@ -199,10 +231,14 @@ def index_faults(file: File, footer: Footer) -> Iterator[FormatError]:
                 if message is not None:
                     where = f"row group {number}, column {'.'.join(leaf.path)!r}"
                     at = (group.chunks[leaf.leaf].index or (None, 0))[0]
-                    yield FormatError(f"{where}: {message}", file=file.path, offset=at, hint=_OTHER_ROWS)
+                    yield FormatError(
+                        f"{where}: {message}", file=file.path, offset=at, hint=_OTHER_ROWS
+                    )
 
 
-def _difference(file: File, group: RowGroup, chunk: Chunk, starts: PageStarts, leaf: Node) -> str | None:
+def _difference(
+    file: File, group: RowGroup, chunk: Chunk, starts: PageStarts, leaf: Node
+) -> str | None:
     """Return how the index of a chunk differs from its pages, or why these cannot be compared, else None."""
     offsets, rows, at = [], [0], chunk.offset
     try:
@@ -214,9 +250,15 @@ def _difference(file: File, group: RowGroup, chunk: Chunk, starts: PageStarts, l
     except (FilterError, ValueError) as error:  # of a column that pyarrow decodes
         return str(error)
     if starts.offset[:-1].tolist() != offsets:
-        return f"its offset index has {len(starts.offset) - 1} pages, which are not the {len(offsets)} that are there"
-    if not leaf.repeats and starts.row.tolist() != rows:  # of lists, the pages have to be expanded to find out
+        return (
+            f"its offset index has {len(starts.offset) - 1} pages, which are not the"
+            f" {len(offsets)} that are there"
+        )
+    # of lists, the pages have to be expanded to find out
+    if not leaf.repeats and starts.row.tolist() != rows:
         first = int(np.flatnonzero(starts.row != np.array(rows))[0])
         what = "ends with" if first == len(offsets) else f"says that page {first} begins with"
-        return f"its offset index {what} row {int(starts.row[first])}, but that is row {rows[first]}"
+        return (
+            f"its offset index {what} row {int(starts.row[first])}, but that is row {rows[first]}"
+        )
     return None

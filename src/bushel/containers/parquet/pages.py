@@ -46,7 +46,9 @@ class ChunkPages:
     def check(self, values: int) -> None:
         """Raise ValueError if a leaf that does not repeat has another number of values than rows."""
         if values != self.rows:
-            raise ValueError(f"column {self.name!r} has {values} values in a row group of {self.rows} rows")
+            raise ValueError(
+                f"column {self.name!r} has {values} values in a row group of {self.rows} rows"
+            )
 
     @property
     def name(self) -> str:
@@ -76,13 +78,17 @@ class ListRows:
     begun: int = 0  # rows that have begun
 
     def __post_init__(self) -> None:
-        self.counts, self.absent = np.empty(self.pages.rows, np.int64), np.empty(self.pages.rows, np.uint8)
+        self.counts, self.absent = (
+            np.empty(self.pages.rows, np.int64),
+            np.empty(self.pages.rows, np.uint8),
+        )
 
     def add(self, page: Page, payload: Payload) -> tuple[int, int, Bools | None]:
         """Add the rows of a page.
 
         Returns:
-            The number of elements of the page, the number of those that are there, and which these are; None for all.
+            The number of elements of the page, the number of those that are there, and which these
+            are; None for all.
 
         Raises:
             ValueError: The levels are damaged.

@@ -13,7 +13,8 @@ BOOLEAN, BYTE_ARRAY, FIXED = 0, 6, 7
 BYTE_ARRAYS = (BYTE_ARRAY, FIXED)
 UNSIGNED = (11, 12, 13, 14)
 """Converted types UINT_8 to UINT_64."""
-_DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}  # of the physical types INT32, INT64, FLOAT and DOUBLE
+# of the physical types INT32, INT64, FLOAT and DOUBLE
+_DTYPES = {1: "<i4", 2: "<i8", 4: "<f4", 5: "<f8"}
 _WHOLE = (1, 2)  # the physical types INT32 and INT64
 _LIST_TYPE = 3  # the converted type and the logical one
 _FLOAT16, _INTEGER = 15, 10  # logical types
@@ -34,8 +35,8 @@ class Node:
     name: str
     path: tuple[str, ...]  # the names from the first level of the schema to this one
     repetition: int  # 0 for required, 1 for optional, 2 for repeated
-    # physical type, 0 to 7, of a leaf: BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY, FIXED_LEN_BYTE_ARRAY.
-    # None for a group
+    # physical type, 0 to 7, of a leaf: BOOLEAN, INT32, INT64, INT96, FLOAT, DOUBLE, BYTE_ARRAY,
+    # FIXED_LEN_BYTE_ARRAY. None for a group
     physical: int | None
     width: int  # bytes of a value of FIXED_LEN_BYTE_ARRAY, else 0
     converted: int | None  # converted type, or None
@@ -44,7 +45,8 @@ class Node:
     leaf: int  # number of the leaf among all leaves; -1 for a group
     definition: int  # definition level of a value that is there
     repeats: int  # number of repeated elements from the root to this one
-    time: str | None = None  # codec of its values if they are dates or times, such as `datetime64(us)`
+    # codec of its values if they are dates or times, such as `datetime64(us)`
+    time: str | None = None
 
     def leaves(self) -> Iterator[Node]:
         """Yield the leaves below this element, or the element itself if it is one."""
@@ -67,7 +69,12 @@ def read_schema(elements: Sequence[Struct]) -> Node:
 
 
 def _node(
-    elements: Sequence[Struct], at: int, above: tuple[str, ...], leaf: int, definition: int, repeats: int
+    elements: Sequence[Struct],
+    at: int,
+    above: tuple[str, ...],
+    leaf: int,
+    definition: int,
+    repeats: int,
 ) -> tuple[Node, int, int]:
     """Return the element at a place of the schema, the place after it, and the number of the next leaf."""
     if at >= len(elements) or len(above) > 64:
@@ -90,18 +97,49 @@ def _node(
     if not count and position:
         physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
         if physical > 7 or (physical == 7 and not width):
-            raise ValueError(f"element {name!r} of the schema has physical type {physical} of {width} bytes")
+            raise ValueError(
+                f"element {name!r} of the schema has physical type {physical} of {width} bytes"
+            )
         time = None
         if physical in _WHOLE:
             time = _time_codec(converted, union)
-        if converted is None and isinstance(union, dict) and union.get(_INTEGER, {}).get(2) is False:
+        if (
+            converted is None
+            and isinstance(union, dict)
+            and union.get(_INTEGER, {}).get(2) is False
+        ):
             converted = UNSIGNED[0]
-        node = Node(name, path, repetition, physical, width, converted, logical, (), leaf, definition, repeats, time)
+        node = Node(
+            name,
+            path,
+            repetition,
+            physical,
+            width,
+            converted,
+            logical,
+            (),
+            leaf,
+            definition,
+            repeats,
+            time,
+        )
         return node, at, leaf + 1
     for _ in range(count):
         child, at, leaf = _node(elements, at, path, leaf, definition, repeats)
         children.append(child)
-    node = Node(name, path, repetition, None, 0, converted, logical, tuple(children), -1, definition, repeats)
+    node = Node(
+        name,
+        path,
+        repetition,
+        None,
+        0,
+        converted,
+        logical,
+        tuple(children),
+        -1,
+        definition,
+        repeats,
+    )
     return node, at, leaf
 
 
@@ -147,7 +185,8 @@ def dtype_of(leaf: Node) -> str | None:
 def element_of(node: Node) -> tuple[Node | None, Node | None]:
     """Return the leaf with the values of a field, and the list that it is the element of, if any.
 
-    The leaf of a struct of bytes and path is the leaf of the bytes. None stands for other nested values.
+    The leaf of a struct of bytes and path is the leaf of the bytes. None stands for other nested
+    values.
     """
     if (leaf := _value_of(node)) is not None:
         return leaf, None
@@ -165,6 +204,10 @@ def _value_of(node: Node, repeats: int = 0) -> Node | None:
     if node.physical is not None:
         return node
     names = {child.name: child for child in node.children}
-    if names.keys() == {"bytes", "path"} and names["bytes"].physical == 6 and names["bytes"].repeats == repeats:
+    if (
+        names.keys() == {"bytes", "path"}
+        and names["bytes"].physical == 6
+        and names["bytes"].repeats == repeats
+    ):
         return names["bytes"]
     return None

@@ -28,7 +28,9 @@ class Table(RowTable):
 
     __slots__ = ("_arrays", "_scanned", "features", "file", "first", "footer")
 
-    def __init__(self, file: File, footer: Footer, features: Mapping[str, Feature], first: int = 0) -> None:
+    def __init__(
+        self, file: File, footer: Footer, features: Mapping[str, Feature], first: int = 0
+    ) -> None:
         super().__init__()
         self.file, self.footer, self.features, self.first = file, footer, features, first
         self._arrays = GrowingArrays()
@@ -70,7 +72,9 @@ class Table(RowTable):
 
         def put(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
             places = scanned.within(arrays)
-            self.put(own, own.codec, number, places.offset, places.length, places.starts, places.absent)
+            self.put(
+                own, own.codec, number, places.offset, places.length, places.starts, places.absent
+            )
 
         self._scanned.append(put)
 
@@ -99,7 +103,10 @@ class Table(RowTable):
 
 def check_pyarrow(file: File, name: str) -> None:
     """Check that pyarrow, which decodes a column, is installed. Raise MissingPackageError if it is not."""
-    with needed_by(f"{file.path}: column {name!r}, which is nested or has an unusual encoding,", "bushel[arrow]"):
+    with needed_by(
+        f"{file.path}: column {name!r}, which is nested or has an unusual encoding,",
+        "bushel[arrow]",
+    ):
         import pyarrow.parquet  # noqa: F401 - to be there
 
 

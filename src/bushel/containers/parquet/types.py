@@ -33,13 +33,15 @@ _DECIMAL = 5
 _KNOWN = frozenset((PLAIN, DICTIONARY, 2, 3, 4, DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT))
 """Encodings that are read, with PLAIN_DICTIONARY, and RLE and BIT_PACKED, which levels have."""
 _HEAD = 64 << 10
-_EXPANDED = 16 << 20  # bytes that are read for the first value of a column; and of a compressed page, if need be
+# bytes that are read for the first value of a column; and of a compressed page, if need be
+_EXPANDED = 16 << 20
 
 
 def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feature]) -> Field:
     """Return the field of a column.
 
-    Values that have no extents are `json`. The type of byte arrays follows from the feature, or from the first value.
+    Values that have no extents are `json`. The type of byte arrays follows from the feature, or
+    from the first value.
 
     Raises:
         FilterError, ThriftError, ValueError: The first page is damaged.
@@ -55,7 +57,10 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
         codec = known or codec_by_magic(_first_value(file, footer, leaf), feature.sound)
         return Field(node.name, codec, group is not None)
     if group is not None:
-        return Field(node.name, "array" if feature.tensor is None else feature.tensor.codecs(np.dtype(dtype).name)[0])
+        return Field(
+            node.name,
+            "array" if feature.tensor is None else feature.tensor.codecs(np.dtype(dtype).name)[0],
+        )
     if leaf.physical == BOOLEAN:
         return Field(node.name, "bool")
     if (time := leaf.time or feature.time) is not None:
@@ -68,15 +73,22 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
 def is_decoded(node: Node, field: Field) -> bool:
     """Return whether pyarrow decodes a column: its values have no extents."""
     leaf, _ = element_of(node)
-    return leaf is None or (field.codec == "json" and not (holds_json(leaf) and leaf.physical in BYTE_ARRAYS))
+    return leaf is None or (
+        field.codec == "json" and not (holds_json(leaf) and leaf.physical in BYTE_ARRAYS)
+    )
 
 
 def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
     if _DECIMAL in (leaf.converted, leaf.logical):  # their bytes alone mean nothing
         return False
-    if group is not None and leaf.time is not None and leaf.physical == _INT32:  # NumPy has times of 64 bits only
+    # NumPy has times of 64 bits only
+    if group is not None and leaf.time is not None and leaf.physical == _INT32:
         return False
-    if leaf.physical not in BYTE_ARRAYS and dtype_of(leaf) is None and (group is not None or leaf.physical != BOOLEAN):
+    if (
+        leaf.physical not in BYTE_ARRAYS
+        and dtype_of(leaf) is None
+        and (group is not None or leaf.physical != BOOLEAN)
+    ):
         return False
     return all(_KNOWN.issuperset(each.chunks[leaf.leaf].encodings) for each in footer.groups)
 
@@ -91,10 +103,18 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
 
     def read(offset: int, length: int) -> bytes | memoryview:
         start = offset - chunk.offset
-        return head[start : start + length] if start + length <= len(head) else file.read(offset, length)
+        return (
+            head[start : start + length]
+            if start + length <= len(head)
+            else file.read(offset, length)
+        )
 
     page = next(pages_of(read, chunk.offset, chunk.length), None)
-    if page is None or not page.values or not (page.dictionary or page.encoding in (PLAIN, DELTA_LENGTHS)):
+    if (
+        page is None
+        or not page.values
+        or not (page.dictionary or page.encoding in (PLAIN, DELTA_LENGTHS))
+    ):
         return b""
     if chunk.codec == "stored":
         start = page.offset - chunk.offset

@@ -1,7 +1,8 @@
 """MXNet RecordIO files, of raw records and of images.
 
-`scan_records` finds the records of a file, `read_record` reads one, and `RecordSink` appends to a file. `parse_idx`,
-`format_idx` and `check_key` are for `.idx` files. An image record starts with a header of `IMAGE_HEADER` bytes.
+`scan_records` finds the records of a file, `read_record` reads one, and `RecordSink` appends to a
+file. `parse_idx`, `format_idx` and `check_key` are for `.idx` files. An image record starts with a
+header of `IMAGE_HEADER` bytes.
 """
 
 from bushel.containers.recordio.container import CONTAINER

@@ -1,7 +1,7 @@
 """MXNet RecordIO: framed records in a `.rec`, and an optional `.idx` of keys and offsets.
 
-Image records have the fields of their header. Other records are samples of one field as they are, or maps of several
-(`packed_map`). docs/format-recordio.md has the layout, the rules and an example.
+Image records have the fields of their header. Other records are samples of one field as they are,
+or maps of several (`packed_map`). docs/format-recordio.md has the layout, the rules and an example.
 """
 
 from __future__ import annotations
@@ -15,7 +15,15 @@ import numpy as np
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Keys, ShardIndex
 from bushel._runtime.structs import Struct
-from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions, next_name
+from bushel.containers.base import (
+    Layout,
+    LayoutField,
+    ReadOptions,
+    Shard,
+    ShardWriter,
+    WriteOptions,
+    next_name,
+)
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
     Records,
@@ -60,7 +68,9 @@ class _RecordIO(Struct, frozen=True):
         files = list(map(open_file, shard.paths))
         data = files[0]
         records, keys = _find(files, options)
-        index = index_of(shard, files, payloads_of(data, records, len(files)), keys, options).check(data.path)
+        index = index_of(shard, files, payloads_of(data, records, len(files)), keys, options).check(
+            data.path
+        )
         if not options.checksums:
             return index
         from bushel.containers.checksums import with_checksums
@@ -71,8 +81,8 @@ class _RecordIO(Struct, frozen=True):
         """Return damage that does not keep a dataset from being read: what a scan finds and the `.idx` hides.
 
         Returns:
-            There is an error for the first record that the `.idx` leaves out, for every key that appears twice, and for
-            bytes at the end that are not a complete record.
+            There is an error for the first record that the `.idx` leaves out, for every key that
+            appears twice, and for bytes at the end that are not a complete record.
         """
         files = list(map(open_file, shard.paths))
         records, _, fault = scan_records(files[0])
@@ -81,10 +91,15 @@ class _RecordIO(Struct, frozen=True):
             table = _table(files[1])
             missing = np.setdiff1d(records.offset, table.offset)
             if len(missing):
-                message = f"it leaves out {len(missing)} records of {files[0].path}, the first at {missing[0]}"
+                message = (
+                    f"it leaves out {len(missing)} records of {files[0].path}, the first at"
+                    f" {missing[0]}"
+                )
                 faults.append(FormatError(message, file=files[1].path, hint=hint(files[0])))
             twice = table.keys.duplicates() if table.keys is not None else []
-            faults += [FormatError(f"the key {key!r} appears twice", file=files[1].path) for key in twice]
+            faults += [
+                FormatError(f"the key {key!r} appears twice", file=files[1].path) for key in twice
+            ]
         return faults
 
     def mended_key(self, key: str) -> str:
@@ -108,22 +123,30 @@ class _RecordIO(Struct, frozen=True):
             stored = "the name and the type of the field are"
         limits = [f"{stored} stored in Bushel's index only: without it, pass spec= to open"]
         if form == "image" and "label" in spec:
-            limits.append("labels are 32-bit floats: real numbers are rounded, and arrays are flattened")
+            limits.append(
+                "labels are 32-bit floats: real numbers are rounded, and arrays are flattened"
+            )
         if options.keyed:
             limits.append("MXNet needs key_type=str for keys that are not integers")
         columns = tuple(
-            LayoutField(field, stored_codec(field.name, field.codec) if form == "image" else field.codec, 0)
+            LayoutField(
+                field, stored_codec(field.name, field.codec) if form == "image" else field.codec, 0
+            )
             for field in spec.values()
         )
         return Layout(columns, options, sparse=form == "maps", limits=tuple(limits))
 
-    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+    def shard(
+        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
+    ) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it, with its `.idx`."""
         if name is None:
             name = next_name([shard.name for shard in before], suffix=self.suffix)
         return _shard(root, name, has_idx=True)
 
-    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+    def reopen(
+        self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
+    ) -> dict[str, int]:
         """Copy a file into staging up to the end of its last record. A missing `.idx` is created."""
         data = open_file(shard.path(0))
         existing, new = (
@@ -132,7 +155,9 @@ class _RecordIO(Struct, frozen=True):
         )
         if index.samples and existing != new:
             kinds = {"image": "image records", "raw": "records of one field", "maps": "packed maps"}
-            raise SpecError(f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}")
+            raise SpecError(
+                f"{data.path} holds {kinds[existing]}, but the new samples would be {kinds[new]}"
+            )
         records, end, _ = scan_records(data)
         rec, idx = shard.files[0], idx_name(shard.files[0])
         copy_to_append(shard.path(0), staging.path_of(rec))
@@ -145,7 +170,9 @@ class _RecordIO(Struct, frozen=True):
         write_whole(staging.path_of(idx), text)
         return {rec: end, idx: len(text)}
 
-    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
+    def writer(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> ShardWriter:
         """Start a file, or continue one."""
         return RecordIOWriter(layout, shard, staging, builder)
 

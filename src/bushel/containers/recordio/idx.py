@@ -75,9 +75,16 @@ def check_key(key: str) -> str:
     Raises:
         SpecError: MXNet cannot.
     """
-    if not key or key != key.lstrip() or not {"\t", "\n", "\r"}.isdisjoint(key) or not key.isprintable() and _lone(key):
+    if (
+        not key
+        or key != key.lstrip()
+        or not {"\t", "\n", "\r"}.isdisjoint(key)
+        or not key.isprintable()
+        and _lone(key)
+    ):
         raise SpecError(
-            f"the .idx of a recordio file cannot hold the key {key!r}: keys there are text without tabs, line"
+            f"the .idx of a recordio file cannot hold the key {key!r}: keys there are text"
+            " without tabs, line"
             " breaks and leading spaces"
         )
     return key

@@ -32,15 +32,23 @@ def index_of(
     """Return the table of records, with the keys of the `.idx` unless the records have their own. It is not checked."""
     fields, own_keys = _fields_of(payloads, options)
     samples = len(payloads.position)
-    return ShardIndex(samples, stamps(shard, files), fields, "recordio", own_keys or keys, blocks=payloads.blocks)
+    return ShardIndex(
+        samples, stamps(shard, files), fields, "recordio", own_keys or keys, blocks=payloads.blocks
+    )
 
 
-def _fields_of(payloads: Payloads, options: ReadOptions) -> tuple[dict[str, FieldExtents], Keys | None]:
+def _fields_of(
+    payloads: Payloads, options: ReadOptions
+) -> tuple[dict[str, FieldExtents], Keys | None]:
     """Return the fields of the records, as their headers or the user's spec declare them."""
     spec, path = options.spec, payloads.file.path
     if holds_maps(payloads):
         packed = index_records(
-            _read(payloads, options), spec, file=path, checksums=options.checksums, number=payloads.number
+            _read(payloads, options),
+            spec,
+            file=path,
+            checksums=options.checksums,
+            number=payloads.number,
         )
         return packed.fields, packed.keys
     if spec is None or form_of(spec) == "image":
@@ -58,7 +66,9 @@ def holds_maps(payloads: Payloads) -> bool:
     """Return whether the records are packed maps, as the first one shows."""
     if not len(payloads.position):
         return False
-    return is_packed_map(payloads.file.read(int(payloads.position[0]), min(16, int(payloads.length[0]))))
+    return is_packed_map(
+        payloads.file.read(int(payloads.position[0]), min(16, int(payloads.length[0])))
+    )
 
 
 def _image_fields(payloads: Payloads, images: Images, spec: Spec) -> dict[str, FieldExtents]:
@@ -77,7 +87,9 @@ def _image_fields(payloads: Payloads, images: Images, spec: Spec) -> dict[str, F
             continue
         field = spec.get(name) or Field(name, codec)
         stored = stored_codec(name, field.codec)
-        fields[name] = FieldExtents(field, stored, payloads.number, payloads.position + start, length)
+        fields[name] = FieldExtents(
+            field, stored, payloads.number, payloads.position + start, length
+        )
     return fields
 
 

@@ -1,7 +1,7 @@
 """Single records: reading the one at an offset, and writing one at the end of a file.
 
-Datasets are read and written through the index (`container`, `writer`); this is for programs that keep offsets
-themselves, as MXNet's do.
+Datasets are read and written through the index (`container`, `writer`); this is for programs that
+keep offsets themselves, as MXNet's do.
 """
 
 from __future__ import annotations
@@ -45,9 +45,13 @@ def read_record(file: File, offset: int, end: int | None = None) -> tuple[bytes,
                 return raw[8 : 8 + word], end
             return file.read(offset + 8, word), offset + 8 + (word + 3 & ~3)
     except (ExtentError, struct.error) as error:
-        raise FormatError(f"the record is truncated: {error}", file=file.path, offset=offset, hint=hint(file)) from None
+        raise FormatError(
+            f"the record is truncated: {error}", file=file.path, offset=offset, hint=hint(file)
+        ) from None
     if magic != MAGIC or word >> 29 > 1:
-        raise FormatError("expected the header of a record", file=file.path, offset=offset, hint=hint(file))
+        raise FormatError(
+            "expected the header of a record", file=file.path, offset=offset, hint=hint(file)
+        )
     records = follow(file, np.array([offset], np.int64), None)
     return records.payload(file, 0), offset + 8 + (int(records.span[0]) + 3 & ~3)
 
@@ -59,7 +63,8 @@ class RecordSink:
 
     Args:
         path: Path of the file.
-        append: Whether to keep the existing records and add to them; by default the file is overwritten.
+        append: Whether to keep the existing records and add to them; by default the file is
+            overwritten.
         known: Offset of a record in an existing file: only the bytes after it are checked.
 
     Raises:
@@ -77,7 +82,9 @@ class RecordSink:
             self._end, padding = file.size, -file.size % 4
         mode = "ab" if append else "wb"
         self._file: IO[bytes] = (
-            cast("IO[bytes]", open(path, mode, buffering=0)) if isinstance(path, Path) else path.open(mode)  # noqa: SIM115
+            cast("IO[bytes]", open(path, mode, buffering=0))  # noqa: SIM115
+            if isinstance(path, Path)
+            else path.open(mode)
         )
         self._lock = threading.Lock()
         if padding:
@@ -96,7 +103,8 @@ class RecordSink:
 
         Raises:
             ValueError: The payload has more than 2**29 - 1 bytes.
-            OSError: The record cannot be written; the file is then restored where the system allows that.
+            OSError: The record cannot be written; the file is then restored where the system allows
+                that.
         """
         framed = kernels.split_recordio(payload)
         with self._lock:

@@ -31,7 +31,9 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
     files = list(map(open_file, shard.paths))
     lines = _lines(files[1], fault) if len(files) > 1 else None
-    listed = None if lines is None else np.unique(np.array([offset for _, offset in lines], np.int64))
+    listed = (
+        None if lines is None else np.unique(np.array([offset for _, offset in lines], np.int64))
+    )
     records = _records(files[0], listed, fault)
     if holds_maps(payloads_of(files[0], records, len(files))):
         records = _packed_maps(files[0], records, fault)
@@ -77,18 +79,29 @@ def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
             if intact and scanned.problem_offset == scanned.end:
                 at, span = int(scanned.offset[-1]), int(scanned.span[-1])
                 if not _ends_right(file, int(scanned.end), span, listed, at):
-                    fault(FormatError("the length of the record here is wrong", file=file.path, offset=at))
+                    fault(
+                        FormatError(
+                            "the length of the record here is wrong", file=file.path, offset=at
+                        )
+                    )
                     intact, resume = intact - 1, at
-        for all_of, part in ((offsets, scanned.offset), (spans, scanned.span), (parts, scanned.parts)):
+        for all_of, part in (
+            (offsets, scanned.offset),
+            (spans, scanned.span),
+            (parts, scanned.parts),
+        ):
             all_of.append(part[:intact].astype(np.int64))
         start = None if scanned.problem is None else _next_record(file, resume + 4)
-    return Records(np.concatenate(offsets), np.concatenate(spans), np.flatnonzero(np.concatenate(parts) > 1))
+    return Records(
+        np.concatenate(offsets), np.concatenate(spans), np.flatnonzero(np.concatenate(parts) > 1)
+    )
 
 
 def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int) -> bool:
     """Return whether a record ends at the end in its header, although no valid record follows there.
 
-    Either its length is wrong, or the header after it. The `.idx` decides, or bytes that still look like a header.
+    Either its length is wrong, or the header after it. The `.idx` decides, or bytes that still look
+    like a header.
     """
     if listed is not None and end in listed:
         return True
@@ -96,7 +109,8 @@ def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int
         return _may_end(file, offset, span)
     head = file.read(end, 8)
     magic, word = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
-    if magic == MAGIC:  # a later part, if the first one is marked as whole; those are multiples of four
+    # a later part, if the first one is marked as whole; those are multiples of four
+    if magic == MAGIC:
         return word >> 29 not in _LATER_PARTS or span % 4 != 0
     if listed is not None and (listed > offset).any():
         return False
@@ -114,7 +128,9 @@ def _may_end(file: File, offset: int, span: int) -> bool:
     if start + 3 > file.size or file.read(start, 3) != JPEG:
         return True
     last = file.read(max(start, file.size - 8), min(8, file.size - start)).rstrip(b"\0")
-    return not last.endswith(_END_OF_JPEG) or (end >= start + 2 and file.read(end - 2, 2) == _END_OF_JPEG)
+    return not last.endswith(_END_OF_JPEG) or (
+        end >= start + 2 and file.read(end - 2, 2) == _END_OF_JPEG
+    )
 
 
 def _next_record(file: File, start: int) -> int | None:
@@ -133,12 +149,16 @@ def _packed_maps(file: File, records: Records, fault: Fault) -> Records:
     """Return the records that are valid packed maps."""
     split = set(records.split.tolist())
     good = np.ones(len(records.offset), np.bool_)
-    for row, (offset, span) in enumerate(zip(records.offset.tolist(), records.span.tolist(), strict=True)):
+    for row, (offset, span) in enumerate(
+        zip(records.offset.tolist(), records.span.tolist(), strict=True)
+    ):
         try:
             locate(records.payload(file, row) if row in split else file.read(offset + 8, span))
         except FormatError as error:
             good[row] = False
-            fault(FormatError(f"record {row} is lost: {error.message}", file=file.path, offset=offset))
+            fault(
+                FormatError(f"record {row} is lost: {error.message}", file=file.path, offset=offset)
+            )
     return records.chosen(np.flatnonzero(good))
 
 
@@ -157,7 +177,9 @@ def _lines(table: File, fault: Fault) -> list[tuple[str, int]]:
         keys = list(map(str, rows.tolist())) if parsed.keys is None else parsed.keys.take(rows)
         return list(zip(keys, parsed.offset.tolist(), strict=True))
     matches = (_LINE.fullmatch(line.removesuffix(b"\r")) for line in text.split(b"\n"))
-    return [(match[1].decode("utf-8", "surrogateescape"), int(match[2])) for match in matches if match]
+    return [
+        (match[1].decode("utf-8", "surrogateescape"), int(match[2])) for match in matches if match
+    ]
 
 
 def _keys(lines: list[tuple[str, int]], offsets: I64, file: File, fault: Fault) -> list[str]:

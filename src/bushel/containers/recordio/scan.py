@@ -36,7 +36,8 @@ class Records(Struct, frozen=True):
     """The extents of records."""
 
     offset: I64  # int64[n], offset of the header of the first part
-    span: I64  # int64[n], bytes from the start of the payload, at `offset + 8`, to the end of the last part
+    # int64[n], bytes from the start of the payload, at `offset + 8`, to the end of the last part
+    span: I64
     split: I64  # int64[k], ascending: numbers of the records with several parts
 
     def payload(self, file: File, row: int) -> bytes:
@@ -45,11 +46,15 @@ class Records(Struct, frozen=True):
         try:
             return kernels.join_recordio(file.read(offset, 8 + int(self.span[row])))
         except ValueError as error:
-            raise FormatError(f"record {row}: {error}", file=file.path, offset=offset, hint=hint(file)) from error
+            raise FormatError(
+                f"record {row}: {error}", file=file.path, offset=offset, hint=hint(file)
+            ) from error
 
     def chosen(self, rows: I64) -> Records:
         """Return the records of these numbers, which ascend."""
-        return Records(self.offset[rows], self.span[rows], np.flatnonzero(np.isin(rows, self.split)))
+        return Records(
+            self.offset[rows], self.span[rows], np.flatnonzero(np.isin(rows, self.split))
+        )
 
 
 class Payloads(Struct, frozen=True):
@@ -90,7 +95,9 @@ def _words(file: File, records: Records) -> Iterator[int]:
     offset, size = records.offset[records.split], 8 + records.span[records.split]
     for rows in batches_of(size, _WINDOW):
         whole = read_many([file], Extents(0, offset[rows], size[rows]))
-        for row, start, raw in zip(records.split[rows].tolist(), offset[rows].tolist(), whole, strict=True):
+        for row, start, raw in zip(
+            records.split[rows].tolist(), offset[rows].tolist(), whole, strict=True
+        ):
             try:
                 yield from (start + at for at in length_words(raw or b""))
             except FormatError as error:
@@ -115,7 +122,8 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
     """Find all records after `start` by their headers.
 
     Returns:
-        The records, the end of the last one, and the error that ended the scan before the end of the file.
+        The records, the end of the last one, and the error that ended the scan before the end of
+        the file.
     """
     offsets, spans, parts = [], [], []
     window = _WINDOW
@@ -137,7 +145,9 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
             window *= 2  # the record is larger than the window
     fault = None
     if scanned.problem is not None:
-        fault = FormatError(scanned.problem, file=file.path, offset=scanned.problem_offset + base, hint=hint(file))
+        fault = FormatError(
+            scanned.problem, file=file.path, offset=scanned.problem_offset + base, hint=hint(file)
+        )
     split = np.flatnonzero(np.concatenate(parts) > 1).astype(np.int64)
     return Records(np.concatenate(offsets), np.concatenate(spans), split), start, fault
 
@@ -145,30 +155,43 @@ def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError 
 def follow(file: File, offset: I64, report: Report) -> Records:
     """Return the records at these offsets, in this order, checked against each other and the file.
 
-    After a record must come another one, or the end of the file. Records that no offset names are left out.
+    After a record must come another one, or the end of the file. Records that no offset names are
+    left out.
 
     Raises:
         FormatError: An offset has no record, or a record of a wrong length.
     """
     if (bad := (offset < 0) | (offset > file.size - 8) | (offset % 4 != 0)).any():
         at = int(offset[int(bad.argmax())])
-        raise _fault(file, at, f"the .idx lists a record here, but a file of {file.size} bytes has no space for one")
+        raise _fault(
+            file,
+            at,
+            (f"the .idx lists a record here, but a file of {file.size} bytes has no space for one"),
+        )
     flag, span = np.empty(len(offset), np.uint8), np.empty(len(offset), np.int64)
     for rows, heads in _heads(file, offset, 0, 8, report):
         magic, word = heads.view("<u4").T
         if (bad := magic != MAGIC).any():
             raise _fault(
-                file, int(offset[rows][int(bad.argmax())]), "the .idx lists a record here, but the file has none"
+                file,
+                int(offset[rows][int(bad.argmax())]),
+                ("the .idx lists a record here, but the file has none"),
             )
         flag[rows], span[rows] = word >> 29, word & _LENGTH
     if (bad := flag > 1).any():
         at = int(offset[int(bad.argmax())])
-        raise _fault(file, at, "the .idx lists a record here, but the file has the later part of one")
+        raise _fault(
+            file, at, ("the .idx lists a record here, but the file has the later part of one")
+        )
     split = np.flatnonzero(flag == 1).astype(np.int64)
     _join_parts(file, offset, span, split)
     if (bad := span > file.size - 8 - offset).any():
         row = int(bad.argmax())
-        raise _fault(file, int(offset[row]), f"the end of the file truncates a record of {int(span[row])} bytes")
+        raise _fault(
+            file,
+            int(offset[row]),
+            (f"the end of the file truncates a record of {int(span[row])} bytes"),
+        )
     _check_gaps(file, offset, span)
     return Records(offset, span, split)
 
@@ -206,7 +229,9 @@ def _kinds(head: U8) -> U8:
     """Return 1 for JPEG, 2 for PNG, 3 for WebP, 4 for GIF, BMP and TIFF, 0 for others; from the first 12 bytes."""
 
     def begins(signature: bytes, at: int = 0) -> Bools:
-        same: Bools = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(1)
+        same: Bools = (head[:, at : at + len(signature)] == np.frombuffer(signature, np.uint8)).all(
+            1
+        )
         return same
 
     other_images = [begins(magic) for kind in ("gif", "bmp", "tif") for magic in BEGINNINGS[kind]]
@@ -214,7 +239,9 @@ def _kinds(head: U8) -> U8:
     return np.select(cases, [1, 2, 3, *[4] * len(other_images)], 0).astype(np.uint8)
 
 
-def _heads(file: File, offset: I64, skip: int, width: int, report: Report) -> Iterator[tuple[slice, U8]]:
+def _heads(
+    file: File, offset: I64, skip: int, width: int, report: Report
+) -> Iterator[tuple[slice, U8]]:
     """Yield the `width` bytes at `skip` after each offset, zeros after the end of the file: uint8[rows, width]."""
     reported = 0
     for first in range(0, len(offset), _ROWS):
@@ -250,7 +277,11 @@ def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
             word = int.from_bytes(head[4:], "little")
             flag, length = word >> 29, word & _LENGTH
             if head[:4] != MAGIC.to_bytes(4, "little") or flag not in (2, 3):
-                raise _fault(file, at, f"the record at {first} continues here, but its next part is missing")
+                raise _fault(
+                    file,
+                    at,
+                    (f"the record at {first} continues here, but its next part is missing"),
+                )
             walked += 8 + length
             if walked > file.size:
                 raise _fault(file, first, "records overlap")
@@ -270,7 +301,11 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
     for rows, heads in _heads(file, gaps, 0, 8, None):
         magic, word = heads.view("<u4").T
         if (bad := (magic != MAGIC) | (word >> 29 > 1)).any():
-            raise _fault(file, int(gaps[rows][int(bad.argmax())]), "expected a record or the end of the file")
+            raise _fault(
+                file,
+                int(gaps[rows][int(bad.argmax())]),
+                ("expected a record or the end of the file"),
+            )
 
 
 def _fault(file: File, offset: int, message: str) -> FormatError:

@@ -35,8 +35,10 @@ _PART = struct.Struct("<II")
 _MAGIC = 0xCED7230A
 _U64 = 1 << 64
 _WORD = 4  # size of a length word in bytes
-_FRAME = 8 + IMAGE_HEADER  # bytes of a record and of its image's header, if the label is a single number
-_PLACES = {"label": 0, "id": 8, "id2": 16, "image": IMAGE_HEADER}  # where fields lie in such a record
+# bytes of a record and of its image's header, if the label is a single number
+_FRAME = 8 + IMAGE_HEADER
+# where fields lie in such a record
+_PLACES = {"label": 0, "id": 8, "id2": 16, "image": IMAGE_HEADER}
 _Value: TypeAlias = "tuple[str, int, Buffer]"  # a value in a record: field, start, bytes
 
 
@@ -44,7 +46,9 @@ def form_of(spec: Spec) -> Form:
     """Return how samples of a spec are stored: as image records if all fields are `image`, `label`, `id` or `id2`."""
     codecs_by_name = {"image": _IMAGES, "label": _NUMBERS, "id": INTEGERS, "id2": INTEGERS}
     if "image" in spec and all(
-        name in codecs_by_name and not field.sequence and _base(field.codec, name) in codecs_by_name[name]
+        name in codecs_by_name
+        and not field.sequence
+        and _base(field.codec, name) in codecs_by_name[name]
         for name, field in spec.items()
     ):
         return "image"
@@ -71,8 +75,11 @@ def _base(codec: str, name: str) -> str:
 class RecordIOWriter:
     """Writes one file and its `.idx`: see `ShardWriter`."""
 
-    def __init__(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> None:
-        self._names = (shard.files[0], idx_name(shard.files[0]))  # a shard that is appended to may have had no .idx
+    def __init__(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> None:
+        # a shard that is appended to may have had no .idx
+        self._names = (shard.files[0], idx_name(shard.files[0]))
         self._builder = builder
         self._fields = [column.field for column in layout.columns]
         self._form = form_of({field.name: field for field in self._fields})
@@ -81,8 +88,13 @@ class RecordIOWriter:
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample as one record, and its line of the `.idx`."""
         name = check_key(key) if key is not None else str(self._builder.samples)
-        if self._form != "maps" and (missing := [field.name for field in self._fields if field.name not in values]):
-            raise SpecError(f"field {missing[0]!r} is missing: only packed maps of several fields allow missing fields")
+        if self._form != "maps" and (
+            missing := [field.name for field in self._fields if field.name not in values]
+        ):
+            raise SpecError(
+                f"field {missing[0]!r} is missing: only packed maps of several fields"
+                " allow missing fields"
+            )
         make = {"image": self._image, "raw": self._raw, "maps": self._map}[self._form]
         pieces, placed = make(key, values)
         offset = self._record(pieces, placed)
@@ -94,7 +106,9 @@ class RecordIOWriter:
         """Plain values."""
         return ColumnLimits() if self._form == "raw" else None
 
-    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write many plain values, or large images, and their lines of the `.idx`."""
         if self._form != "raw":
             if self._form == "image":
@@ -108,7 +122,9 @@ class RecordIOWriter:
         framed, ends, split = kernels.frame_recordio(values.data, values.offsets)
         starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
         key_text = None if keys is None else (keys.data, keys.offsets)
-        lines, line_ends = kernels.frame_idx(key_text, self._builder.samples, self._data.position + starts)
+        lines, line_ends = kernels.frame_idx(
+            key_text, self._builder.samples, self._data.position + starts
+        )
         count = fitting(ends + line_ends, room)
         base = self._data.write(framed[: ends[count - 1]].data)
         self._idx.write(lines[: line_ends[count - 1]].data)
@@ -118,14 +134,18 @@ class RecordIOWriter:
         before, words = len(self._builder.left_out), np.zeros(count, np.int64)
         for row in np.flatnonzero(pieces).tolist():
             first, size = int(starts[row]), int(length[row])
-            words[row] = self._leave_out(framed[first : int(ends[row]) - -size % 4].data, base + first, row)
+            words[row] = self._leave_out(
+                framed[first : int(ends[row]) - -size % 4].data, base + first, row
+            )
         sums = kernels.crc32_rows(values.data, values.offsets[: count + 1])
         left_out = before + np.cumsum(words) - words
         column.add_rows(base + starts[:count] + 8 - _WORD * left_out, length, sums)
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
-    def _extend_images(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def _extend_images(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write large images, up to the first record that has to be split. Their labels are single numbers."""
         images = columns["image"]
         if not images.is_large or int(images.lengths.max()) > _LIMIT - IMAGE_HEADER:
@@ -133,13 +153,20 @@ class RecordIOWriter:
         headers = self._image_headers(keys, columns)
         if headers is None:
             return 0
-        split = (headers[:, 2:] == _MAGIC).any(axis=1) | kernels.contain_magic(images.data, images.offsets)
+        split = (headers[:, 2:] == _MAGIC).any(axis=1) | kernels.contain_magic(
+            images.data, images.offsets
+        )
         check_keys(keys)
         sizes = _FRAME + images.lengths + -images.lengths % _WORD
         starts = np.cumsum(sizes) - sizes
         key_text = None if keys is None else (keys.data, keys.offsets)
-        lines, line_ends = kernels.frame_idx(key_text, self._builder.samples, self._data.position + starts)
-        count = min(fitting(starts + sizes + line_ends, room), int(split.argmax()) if split.any() else len(images))
+        lines, line_ends = kernels.frame_idx(
+            key_text, self._builder.samples, self._data.position + starts
+        )
+        count = min(
+            fitting(starts + sizes + line_ends, room),
+            int(split.argmax()) if split.any() else len(images),
+        )
         if count == 0:
             return 0
         images, headers = images.rows(0, count).with_sums(), headers[:count]
@@ -151,13 +178,19 @@ class RecordIOWriter:
             if field.name == "image":
                 column.add_rows(payload + place, images.lengths, images.crc32)
                 continue
-            numbers = np.ascontiguousarray(headers[:, 2 + place // 4 : 4 + place // 4]).view(np.uint8).reshape(-1)
+            numbers = (
+                np.ascontiguousarray(headers[:, 2 + place // 4 : 4 + place // 4])
+                .view(np.uint8)
+                .reshape(-1)
+            )
             ends = np.arange(count + 1) * 8
             column.add_rows(payload + place, np.diff(ends), kernels.crc32_rows(numbers, ends))
         self._builder.close_samples(count, *key_rows(keys, count))
         return count
 
-    def _image_headers(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn]) -> U32 | None:
+    def _image_headers(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn]
+    ) -> U32 | None:
         """Return the headers of records and images, uint32[n, 8]; None if a label is not a single number."""
         count = len(columns["image"])
         headers = np.zeros((count, _FRAME // _WORD), "<u4")
@@ -180,7 +213,9 @@ class RecordIOWriter:
         """Return the names of the files; everything is already written."""
         return self._names
 
-    def _raw(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
+    def _raw(
+        self, key: str | None, values: Mapping[str, Stored]
+    ) -> tuple[list[Buffer], list[_Value]]:
         [field] = self._fields
         value = cast("Buffer", values[field.name])
         self._check_first(bytes(memoryview(value)[:16]))
@@ -189,24 +224,38 @@ class RecordIOWriter:
     def _check_first(self, head: bytes) -> None:
         """Refuse a first value that readers would read as a map of several fields."""
         if self._builder.samples == 0 and is_packed_map(head):
-            raise SpecError("the first value starts like a packed sample: declare its fields in the spec instead")
+            raise SpecError(
+                "the first value starts like a packed sample: declare its fields in"
+                " the spec instead"
+            )
 
-    def _map(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
+    def _map(
+        self, key: str | None, values: Mapping[str, Stored]
+    ) -> tuple[list[Buffer], list[_Value]]:
         packed = encode(key, self._fields, values)
         for field in self._fields:
             if field.name not in values:
                 self._builder.columns[field.name].mark_absent()
         return packed.pieces, packed.values
 
-    def _image(self, key: str | None, values: Mapping[str, Stored]) -> tuple[list[Buffer], list[_Value]]:
+    def _image(
+        self, key: str | None, values: Mapping[str, Stored]
+    ) -> tuple[list[Buffer], list[_Value]]:
         label = bytes(cast("Buffer", values.get("label", bytes(8))))
         ids = {
-            "id": bytes(cast("Buffer", values.get("id") or _number(key, self._builder.samples).to_bytes(8, "little"))),
+            "id": bytes(
+                cast(
+                    "Buffer",
+                    values.get("id") or _number(key, self._builder.samples).to_bytes(8, "little"),
+                )
+            ),
             "id2": bytes(cast("Buffer", values.get("id2") or bytes(8))),
         }
         flag = int.from_bytes(label[:4], "little")
         if len(label) != (IMAGE_HEADER + 4 * flag if flag else 8):
-            raise SpecError(f"field 'label': {len(label)} bytes are not the label of an image record")
+            raise SpecError(
+                f"field 'label': {len(label)} bytes are not the label of an image record"
+            )
         if any(len(raw) != 8 for raw in ids.values()):
             raise SpecError("fields 'id' and 'id2' of an image record must have 8 bytes")
         header = label[:8] + ids["id"] + ids["id2"] + label[IMAGE_HEADER:]
@@ -223,7 +272,9 @@ class RecordIOWriter:
         size = sum([memoryview(piece).nbytes for piece in pieces])
         if size > _LIMIT:
             raise SpecError(
-                f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use bag, tar or ffrecord"
+                f"a record of {size} bytes is too large: recordio holds {_LIMIT} bytes; use"
+                " bag,"
+                " tar or ffrecord"
             )
         crc32_of: dict[int, int] = {}  # CRC-32, by the identity of a piece
         if (sums := kernels.recordio_crc32(pieces)) is not None:
@@ -241,7 +292,11 @@ class RecordIOWriter:
         for name, start, value in placed:
             column, length = self._builder.columns[name], memoryview(value).nbytes
             known_crc32 = crc32_of.get(id(value))
-            column.add(payload + start, length, kernels.crc32(value) if known_crc32 is None else known_crc32)
+            column.add(
+                payload + start,
+                length,
+                kernels.crc32(value) if known_crc32 is None else known_crc32,
+            )
         return offset
 
     def _leave_out(self, record: Buffer, offset: int, row: int = 0) -> int:

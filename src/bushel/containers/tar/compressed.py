@@ -1,6 +1,7 @@
 """Compressed archives: the tar in a gzip or zstd file is a block file, whose members are read as in any archive.
 
-Finding the blocks takes a pass over the file, so it is done by `bushel index`, and kept in the index of the shard.
+Finding the blocks takes a pass over the file, so it is done by `bushel index`, and kept in the
+index of the shard.
 """
 
 from __future__ import annotations

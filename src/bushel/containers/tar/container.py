@@ -1,7 +1,7 @@
 """WebDataset: tar archives in which adjacent files with the same key are one sample.
 
-`tar.names` splits names, `tar.samples` groups members into samples, `tar.writer` writes archives, and `tar.members`
-reads streams. docs/format-tar.md has the layout, the rules and an example.
+`tar.names` splits names, `tar.samples` groups members into samples, `tar.writer` writes archives,
+and `tar.members` reads streams. docs/format-tar.md has the layout, the rules and an example.
 """
 
 from __future__ import annotations
@@ -13,7 +13,14 @@ from msgspec.structs import replace
 
 from bushel._index.table import FileStamp, ShardIndex
 from bushel._runtime.structs import Struct
-from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, ShardWriter, WriteOptions
+from bushel.containers.base import (
+    Layout,
+    LayoutField,
+    ReadOptions,
+    Shard,
+    ShardWriter,
+    WriteOptions,
+)
 from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
 from bushel.containers.tar.names import LISTS, META, extension_of, extensions
 from bushel.errors import FormatError, SpecError
@@ -40,14 +47,18 @@ class _Tar(Struct, frozen=True):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.
 
-        Lists of Energon and wids are followed. The compressed archives of a folder count if it has no other files.
+        Lists of Energon and wids are followed. The compressed archives of a folder count if it has
+        no other files.
         """
         if path.is_dir():
             return [Shard(path, name, (name,)) for name in _archives(path)] or None
         if path.name in LISTS:
             from bushel.containers.tar.lists import wids_archives
 
-            return [Shard(path.parent, name, (name,)) for name in wids_archives(path.parent, path.name) or ()] or None
+            return [
+                Shard(path.parent, name, (name,))
+                for name in wids_archives(path.parent, path.name) or ()
+            ] or None
         return [Shard.of(path)] if path.name.lower().endswith(self.suffixes) else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
@@ -90,18 +101,31 @@ class _Tar(Struct, frozen=True):
             extension = field.name if field.sequence else extension_of(field)[0]
             if extension in used:
                 first = used[extension]
-                raise SpecError(f"fields {first!r} and {field.name!r} would both have the extension `.{extension}`")
+                raise SpecError(
+                    f"fields {first!r} and {field.name!r} would both have the"
+                    f" extension `.{extension}`"
+                )
             used[extension] = field.name
         for field in spec.values():
             taken = next(
-                (extension for extension in used if field.sequence and extension.startswith(field.name + ".")), None
+                (
+                    extension
+                    for extension in used
+                    if field.sequence and extension.startswith(field.name + ".")
+                ),
+                None,
             )
             if taken is not None:
-                raise SpecError(f"field {used[taken]!r} would be read as elements of the sequence {field.name!r}")
+                raise SpecError(
+                    f"field {used[taken]!r} would be read as elements of the sequence"
+                    f" {field.name!r}"
+                )
         columns = tuple(LayoutField(field, extension_of(field)[1], 0) for field in spec.values())
         return Layout(columns, replace(options, keyed=True), sparse=True)
 
-    def shard(self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None) -> Shard:
+    def shard(
+        self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
+    ) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
         if name is None:
             from bushel.containers.base import next_name
@@ -111,7 +135,9 @@ class _Tar(Struct, frozen=True):
             raise SpecError(f"{name}: the name of a tar shard must end in .tar")
         return Shard(root, name, (name,))
 
-    def reopen(self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging) -> dict[str, int]:
+    def reopen(
+        self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
+    ) -> dict[str, int]:
         """Copy an archive into staging, without the empty blocks at its end."""
         from bushel.containers.tar.scan import scan
         from bushel.storage import copy_to_append
@@ -121,7 +147,9 @@ class _Tar(Struct, frozen=True):
         copy_to_append(shard.path(0), staging.path_of(name))
         return {name: archive.end}
 
-    def writer(self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder) -> ShardWriter:
+    def writer(
+        self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
+    ) -> ShardWriter:
         """Start an archive, or continue one."""
         from bushel.containers.tar.scan import scan
         from bushel.containers.tar.writer import TarShardWriter
@@ -151,7 +179,9 @@ def _archives(folder: AnyPath) -> list[str]:
 
         if (listed := listed_archives(folder, names)) is not None:
             return listed
-    plain = sorted(name for name in names if name.lower().endswith(".tar") and not name.startswith("."))
+    plain = sorted(
+        name for name in names if name.lower().endswith(".tar") and not name.startswith(".")
+    )
     return plain or only_compressed(names)
 
 
@@ -161,7 +191,10 @@ def _check_field(field: Field) -> None:
         advice = f"use {name.lower()!r}{_renaming(name, name.lower())}"
         raise SpecError(f"field {name!r}: readers of tar datasets lower-case extensions: {advice}")
     if "/" in name or "\n" in name or "" in name.split("."):
-        other = ".".join(part for part in name.replace("/", "_").replace("\n", "_").split(".") if part) or "data"
+        other = (
+            ".".join(part for part in name.replace("/", "_").replace("\n", "_").split(".") if part)
+            or "data"
+        )
         reason = "as part of a file name it cannot have a slash, a line break or an empty part"
         raise SpecError(f"field {name!r}: {reason}{_renaming(name, other.lower())}")
     if name.startswith("_"):

@@ -29,8 +29,8 @@ _CHUNK_MEMBERS = 1024
 def member_contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, bytes]]:
     """Iterate over the files of an open archive: names and contents.
 
-    A plain local file that stands at its start is mapped and read many members at a time. Everything else, also a
-    compressed archive, is read forward.
+    A plain local file that stands at its start is mapped and read many members at a time.
+    Everything else, also a compressed archive, is read forward.
 
     Args:
         stream: The archive, open for reading bytes.
@@ -38,7 +38,8 @@ def member_contents(stream: Any, name: str, keep: Keep) -> Iterator[tuple[str, b
         keep: Which members to read, and under which names.
 
     Raises:
-        FormatError: The archive is damaged, truncated, or has no end mark. The members before were complete.
+        FormatError: The archive is damaged, truncated, or has no end mark. The members before were
+            complete.
     """
     path = path_of_stream(stream)
     if path is not None and stream.tell() == 0:
@@ -61,7 +62,8 @@ def file_contents(file: MappedFile, keep: Keep) -> Iterator[tuple[str, bytes]]:
     `keep` gets the name of each member, in order, and returns the name to use, or None to skip it.
 
     Raises:
-        FormatError: The archive is damaged or truncated, or has no end mark. All members yielded before were complete.
+        FormatError: The archive is damaged or truncated, or has no end mark. All members yielded
+            before were complete.
     """
     scanned = scan(file)
     problem = damage(scanned, file)
@@ -131,5 +133,7 @@ def stream_contents(reader: ForwardReader, keep: Keep) -> Iterator[tuple[str, by
         data = reader.read(member.size)
         if len(data) < member.size:
             message = f"the archive ends inside the {member.size} bytes of {member.name!r}"
-            raise FormatError(message, file=reader.name, offset=member.header, hint="run `bushel verify` on it")
+            raise FormatError(
+                message, file=reader.name, offset=member.header, hint="run `bushel verify` on it"
+            )
         yield name, data

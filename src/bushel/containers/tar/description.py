@@ -1,8 +1,9 @@
 """The description in an archive that Bushel wrote: names and types of its fields, and names of classes.
 
-It is a comment for the whole archive (a global PAX record), which other readers of archives pass over. Names and
-types are stored as in a sidecar, so that an archive that lost its sidecar is read as before. It is not trusted:
-unusable parts are ignored with a warning in the log, and the fields then follow from the extensions.
+It is a comment for the whole archive (a global PAX record), which other readers of archives pass
+over. Names and types are stored as in a sidecar, so that an archive that lost its sidecar is read
+as before. It is not trusted: unusable parts are ignored with a warning in the log, and the fields
+then follow from the extensions.
 """
 
 from __future__ import annotations
@@ -32,14 +33,15 @@ _MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelEr
 class Description(Struct, frozen=True):
     """The fields of an archive, by its own description."""
 
-    spec: Spec = field(default_factory=dict)  # its fields, without codecs that run code (`spec_from_file`)
+    # its fields, without codecs that run code (`spec_from_file`)
+    spec: Spec = field(default_factory=dict)
     labels: Labels = field(default_factory=dict)  # names of classes
 
     def with_declared(self, declared: Spec | None) -> Spec | None:
         """Return the fields by which members are found: those that the caller declares, and the others of the archive.
 
-        A declared field of the archive has the same members with another type. One that has the members of another
-        field replaces it. None without fields.
+        A declared field of the archive has the same members with another type. One that has the
+        members of another field replaces it. None without fields.
         """
         if not declared or not self.spec:
             return declared or self.spec or None
@@ -72,7 +74,12 @@ def description_in(comment: bytes, path: str) -> Description:
     version, _, text = comment[len(_BEGIN) :].partition(b" ")
     if version != b"%d" % _VERSION:
         log_warning(
-            "%s was written by a newer version of Bushel: its fields are named by the extensions of its members", path
+            (
+                "%s was written by a newer version of Bushel: its fields are named by the"
+                " extensions"
+                " of its members"
+            ),
+            path,
         )
         return Description()
     try:
@@ -93,14 +100,18 @@ def fault_in(comment: bytes, path: str) -> FormatError | None:
         if int(version) == _VERSION:
             _described(text)
     except _MALFORMED as error:
-        hint = "restore the file; or run `bushel repair`, which takes the names of the index, if there is one"
+        hint = (
+            "restore the file; or run `bushel repair`, which takes the names of the index, if"
+            " there is one"
+        )
         return FormatError(_what(error), file=path, offset=0, hint=hint)
     return None
 
 
 def _what(error: Exception) -> str:
     return (
-        f"the comment that describes its fields is malformed ({error}); they are named by the extensions of its members"
+        f"the comment that describes its fields is malformed ({error}); they are named by the"
+        " extensions of its members"
     )
 
 
@@ -110,9 +121,16 @@ def _described(text: bytes) -> Description:
     for described in spec.values():
         get_codec(described.codec)
         if "(path)" in described.codec:
-            raise SpecError(f"field {described.name!r} is {described.type}, which only a caller can declare")
+            raise SpecError(
+                f"field {described.name!r} is {described.type}, which only a caller can declare"
+            )
     return Description(
-        spec, {name: names for name, names in check_labels(saved.labels).items() if can_be_named(spec, name)}
+        spec,
+        {
+            name: names
+            for name, names in check_labels(saved.labels).items()
+            if can_be_named(spec, name)
+        },
     )
 
 
@@ -133,7 +151,10 @@ def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> byte
     comment = _text(spec, {})
     names_fit = len(comment) <= _MOST_BYTES
     log_warning(
-        "the %s take more than 1 MiB, so that no archive can hold them: they are in its index (.bushel) only",
+        (
+            "the %s take more than 1 MiB, so that no archive can hold them: they are in its index"
+            " (.bushel) only"
+        ),
         "names of classes" if names_fit else "names of the fields",
     )
     return comment if names_fit else b""

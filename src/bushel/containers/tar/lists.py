@@ -41,8 +41,8 @@ _wids = IndexFormat("a list of wids", _Wids, frozenset({"wids_version"}), _OWN, 
 def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None:
     """Return the archives of a folder in the order of a list in it; None without a list.
 
-    Archives of the folder that are not in the list follow, with a warning. A list of wids that names archives elsewhere
-    is for others.
+    Archives of the folder that are not in the list follow, with a warning. A list of wids that
+    names archives elsewhere is for others.
 
     Raises:
         FormatError: The list is damaged, or names files that are missing or of another size.
@@ -57,10 +57,15 @@ def listed_archives(folder: AnyPath, names: Collection[str]) -> list[str] | None
             listed = wids_archives(folder, name)
     if listed is None:
         return None
-    more = sorted({name for name in names if name.endswith(".tar") and not name.startswith(".")} - {*listed})
+    more = sorted(
+        {name for name in names if name.endswith(".tar") and not name.startswith(".")} - {*listed}
+    )
     if more:
         log_warning(
-            "%s does not list %d archives beside it, from %s on: they are read after those", path, len(more), more[0]
+            "%s does not list %d archives beside it, from %s on: they are read after those",
+            path,
+            len(more),
+            more[0],
         )
     return listed + more
 
@@ -69,17 +74,23 @@ def wids_archives(folder: AnyPath, name: str) -> list[str] | None:
     """Return the archives that a list of wids names, in its order; None if it is not a list of wids.
 
     Raises:
-        FormatError: The list is damaged, names files elsewhere, or names files that are missing or of another size.
+        FormatError: The list is damaged, names files elsewhere, or names files that are missing or
+            of another size.
     """
     wids_list = load_index(folder, _wids, name)
     if wids_list is None:
         return None
-    path, hint = f"{folder}/{name}", "fetch the archives again, run `bushel widsindex create`, or open the archives"
+    path, hint = (
+        f"{folder}/{name}",
+        "fetch the archives again, run `bushel widsindex create`, or open the archives",
+    )
     _all_there(folder, (shard.url for shard in wids_list.shardlist), path, hint)
     for shard in wids_list.shardlist if is_local(folder) else ():
         size = below(folder, shard.url).stat().st_size
         if shard.filesize is not None and size != shard.filesize:
-            message = f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}"
+            message = (
+                f"it says that {shard.url} has {shard.filesize} bytes, and the file has {size}"
+            )
             raise FormatError(message, file=path, hint=hint)
     return [shard.url for shard in wids_list.shardlist]
 
@@ -107,13 +118,21 @@ def _info(data: bytes, path: str) -> _Info:
     try:
         return msgspec.json.decode(data, type=_Info)
     except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError) as error:
-        raise FormatError(f"not a list of Energon: {error}", file=path, hint="run `energon prepare`") from error
+        raise FormatError(
+            f"not a list of Energon: {error}", file=path, hint="run `energon prepare`"
+        ) from error
 
 
 def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> None:
     listing = Listing(folder)
     for name in names:
         if leads_out(name):
-            raise FormatError(f"it lists {name!r}, which is not below its folder", file=path, hint="open the archives")
+            raise FormatError(
+                f"it lists {name!r}, which is not below its folder",
+                file=path,
+                hint="open the archives",
+            )
         if not listing.has(name):
-            raise FormatError(f"it lists the archive {name!r}, which does not exist", file=path, hint=hint)
+            raise FormatError(
+                f"it lists the archive {name!r}, which does not exist", file=path, hint=hint
+            )

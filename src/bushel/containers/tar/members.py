@@ -1,7 +1,8 @@
 """Tar framing, read forward: for streams of unknown size without seeking.
 
-`kernels.scan_tar` scans files and follows the same rules; tests compare the two. The format is POSIX ustar with the
-two common extensions for longer names and sizes: PAX records and GNU `L` members.
+`kernels.scan_tar` scans files and follows the same rules; tests compare the two. The format is
+POSIX ustar with the two common extensions for longer names and sizes: PAX records and GNU `L`
+members.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ from bushel.errors import FormatError
 from bushel.storage.forward import Readable
 
 BLOCK = 512
-_RECORD_LIMIT = 1 << 20  # limit in bytes of a long name or a set of PAX records; real ones have a few hundred
+# limit in bytes of a long name or a set of PAX records; real ones have a few hundred
+_RECORD_LIMIT = 1 << 20
 _SIZE_LIMIT = (1 << 63) - 1
 _CHUNK = 1 << 20
 _WITHOUT_DATA = b"123456"
@@ -61,12 +63,15 @@ class ForwardReader:
         return True
 
 
-def members(reader: ForwardReader, commented: Callable[[bytes], None] | None = None) -> Iterator[Member]:
+def members(
+    reader: ForwardReader, commented: Callable[[bytes], None] | None = None
+) -> Iterator[Member]:
     """Yield the members of an archive, in order.
 
-    Before taking the next member the caller may read the data of the last one from `reader`, or leave it. After the
-    last member, the reader is at the end of the stream, and the archive is known to be complete. `commented` is called
-    with each comment for the whole archive, before the members after it.
+    Before taking the next member the caller may read the data of the last one from `reader`, or
+    leave it. After the last member, the reader is at the end of the stream, and the archive is
+    known to be complete. `commented` is called with each comment for the whole archive, before the
+    members after it.
 
     Raises:
         FormatError: The archive is damaged, truncated, or continues after its end.
@@ -98,19 +103,29 @@ def members(reader: ForwardReader, commented: Callable[[bytes], None] | None = N
             elif kind != b"K":
                 _update(records, reader, start, data)
         else:
-            name = records.get(b"path") or long_name or everywhere.get(b"path") or _header_name(header)
+            name = (
+                records.get(b"path") or long_name or everywhere.get(b"path") or _header_name(header)
+            )
             size = _size(size, kind, records.get(b"size") or everywhere.get(b"size"))
             if size is None:
                 raise _bad(reader, start, f"the size of {_text(name)!r} is not a valid number")
             if kind == b"S" or any(key.startswith(b"GNU.sparse.") for key in records):
-                raise _bad(reader, start, f"{_text(name)!r} is a sparse file: make the archive without --sparse")
+                raise _bad(
+                    reader,
+                    start,
+                    (f"{_text(name)!r} is a sparse file: make the archive without --sparse"),
+                )
             if b"\0" in name:
                 raise _bad(reader, start, f"the name {_text(name)!r} contains a zero byte")
             regular = kind in b"07" or (kind == b"\0" and not name.endswith(b"/"))
-            member = Member(_text(name), start if first is None else first, start + BLOCK, size, regular)
+            member = Member(
+                _text(name), start if first is None else first, start + BLOCK, size, regular
+            )
             yield member
             if not reader.skip_to(member.end):
-                raise _bad(reader, start, f"the archive ends inside the {size} bytes of {member.name!r}")
+                raise _bad(
+                    reader, start, (f"the archive ends inside the {size} bytes of {member.name!r}")
+                )
             records, long_name, first = {}, None, None
 
 
@@ -133,7 +148,11 @@ def _size(stated: int | None, kind: bytes, record: bytes | None) -> int | None:
 
 def _read_records(reader: ForwardReader, start: int, size: int | None) -> bytes:
     if size is None or size > _RECORD_LIMIT:
-        raise _bad(reader, start, f"a long name or PAX records of {'unreadable size' if size is None else size} bytes")
+        raise _bad(
+            reader,
+            start,
+            (f"a long name or PAX records of {'unreadable size' if size is None else size} bytes"),
+        )
     data = reader.read(size)
     if len(data) < size or not reader.skip_to(start + BLOCK + (size + BLOCK - 1) // BLOCK * BLOCK):
         raise _bad(reader, start, "the archive ends inside a long name or PAX records")
@@ -163,7 +182,9 @@ def _verify_checksum(reader: ForwardReader, start: int, header: bytes) -> None:
         return  # some old writers added up signed bytes
     if start == 0:
         raise _bad(reader, start, "not a tar archive: its first block is not a tar header")
-    raise _bad(reader, start, "expected the header of a member, found a block with a wrong checksum")
+    raise _bad(
+        reader, start, "expected the header of a member, found a block with a wrong checksum"
+    )
 
 
 def _finish(reader: ForwardReader, start: int) -> None:
@@ -191,7 +212,11 @@ def _text(name: bytes) -> str:
 
 def _cut(reader: ForwardReader, start: int, found: int) -> FormatError:
     if start == 0:
-        return _bad(reader, 0, f"{found} bytes are not a tar archive: an empty one has two blocks of zeros")
+        return _bad(
+            reader,
+            0,
+            (f"{found} bytes are not a tar archive: an empty one has two blocks of zeros"),
+        )
     if found == 0:
         return _bad(reader, start, "the archive ends without its end mark: members may be missing")
     return _bad(reader, start, f"the archive ends inside a header, after {found} of {BLOCK} bytes")

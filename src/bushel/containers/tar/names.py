@@ -1,7 +1,7 @@
 """Splitting the member names of a WebDataset archive into keys and fields.
 
-The rules are the same as in the Python package: a sample's key is the folder and the base name up to its first dot; the
-rest after that dot, in lower case, is the extension, which names the field.
+The rules are the same as in the Python package: a sample's key is the folder and the base name up
+to its first dot; the rest after that dot, in lower case, is the extension, which names the field.
 """
 
 from __future__ import annotations
@@ -33,8 +33,9 @@ def is_meta(name: bytes) -> bool:
 def split_name(name: bytes) -> tuple[bytes, bytes] | None:
     """Return key and extension of a member; None for one that belongs to no sample.
 
-    These belong to no sample: names without a dot in their base name, names whose first part is `__like_this__`, and
-    hidden files (`.name`), except that in a folder without dots such a file has the folder and its slash as its key.
+    These belong to no sample: names without a dot in their base name, names whose first part is
+    `__like_this__`, and hidden files (`.name`), except that in a folder without dots such a file
+    has the folder and its slash as its key.
     """
     base = name.rfind(b"/") + 1
     dot = name.find(b".", base)
@@ -61,9 +62,10 @@ def extension_of(field: Field) -> tuple[str, str]:
     """Return the extension of the members that hold a field, and the codec of their bytes.
 
     Returns:
-        The extension without its leading dot, and the codec. A field that is named like its extension
-        has that extension (`jpg`, `left.jpg`, `transcript`); any other has its name and the codec's extension
-        (`image.jpg`). Elements of a sequence are `name.000000.jpg`; for these only `jpg` is returned.
+        The extension without its leading dot, and the codec. A field that is named like its
+        extension has that extension (`jpg`, `left.jpg`, `transcript`); any other has its name and
+        the codec's extension (`image.jpg`). Elements of a sequence are `name.000000.jpg`; for these
+        only `jpg` is returned.
     """
     ending, stored = tar_storage(field.codec)
     name = field.name
@@ -86,9 +88,9 @@ class Naming:
     """Maps extensions to the fields of a spec if one is given, else to fields of the same name.
 
     Args:
-        spec: Fields that the user declared. A field is looked up under its own name and under the extension that
-            Bushel writes it with; a sequence field `frames: jpg[]` under `frames.<number>.jpg`. If several fields fit
-            an extension, the first one has it.
+        spec: Fields that the user declared. A field is looked up under its own name and under the
+            extension that Bushel writes it with; a sequence field `frames: jpg[]` under
+            `frames.<number>.jpg`. If several fields fit an extension, the first one has it.
     """
 
     def __init__(self, spec: Spec | None = None) -> None:
@@ -98,7 +100,9 @@ class Naming:
         for rank, field in enumerate((spec or {}).values()):
             extension, stored = extension_of(field)
             if field.sequence:
-                pattern = re.compile(rf"{re.escape(field.name)}\.([0-9]{{1,18}})\.{re.escape(extension)}")
+                pattern = re.compile(
+                    rf"{re.escape(field.name)}\.([0-9]{{1,18}})\.{re.escape(extension)}"
+                )
                 self._sequences.append((rank, pattern, field, stored))
             else:
                 plain.append((rank, Place(field, stored)))
@@ -137,7 +141,10 @@ def _why_unsuitable(key: str) -> str | None:
     if key[0] == "/" or key[-1] == "/":
         return "a name cannot begin or end with a slash"
     if "." in base:
-        return "readers end the key at the first dot after the last slash: use another character, such as `_`"
+        return (
+            "readers end the key at the first dot after the last slash: use another character,"
+            " such as `_`"
+        )
     if ".." in folder.split("/"):
         return "`..` would leave the folder into which the archive is unpacked"
     if is_meta(key.encode("utf-8", "replace")):

@@ -35,7 +35,8 @@ def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, 
         spec: Fields that the user declared, or None.
 
     Raises:
-        FormatError: The archive is damaged, a member is a sparse file, or members cannot be grouped into samples.
+        FormatError: The archive is damaged, a member is a sparse file, or members cannot be grouped
+            into samples.
         SpecError: The declared fields do not fit those that the archive describes.
     """
     recorded = recorded_starts(archive, file.size)
@@ -65,7 +66,8 @@ class _Pass:
         self._file, self._declared = file, declared
         self._table: SampleTable | None = None
         self._labels: Labels = {}
-        self._error: FormatError | SpecError | None = None  # an error of the samples; damage is reported before it
+        # an error of the samples; damage is reported before it
+        self._error: FormatError | SpecError | None = None
 
     def run(self, comparison: Comparison | None) -> bytes:
         """Read all headers, and return the comment of the archive.

@@ -48,7 +48,9 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         whole[sample] = False
         what = "it lacks a field that most samples have, and lies beside damage"
         message = f"sample {table.keys[sample]!r} is lost: {what}"
-        fault(FormatError(message, file=file.path, offset=int(_first_offset(table)[sample]) - _BLOCK))
+        fault(
+            FormatError(message, file=file.path, offset=int(_first_offset(table)[sample]) - _BLOCK)
+        )
     return Recovered(index.check(file.path), whole)
 
 
@@ -71,7 +73,11 @@ def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
             fault(FormatError(scanned.problem, file=file.path, offset=after))
             gaps.append(after)
         elif not scanned.terminated:
-            fault(FormatError("the archive ends without its two empty blocks", file=file.path, offset=after))
+            fault(
+                FormatError(
+                    "the archive ends without its two empty blocks", file=file.path, offset=after
+                )
+            )
             gaps.append(after)
         elif not scanned.trailing_bytes:
             break
@@ -86,10 +92,16 @@ def _next_header(file: File, start: int) -> int | None:
     for first in range(start, file.size - _BLOCK + 1, _WINDOW):
         size = min(_WINDOW, (file.size - first) // _BLOCK * _BLOCK)
         blocks = np.frombuffer(file.read(first, size), np.uint8).reshape(-1, _BLOCK)
-        for number in np.flatnonzero((blocks[:, 257:262] == np.frombuffer(b"ustar", np.uint8)).all(1)).tolist():
+        for number in np.flatnonzero(
+            (blocks[:, 257:262] == np.frombuffer(b"ustar", np.uint8)).all(1)
+        ).tolist():
             block = blocks[number]
             stated = block[148:156].tobytes().strip(b" \0")
-            if not stated.strip(b"01234567") and stated and int(stated, 8) == int(block @ weights) + 8 * 32:
+            if (
+                not stated.strip(b"01234567")
+                and stated
+                and int(stated, 8) == int(block @ weights) + 8 * 32
+            ):
                 return int(first + number * _BLOCK)
     return None
 

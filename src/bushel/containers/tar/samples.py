@@ -48,17 +48,22 @@ class Members(Struct, frozen=True):
         """Return the members from one on."""
         first = self.name_offsets[member]
         names, offsets = self.names[first:], self.name_offsets[member:] - first
-        return Members(names, offsets, self.offset[member:], self.size[member:], self.header[member:])
+        return Members(
+            names, offsets, self.offset[member:], self.size[member:], self.header[member:]
+        )
 
     @classmethod
     def joined(cls, parts: list[Members]) -> Members:
         """Return the members of several parts of an archive, one after the other."""
         if len(parts) == 1:
             return parts[0]
-        lengths = np.concatenate([np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in parts)])
+        lengths = np.concatenate(
+            [np.zeros(1, np.int64), *(np.diff(part.name_offsets) for part in parts)]
+        )
         none = np.zeros(0, np.int64)
         offset, size, header = (
-            np.concatenate([none, *(getattr(part, name) for part in parts)]) for name in ("offset", "size", "header")
+            np.concatenate([none, *(getattr(part, name) for part in parts)])
+            for name in ("offset", "size", "header")
         )
         names = np.concatenate([none.view(np.uint8), *(part.names for part in parts)])
         return cls(names, np.cumsum(lengths), offset, size, header)
@@ -85,19 +90,22 @@ class Table(Struct, frozen=True):
         return ShardIndex(self.samples, files, fields, "tar", self.keys, blocks=blocks)
 
 
-def tabulate(members: Members, spec: Spec | None, path: str, repeated: Repeated | None = None) -> Table:
+def tabulate(
+    members: Members, spec: Spec | None, path: str, repeated: Repeated | None = None
+) -> Table:
     """Group adjacent members with the same key into samples.
 
     Args:
         members: The files of the archive.
         spec: Fields that the user declared, or None.
         path: The archive's path for error messages.
-        repeated: Called for a field that a sample has twice, with the error and the number of the sample. By default,
-            the error is raised. With it, samples of the same key that share no field are joined, too.
+        repeated: Called for a field that a sample has twice, with the error and the number of the
+            sample. By default, the error is raised. With it, samples of the same key that share no
+            field are joined, too.
 
     Raises:
-        FormatError: A sample has two members with the same extension, or the names have too many different
-            extensions for a table.
+        FormatError: A sample has two members with the same extension, or the names have too many
+            different extensions for a table.
     """
     table = SampleTable(spec, path, len(members), repeated)
     return table.finish(members)
@@ -139,7 +147,9 @@ class SampleTable:
         repeated: As for `tabulate`; all members are then given to `finish`.
     """
 
-    def __init__(self, spec: Spec | None, path: str, most: int, repeated: Repeated | None = None) -> None:
+    def __init__(
+        self, spec: Spec | None, path: str, most: int, repeated: Repeated | None = None
+    ) -> None:
         self._naming, self._path, self._repeated = Naming(spec), path, repeated
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
         self._names, self._arrays = SampleNames(), GrowingArrays()
@@ -147,7 +157,8 @@ class SampleTable:
         self._numbers: dict[str, int] = {}
         for field in (spec or {}).values():
             self._add_column(Place(field, extension_of(field)[1]))
-        self._field, self._element = np.zeros(0, np.int64), np.zeros(0, np.int64)  # of each extension
+        # of each extension
+        self._field, self._element = np.zeros(0, np.int64), np.zeros(0, np.int64)
         self._rest: list[Members] = []
         self._samples = self._members = self._text = 0
         self._arrays.append("ends", np.zeros(1, np.int64))
@@ -162,7 +173,8 @@ class SampleTable:
         Raises:
             FormatError: As of `tabulate`.
         """
-        self._arrays.share = self._arrays.share or share  # while rows are added, the share of the rows before them
+        # while rows are added, the share of the rows before them
+        self._arrays.share = self._arrays.share or share
         members = Members.joined([*self._rest, members])
         used = self._put(members, last=False)
         self._rest = [members.since(used)]
@@ -180,18 +192,24 @@ class SampleTable:
         self._check_cells(self._samples, max(_MOST_CELLS, _CELLS_PER_MEMBER * self._members))
         for number in range(len(self._columns)):
             self._fill(number)
-        for first in range(0, self._samples, _STEP):  # room for the hashes, which are computed at the end
+        # room for the hashes, which are computed at the end
+        for first in range(0, self._samples, _STEP):
             room = np.zeros(min(_STEP, self._samples - first), np.int64)
             self._arrays.append("hashes", room.view(np.uint64))
             self._arrays.append("order", room)
         arrays, none = self._arrays.finish(), np.zeros(0, np.int64)
-        text, hashes = (arrays.get(name, none.view(dtype)) for name, dtype in (("text", np.uint8), ("hashes", "u8")))
+        text, hashes = (
+            arrays.get(name, none.view(dtype))
+            for name, dtype in (("text", np.uint8), ("hashes", "u8"))
+        )
         keys = Keys.build(text, arrays["ends"], (hashes, arrays.get("order", none)))
         columns = {}
         for number, column in enumerate(self._columns):
             offset, length = (arrays.get(f"{number} {part}", none) for part in ("offset", "length"))
             starts = arrays.get(f"{number} starts") if column.field.sequence else None
-            columns[column.field.name] = FieldExtents(column.field, column.codec, 0, offset, length, starts=starts)
+            columns[column.field.name] = FieldExtents(
+                column.field, column.codec, 0, offset, length, starts=starts
+            )
         return Table(self._samples, keys, columns)
 
     def close(self) -> None:
@@ -220,16 +238,22 @@ class SampleTable:
         extensions = self._names.extensions
         if len(extensions) == len(self._field):
             return
-        places = [self._naming(field_name(extension)) for extension in extensions[len(self._field) :]]
+        places = [
+            self._naming(field_name(extension)) for extension in extensions[len(self._field) :]
+        ]
         if any(place.field.name == KEY for place in places):
-            message = f"a member has the extension {KEY!r}, which is reserved for the key of a sample"
+            message = (
+                f"a member has the extension {KEY!r}, which is reserved for the key of a sample"
+            )
             raise FormatError(message, file=self._path)
         for place in places:
             if place.field.name not in self._numbers:
                 self._add_column(place)
         fields = [self._numbers[place.field.name] for place in places]
         self._field = np.concatenate([self._field, np.array(fields, np.int64)])
-        self._element = np.concatenate([self._element, np.array([place.number or 0 for place in places], np.int64)])
+        self._element = np.concatenate(
+            [self._element, np.array([place.number or 0 for place in places], np.int64)]
+        )
 
     def _add_column(self, place: Place) -> None:
         number = self._numbers[place.field.name] = len(self._columns)
@@ -240,7 +264,8 @@ class SampleTable:
     def _check_cells(self, samples: int, most: int) -> None:
         if samples * len(self._columns) > most:
             raise FormatError(
-                f"{len(self._columns)} different extensions in {samples} samples: the keys probably contain dots, but "
+                f"{len(self._columns)} different extensions in {samples} samples: the keys"
+                " probably contain dots, but "
                 "a key ends at its first dot",
                 file=self._path,
                 hint="rename the members, or declare sequences with spec=",
@@ -259,13 +284,17 @@ class SampleTable:
                 by_element = np.lexsort((element, groups.sample[rows]))
                 rows, element = rows[by_element], element[by_element]
             sample, member = groups.sample[rows], groups.member[rows]
-            for row in np.flatnonzero((sample[1:] == sample[:-1]) & (element[1:] == element[:-1])).tolist():
+            for row in np.flatnonzero(
+                (sample[1:] == sample[:-1]) & (element[1:] == element[:-1])
+            ).tolist():
                 error = _duplicate(members, int(member[row + 1]), column.field.name, self._path)
                 if self._repeated is None:
                     raise error
                 self._repeated(error, int(sample[row]))
             self._fill(number)
-            self._append(number, sample, members.offset[member], members.size[member], len(groups.ends))
+            self._append(
+                number, sample, members.offset[member], members.size[member], len(groups.ends)
+            )
 
     def _append(self, number: int, sample: I64, offset: I64, length: I64, samples: int) -> None:
         """Add the extents of a field of some samples."""

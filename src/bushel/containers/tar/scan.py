@@ -30,7 +30,8 @@ _COMPRESSIONS = {
 }
 """First bytes of compressed files: the name of the compression, and advice."""
 _LONGEST_MAGIC = 6
-_LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK  # bytes of a comment that the scanner takes, with its header and padding
+# bytes of a comment that the scanner takes, with its header and padding
+_LARGEST_COMMENT = (1 << 20) + 2 * _BLOCK
 _PIECE = 1 << 16  # members
 _WINDOW, _LARGEST = 1 << 18, 1 << 23
 """Bytes to read at once from files that are not mapped: at first, and where headers follow each other closely."""
@@ -49,7 +50,9 @@ class _Windows:
         if offset < self._start or offset + length > end:
             near = end > 0 and self._start <= offset <= end + self._size // 2
             self._size = min(2 * self._size, _LARGEST) if near else _WINDOW
-            self._data = memoryview(self._file.read(offset, min(max(length, self._size), self._end - offset)))
+            self._data = memoryview(
+                self._file.read(offset, min(max(length, self._size), self._end - offset))
+            )
             self._start = offset
         return self._data[offset - self._start :][:length]
 
@@ -58,7 +61,8 @@ def scan(file: File) -> TarMembers:
     """Scan the headers of an archive in one pass.
 
     Raises:
-        FormatError: The file shrank during the scan. Any other damage is in the result: see `damage`.
+        FormatError: The file shrank during the scan. Any other damage is in the result: see
+            `damage`.
     """
     try:
         if isinstance(file, MappedFile):
@@ -115,7 +119,9 @@ def _shrunk(file: File, error: ExtentError) -> FormatError:
 def damage(found: TarMembers, file: File) -> FormatError | None:
     """Return the error after the members that were found; None for a complete archive."""
     hint = "run `bushel verify` on it"
-    if file.size < 512 or (found.problem is not None and not len(found) and found.problem_offset == 0):
+    if file.size < 512 or (
+        found.problem is not None and not len(found) and found.problem_offset == 0
+    ):
         why = found.problem or f"it has {file.size} bytes, and an empty one has two blocks of zeros"
         if (kind := _compressed_with(file)) is not None:
             why, hint = f"it is compressed with {kind[0]}", kind[1]
@@ -125,7 +131,10 @@ def damage(found: TarMembers, file: File) -> FormatError | None:
     if found.trailing_bytes:
         extra = found.trailing_bytes
         where = file.size - extra
-        message = f"{extra} bytes after the end of the archive; of concatenated archives only the first is read"
+        message = (
+            f"{extra} bytes after the end of the archive; of concatenated archives only the"
+            " first is read"
+        )
         return FormatError(message, file=file.path, offset=where, hint=hint)
     if not found.terminated:
         message = "the archive ends without its two empty blocks: members may be missing"
@@ -147,7 +156,9 @@ def first_comment(file: File) -> bytes:
     return kernels.scan_tar(bytes(file.read(0, min(_LARGEST_COMMENT, file.size)))).comment
 
 
-def fields_and_names(comment: bytes, declared: Spec | None, path: str) -> tuple[Spec | None, Labels]:
+def fields_and_names(
+    comment: bytes, declared: Spec | None, path: str
+) -> tuple[Spec | None, Labels]:
     """Return the fields to read an archive with, and names of classes, by its comment and by the caller."""
     if not comment:
         return declared, {}
@@ -163,9 +174,13 @@ def sparse_file(found: TarMembers, path: str) -> FormatError | None:
     if not len(sparse):
         return None
     row = int(sparse[0])
-    name = Members(found.names, found.name_offsets, found.offset, found.size, found.header).name(row)
+    name = Members(found.names, found.name_offsets, found.offset, found.size, found.header).name(
+        row
+    )
     message = f"{name!r} is stored as a sparse file"
-    return FormatError(message, file=path, offset=int(found.header[row]), hint="make the archive without --sparse")
+    return FormatError(
+        message, file=path, offset=int(found.header[row]), hint="make the archive without --sparse"
+    )
 
 
 def regular(found: TarMembers, path: str) -> Members:
@@ -184,7 +199,9 @@ def only_regular(found: TarMembers) -> Members:
     rows = np.flatnonzero(np.isin(found.type, _REGULAR))
     if len(rows) == len(found):
         return Members(found.names, found.name_offsets, found.offset, found.size, found.header)
-    return _chosen(Members(found.names, found.name_offsets, found.offset, found.size, found.header), rows)
+    return _chosen(
+        Members(found.names, found.name_offsets, found.offset, found.size, found.header), rows
+    )
 
 
 def without_junk(members: Members, counts: Counter[str]) -> Members:
@@ -193,7 +210,9 @@ def without_junk(members: Members, counts: Counter[str]) -> Members:
         return members
     kinds = [junk_kind(members.name(row)) for row in range(len(members))]
     counts.update(kind for kind in kinds if kind is not None)
-    return _chosen(members, np.array([row for row, kind in enumerate(kinds) if kind is None], np.int64))
+    return _chosen(
+        members, np.array([row for row, kind in enumerate(kinds) if kind is None], np.int64)
+    )
 
 
 def report_junk(path: str, counts: Counter[str]) -> None:

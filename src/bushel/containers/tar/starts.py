@@ -1,9 +1,10 @@
 """Offsets of the samples of an archive from Energon's index, with which a remote archive is scanned in parts at once.
 
-Energon writes `ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every sample,
-then the end), and the same offsets into `.nv-meta/index.sqlite` above it. Neither is trusted. A part is accepted if the
-headers in it lead exactly to the recorded beginning of the next one, so it finds the same members as a scan from front
-to back. If they do not, a warning says so, and the archive is scanned from front to back.
+Energon writes `ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first
+header of every sample, then the end), and the same offsets into `.nv-meta/index.sqlite` above it.
+Neither is trusted. A part is accepted if the headers in it lead exactly to the recorded beginning
+of the next one, so it finds the same members as a scan from front to back. If they do not, a
+warning says so, and the archive is scanned from front to back.
 """
 
 from __future__ import annotations
@@ -27,9 +28,11 @@ _DATABASE, _INFO = "index.sqlite", ".info.json"
 _HINT = "run `energon prepare` again, or delete the index"
 _BLOCK = 512
 _PARTS = 32
-_LEAST = 1 << 20  # bytes of a part, at least: headers that are closer are read faster one after the other
+# bytes of a part, at least: headers that are closer are read faster one after the other
+_LEAST = 1 << 20
 _ABOVE = 4  # number of folders above an archive in which the database may be
-_STEPS, _STEPS_PER_BYTE = 1 << 20, 20  # of SQLite's machine: reading a row takes about 20, and has several bytes
+# of SQLite's machine: reading a row takes about 20, and has several bytes
+_STEPS, _STEPS_PER_BYTE = 1 << 20, 20
 
 
 def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
@@ -44,7 +47,13 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
         return None
     path, starts = recorded
     if len(starts) and (starts[0] < 0 or starts[-1] > size or (np.diff(starts) <= 0).any()):
-        log_warning("%s: its offsets do not fit the samples in the %d bytes of %s: %s", path, size, archive, _HINT)
+        log_warning(
+            "%s: its offsets do not fit the samples in the %d bytes of %s: %s",
+            path,
+            size,
+            archive,
+            _HINT,
+        )
         return None
     return recorded
 
@@ -52,8 +61,12 @@ def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
 def _of_file(path: AnyPath, size: int) -> tuple[str, I64] | None:
     try:
         file = open_file(path)
-        data = file.read(0, min(file.size, 8 * (size // _BLOCK + 2)))  # a sample has a block or more
-    except (FileNotFoundError, PermissionError):  # a store that forbids listing refuses access to missing objects
+        # a sample has a block or more
+        data = file.read(0, min(file.size, 8 * (size // _BLOCK + 2)))
+    except (
+        FileNotFoundError,
+        PermissionError,
+    ):  # a store that forbids listing refuses access to missing objects
         return None
     if len(data) % 8:
         log_warning("%s: it has %d bytes, not 8 for each sample: %s", path, len(data), _HINT)
@@ -73,14 +86,27 @@ def _of_database(archive: Path, size: int) -> tuple[str, I64] | None:
             listed = json.loads((folder / META / _INFO).read_bytes())["shard_counts"]
             number = list(listed).index(archive.absolute().relative_to(folder).as_posix())
             steps = min(_STEPS + _STEPS_PER_BYTE * database.stat().st_size, (1 << 31) - 1)
-            query = "SELECT byte_offset, byte_size FROM samples WHERE tar_file_id = ? ORDER BY sample_index"
-            with closing(sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro&immutable=1", uri=True)) as opened:
-                opened.set_progress_handler(lambda: True, steps)  # ends a query that has no end, such as of a view
+            query = (
+                "SELECT byte_offset, byte_size FROM samples WHERE tar_file_id = ? ORDER BY"
+                " sample_index"
+            )
+            with closing(
+                sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
+            ) as opened:
+                # ends a query that has no end, such as of a view
+                opened.set_progress_handler(lambda: True, steps)
                 rows = opened.execute(query, (number,)).fetchmany(size // _BLOCK + 1)
             places = np.array(rows, np.int64).reshape(-1, 2)
         except FileNotFoundError:
             return None
-        except (sqlite3.Error, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
+        except (
+            sqlite3.Error,
+            ValueError,
+            KeyError,
+            TypeError,
+            OverflowError,
+            RecursionError,
+        ) as error:
             log_warning("%s: it is not used for %s: %s; %s", database, archive, error, _HINT)
             return None
         return str(database), np.append(places[:, 0], places[-1:].sum(1))
@@ -90,8 +116,8 @@ def _of_database(archive: Path, size: int) -> tuple[str, I64] | None:
 def scan_parts(file: File, starts: I64) -> Members | None:
     """Return the regular files of an archive, whose parts are scanned at once.
 
-    None if it is small, or the offsets do not fit it, or it has records for the whole archive. `starts` has offsets of
-    headers, ascending, and the end.
+    None if it is small, or the offsets do not fit it, or it has records for the whole archive.
+    `starts` has offsets of headers, ascending, and the end.
 
     Raises:
         FormatError: The file shrank, or a member is a sparse file.
@@ -119,7 +145,12 @@ def _part(file: File, first: int, last: int) -> Members | None:
     else:
         whole = not scanned.terminated and len(ends) > 0 and int(ends[-1]) == last
     # a record for the whole archive would lie between a member and the next header
-    if not whole or scanned.problem is not None or scanned.comment or (scanned.header != [first, *ends[:-1]]).any():
+    if (
+        not whole
+        or scanned.problem is not None
+        or scanned.comment
+        or (scanned.header != [first, *ends[:-1]]).any()
+    ):
         return None
     return regular(scanned, file.path)
 
@@ -149,7 +180,11 @@ class Comparison:
         wrong = expected[~np.isin(expected, header)]
         if len(wrong) and self._wrong is None:
             self._wrong = int(wrong[0])
-        after = np.flatnonzero(header >= self._starts[-1]) if len(self._starts) else np.arange(len(header))
+        after = (
+            np.flatnonzero(header >= self._starts[-1])
+            if len(self._starts)
+            else np.arange(len(header))
+        )
         if len(after) and not self._lacking:
             self._first = members.name(int(after[0]))
         self._lacking += len(after)
@@ -160,7 +195,13 @@ class Comparison:
         if wrong is None and self._seen < len(self._starts) - 1:
             wrong = int(self._starts[self._seen])
         if wrong is not None:
-            log_warning("%s is stale: no file in %s begins at %d, so it is not used; %s", path, archive, wrong, _HINT)
+            log_warning(
+                "%s is stale: no file in %s begins at %d, so it is not used; %s",
+                path,
+                archive,
+                wrong,
+                _HINT,
+            )
         elif self._lacking:
             message = "%s is stale: it lacks %d files of %s, from %r on, which are read, too; %s"
             log_warning(message, path, self._lacking, archive, self._first, _HINT)

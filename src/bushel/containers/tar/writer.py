@@ -38,14 +38,16 @@ _TEMPLATE = (
     + bytes(BLOCK - 329)
 )
 """A member's header without name, size and checksum. User, group, mode and time are as in TarWriter(mtime=0)."""
-_FIXED_SUM = sum(_TEMPLATE.replace(b"%b", b"").replace(b"%011o", b"").replace(b"%06o\x00 ", b" " * 8))
+_FIXED_SUM = sum(
+    _TEMPLATE.replace(b"%b", b"").replace(b"%011o", b"").replace(b"%06o\x00 ", b" " * 8)
+)
 
 
 def header_of(name: str, size: int) -> bytes:
     """Return the header blocks of a member.
 
-    Names longer than 100 ASCII characters and sizes of 8 GiB or more get PAX records, with the bytes of Python's
-    `tarfile`, which webdataset uses.
+    Names longer than 100 ASCII characters and sizes of 8 GiB or more get PAX records, with the
+    bytes of Python's `tarfile`, which webdataset uses.
 
     Raises:
         SpecError: The name cannot be written as UTF-8.
@@ -66,7 +68,8 @@ def header_of(name: str, size: int) -> bytes:
 def _header_of_comment(comment: bytes) -> bytes:
     """Return the blocks of a global PAX record with a comment, for the members after it.
 
-    The name in its header is the usual one. It has no dot, so readers without support for such records skip it.
+    The name in its header is the usual one. It has no dot, so readers without support for such
+    records skip it.
     """
     size = len(comment) + len(" comment=\n")
     digits = len(str(size + len(str(size))))
@@ -89,7 +92,8 @@ class _Slot(Struct, frozen=True):
 
     Attributes:
         field: The field.
-        suffix: The part of the member's name after the key; for a sequence, up to the element's number.
+        suffix: The part of the member's name after the key; for a sequence, up to the element's
+            number.
         ending: The part after the element's number.
         column: The builder of its extents.
     """
@@ -108,7 +112,8 @@ class TarShardWriter:
         name: The archive's path for error messages.
         sink: The file to write to.
         builder: The builder of the index.
-        existing: Extensions of the dataset's existing samples: a field with the name of one of them keeps it.
+        existing: Extensions of the dataset's existing samples: a field with the name of one of them
+            keeps it.
         comment: The comment that the archive has (`description`); empty if it has none.
     """
 
@@ -130,7 +135,9 @@ class TarShardWriter:
             if field.sequence:
                 slots.append(_Slot(field, f".{field.name}.", f".{extension}", into))
             else:
-                own_name = column.codec == "bytes" and field.name in existing and extension not in existing
+                own_name = (
+                    column.codec == "bytes" and field.name in existing and extension not in existing
+                )
                 slots.append(_Slot(field, "." + (field.name if own_name else extension), "", into))
         self._slots, self._declared = sorted(slots, key=lambda slot: slot.suffix), slots
         self.name_classes({})
@@ -139,7 +146,9 @@ class TarShardWriter:
         """Store these names of classes, before the first sample that is written."""
         fields = ((slot.field, slot.suffix[1:], slot.column.codec) for slot in self._declared)
         comment = comment_of(fields, labels)
-        self._description = b"" if comment in (b"", self._known_comment) else _header_of_comment(comment)
+        self._description = (
+            b"" if comment in (b"", self._known_comment) else _header_of_comment(comment)
+        )
 
     def _describe(self) -> int:
         """Write the description of the fields before the first sample, and return its size, if it is missing."""
@@ -165,7 +174,9 @@ class TarShardWriter:
                 slot.column.mark_absent()
             elif slot.field.sequence:
                 for number, element in enumerate(cast("Iterable[Buffer]", value)):
-                    self._member(f"{key}{slot.suffix}{number:06d}{slot.ending}", element, slot.column.add)
+                    self._member(
+                        f"{key}{slot.suffix}{number:06d}{slot.ending}", element, slot.column.add
+                    )
                     written += 1
             else:
                 self._member(key + slot.suffix, cast("Buffer", value), slot.column.add)
@@ -177,14 +188,18 @@ class TarShardWriter:
     @property
     def column_limits(self) -> ColumnLimits | None:
         """Samples whose members have plain headers."""
-        if not self._slots or any(slot.field.sequence or not slot.suffix.isascii() for slot in self._slots):
+        if not self._slots or any(
+            slot.field.sequence or not slot.suffix.isascii() for slot in self._slots
+        ):
             return None
         longest_key = _PLAIN_NAME - max(len(slot.suffix) for slot in self._slots)
         if longest_key <= 0:
             return None
         return ColumnLimits(longest_key=longest_key)
 
-    def extend(self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None) -> int:
+    def extend(
+        self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
+    ) -> int:
         """Write many samples whose names and sizes fit plain headers."""
         limits = self.column_limits
         if keys is None or limits is None:
@@ -234,7 +249,9 @@ class TarShardWriter:
         of_fields = {field: values[field].pieces for field in set(fields.tolist())}
         pieces: list[memoryview] = []
         at = left_out = 0
-        for place, row, field in zip(places[apart].tolist(), rows.tolist(), fields.tolist(), strict=True):
+        for place, row, field in zip(
+            places[apart].tolist(), rows.tolist(), fields.tolist(), strict=True
+        ):
             value = of_fields[field][row]
             pieces += [framed[at:place].data, value]
             at, left_out = place, left_out + len(value)

@@ -1,7 +1,8 @@
 """TFRecord: records with checksums, whose data usually are `tf.train.Example` messages.
 
-A kernel finds the records and the features of Examples. Bytes and lists of numbers are extents of the file, or of its
-blocks if it is compressed by gzip or zlib; single integers lie in the table. docs/format-tfrecord.md has the rules.
+A kernel finds the records and the features of Examples. Bytes and lists of numbers are extents of
+the file, or of its blocks if it is compressed by gzip or zlib; single integers lie in the table.
+docs/format-tfrecord.md has the rules.
 """
 
 from __future__ import annotations
@@ -17,7 +18,13 @@ from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.key_field import with_keys
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.tfrecord.examples import usual_examples
-from bushel.containers.tfrecord.features import AS_THEY_ARE, FeatureTable, check_density, declared_type, field_name
+from bushel.containers.tfrecord.features import (
+    AS_THEY_ARE,
+    FeatureTable,
+    check_density,
+    declared_type,
+    field_name,
+)
 from bushel.containers.tfrecord.scan import ends_of_windows, scanned
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import TfrecordScanner, crc32c
@@ -49,14 +56,21 @@ class _Tfrecord:
         """Return where the features of each Example lie, or the data of each record, from one pass over the file."""
         real, file, blocks = _opened(shard)
         spec = options.spec or {}
-        examples = None if list(spec) == [_DATA] else usual_examples(file, real, spec, options.report)
+        examples = (
+            None if list(spec) == [_DATA] else usual_examples(file, real, spec, options.report)
+        )
         if examples is not None:
             stamp, blocks_of_file = (
                 FileStamp(shard.files[0], real.size, real.mtime_ns),
                 () if blocks is None else (blocks,),
             )
             table = ShardIndex(
-                examples.samples, (stamp,), examples.fields, self.name, columns=examples.columns, blocks=blocks_of_file
+                examples.samples,
+                (stamp,),
+                examples.fields,
+                self.name,
+                columns=examples.columns,
+                blocks=blocks_of_file,
             )
             if blocks_of_file:  # else all extents are of bytes that were scanned
                 table.check(file.path)
@@ -65,9 +79,13 @@ class _Tfrecord:
         try:
             return with_keys(table, shard)
         except FormatError as error:
-            raise FormatError(error.message, file=error.file, offset=error.offset, hint=AS_THEY_ARE) from error
+            raise FormatError(
+                error.message, file=error.file, offset=error.offset, hint=AS_THEY_ARE
+            ) from error
 
-    def _any_records(self, shard: Shard, options: ReadOptions, file: File, blocks: Blocks | None) -> ShardIndex:
+    def _any_records(
+        self, shard: Shard, options: ReadOptions, file: File, blocks: Blocks | None
+    ) -> ShardIndex:
         """Return the table of Examples of any form, or of other records."""
         scanner = TfrecordScanner()
         records, spec = scanned(file, scanner, options.report), options.spec or {}
@@ -80,22 +98,39 @@ class _Tfrecord:
             for name in sorted(features):
                 feature = features[name]
                 feature_table.add(
-                    name, feature, None if feature.most > 1 and name == KEY else declared_type(name, feature.kind, spec)
+                    name,
+                    feature,
+                    None
+                    if feature.most > 1 and name == KEY
+                    else declared_type(name, feature.kind, spec),
                 )
         elif len(spec) != 1 and scanner.other >= 0 and scanner.others:
             raise FormatError(
-                f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. The records before it are",
+                (
+                    f"record {scanner.other} is not a tf.train.Example: {scanner.reason}. The"
+                    " records"
+                    " before it are"
+                ),
                 file=file.path,
                 offset=_stored_offset(blocks, int(records.offset[scanner.other])),
                 hint=AS_THEY_ARE,
             )
         else:
             field = _plain_field(spec, file)
-            codec = field.codec if spec else codec_of_first_bytes(file, records.offset, records.length)
-            feature_table.fields[field.name] = PlainField(codec, records.offset, records.length, file=first)
+            codec = (
+                field.codec if spec else codec_of_first_bytes(file, records.offset, records.length)
+            )
+            feature_table.fields[field.name] = PlainField(
+                codec, records.offset, records.length, file=first
+            )
         all_blocks = feature_table.finished(records.copied)
         return table_of(
-            self.name, shard, samples, feature_table.fields, blocks=all_blocks, columns=feature_table.columns
+            self.name,
+            shard,
+            samples,
+            feature_table.fields,
+            blocks=all_blocks,
+            columns=feature_table.columns,
         )
 
     def check_stored(self, shard: Shard, report: Report) -> Iterator[FormatError]:
@@ -172,11 +207,16 @@ def _unmasked(sum32: int) -> int:
     return (turned << 15 | turned >> 17) & 0xFFFFFFFF
 
 
-def _wrong_checksum(file: File, blocks: Blocks | None, record: int, at: int, size: int) -> FormatError:
+def _wrong_checksum(
+    file: File, blocks: Blocks | None, record: int, at: int, size: int
+) -> FormatError:
     expected = _unmasked(int.from_bytes(file.read(at + size, 4), "little"))
     computed = crc32c(file.read(at, size))
     return FormatError(
-        f"record {record}: its {size} bytes have CRC-32C {computed:#010x}, expected {expected:#010x}",
+        (
+            f"record {record}: its {size} bytes have CRC-32C {computed:#010x}, expected"
+            f" {expected:#010x}"
+        ),
         file=file.path,
         offset=_stored_offset(blocks, at),
     )
@@ -187,5 +227,7 @@ def _plain_field(spec: Spec, file: File) -> Field:
         return Field(_DATA, "bytes")
     field = next(iter(spec.values()))
     if len(spec) > 1 or field.sequence:
-        raise SpecError(f"{file.path} has records that are not Examples, so one plain field: spec= has another")
+        raise SpecError(
+            f"{file.path} has records that are not Examples, so one plain field: spec= has another"
+        )
     return field

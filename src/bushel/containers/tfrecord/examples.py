@@ -1,7 +1,8 @@
 """Usual Examples: each feature has at most one value of bytes, or its numbers in one piece.
 
 Their extents and numbers are kept in blocks of lines (docs/index.md).
-A file with other records, or with types that the caller declares and the values do not have, is left to `scan`.
+A file with other records, or with types that the caller declares and the values do not have, is
+left to `scan`.
 """
 
 from __future__ import annotations
@@ -22,7 +23,15 @@ from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.line_values import Kind, missing_values
 from bushel.containers.read_forward import forward_reader
-from bushel.containers.tfrecord.features import BYTES, FLOATS, INTEGERS, LISTS, declared_type, field_name, is_sparse
+from bushel.containers.tfrecord.features import (
+    BYTES,
+    FLOATS,
+    INTEGERS,
+    LISTS,
+    declared_type,
+    field_name,
+    is_sparse,
+)
 from bushel.kernels import ExampleScanner
 from bushel.spec import Field
 from bushel.storage import File
@@ -40,14 +49,17 @@ class Examples:
     columns: dict[str, Column]
 
 
-def usual_examples(file: File, real: File, spec: Mapping[str, Field], report: Report | None) -> Examples | None:
+def usual_examples(
+    file: File, real: File, spec: Mapping[str, Field], report: Report | None
+) -> Examples | None:
     """Scan a whole file. Return None if it has other records, or fields that these types do not suit.
 
     Args:
         file: The file of the records.
         real: The same, or the compressed file.
         spec: The types that the caller declares.
-        report: Called with the number of bytes read, and with their negative sum before None is returned.
+        report: Called with the number of bytes read, and with their negative sum before None is
+            returned.
 
     Raises:
         FormatError: A name cannot be the name of a field, or the compressed data are damaged.
@@ -56,7 +68,11 @@ def usual_examples(file: File, real: File, spec: Mapping[str, Field], report: Re
     scan = _Scan(file, real, report)
     try:
         lines = scan.lines()
-        examples = None if lines is None else _table(file, scan.scanner, lines, spec, int(file is not real))
+        examples = (
+            None
+            if lines is None
+            else _table(file, scan.scanner, lines, spec, int(file is not real))
+        )
     except BaseException:
         scan.arrays.close()
         raise
@@ -105,7 +121,8 @@ class _Scan:
         """Store the block of the samples that end at a byte."""
         if rows := self.scanner.rows:
             share = at / self._file.size
-            self.arrays.share = self.arrays.share or share  # while a block is added, the share of the blocks before it
+            # while a block is added, the share of the blocks before it
+            self.arrays.share = self.arrays.share or share
             self._end()
             block: U8 = self.scanner.take()
             self.arrays.append("data", block)
@@ -128,9 +145,13 @@ def _table(
         if kind == BYTES:
             codec = codec_of_first_bytes(file, *extents) if declared is None else declared.codec
             suits, stored = declared is None or not declared.sequence, codec
-        elif kinds & _MANY or (declared is not None and declared.codec not in ("int", "float", "f32")):
+        elif kinds & _MANY or (
+            declared is not None and declared.codec not in ("int", "float", "f32")
+        ):
             codec = LISTS[kind] if declared is None else declared.type
-            suits = codec.startswith("array(float32") if kind == FLOATS else codec == LISTS[INTEGERS]
+            suits = (
+                codec.startswith("array(float32") if kind == FLOATS else codec == LISTS[INTEGERS]
+            )
             stored = codec if kind == FLOATS else "varints"
         else:
             codec, stored = ("int", "varint") if kind == INTEGERS else ("float", "f32")
@@ -143,5 +164,11 @@ def _table(
             examples.columns[name] = Column(of, lines.numbers(place, of), missing)
         if not suits:
             return None
-        examples.fields[name] = FieldExtents(declared or Field(name, codec), stored, number, *extents)
-    return Examples(examples.samples, dict(sorted(examples.fields.items())), dict(sorted(examples.columns.items())))
+        examples.fields[name] = FieldExtents(
+            declared or Field(name, codec), stored, number, *extents
+        )
+    return Examples(
+        examples.samples,
+        dict(sorted(examples.fields.items())),
+        dict(sorted(examples.columns.items())),
+    )

@@ -43,7 +43,9 @@ def field_name(name: bytes, file: File) -> str:
         if text != KEY:
             parse_spec({text: "bytes"})
     except (UnicodeDecodeError, SpecError) as error:
-        raise FormatError(f"a feature cannot be a field: {error}", file=file.path, hint=AS_THEY_ARE) from error
+        raise FormatError(
+            f"a feature cannot be a field: {error}", file=file.path, hint=AS_THEY_ARE
+        ) from error
     return text
 
 
@@ -65,9 +67,15 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     """
     values = sum(each.rows for each in features.values())
     if len(features) > _MOST_FEATURES:
-        what = f"its records have {len(features)} different features, and Bushel reads {_MOST_FEATURES} at most"
+        what = (
+            f"its records have {len(features)} different features, and Bushel reads"
+            f" {_MOST_FEATURES} at most"
+        )
     elif is_sparse(len(features), samples, values):
-        what = f"{samples} records have {len(features)} features, but only {values} values: too few for a table"
+        what = (
+            f"{samples} records have {len(features)} features, but only {values} values: too"
+            " few for a table"
+        )
     else:
         return
     raise FormatError(what, file=file.path, hint=AS_THEY_ARE)
@@ -82,7 +90,10 @@ class _Step(NamedTuple):
     at: I64 | slice  # where these records lie among the samples
 
     def spread(
-        self, values: npt.NDArray[np.generic], otherwise: int, where: npt.NDArray[np.bool_] | None = None
+        self,
+        values: npt.NDArray[np.generic],
+        otherwise: int,
+        where: npt.NDArray[np.bool_] | None = None,
     ) -> I64:
         """Return int64[samples]: values for the records, or for the records among them that `where` says."""
         found = np.full(self.samples, otherwise, np.int64)
@@ -144,7 +155,9 @@ class FeatureTable:
             shown = "by default" if declared is None else f"as {declared.type!r}"
             what = f"a record has {feature.most} values of it, so it is a sequence"
             raise SpecError(f"feature {name!r} cannot be read {shown}: {what}")
-        known = declared or codec_of_first_bytes(self.file, feature.value_offset, feature.value_length)
+        known = declared or codec_of_first_bytes(
+            self.file, feature.value_offset, feature.value_length
+        )
         codec = known if isinstance(known, str) else known.codec
         place = PlainField(codec, feature.value_offset, feature.value_length, file=self.number)
         if many:
@@ -181,7 +194,9 @@ class FeatureTable:
                 self._append("length", name, step.spread(feature.length[step.rows], -1))
         if feature.copied:
             self._copied.append(name)
-        self.fields[name] = PlainField(kind, feature.offset, feature.length, file=self.number, codec=stored)
+        self.fields[name] = PlainField(
+            kind, feature.offset, feature.length, file=self.number, codec=stored
+        )
 
     def _add_scalars(self, name: str, feature: Feature, kind: str) -> None:
         integers = feature.kind == INTEGERS
@@ -195,10 +210,16 @@ class FeatureTable:
             values = step.spread(feature.first[step.rows][there], 0, there)
             if integers:
                 self._arrays.append("integers", values.astype("<i8", copy=False))
-                self._append("offset", name, start + 8 * np.arange(step.first, step.first + step.samples))
+                self._append(
+                    "offset", name, start + 8 * np.arange(step.first, step.first + step.samples)
+                )
             else:
                 self._append("values", name, values.astype("<u4").view("<f4").astype(np.float64))
-                self._append("offset", name, step.spread(self._moved(feature.offset[step.rows][there]), 0, there))
+                self._append(
+                    "offset",
+                    name,
+                    step.spread(self._moved(feature.offset[step.rows][there]), 0, there),
+                )
         if integers:
             self._integers.append(name)
             self.fields[name] = PlainField("int", _NONE, _NONE, file=-1, codec="i64")
@@ -206,7 +227,9 @@ class FeatureTable:
             if feature.copied:
                 self._copied.append(name)
             self.fields[name] = PlainField(kind, _NONE, _NONE, file=self.number, codec="f32")
-        self.columns[name] = Column("int" if integers else "float", _NONE, np.ones(1, np.bool_) if some else None)
+        self.columns[name] = Column(
+            "int" if integers else "float", _NONE, np.ones(1, np.bool_) if some else None
+        )
 
     def _append(self, what: str, name: str, piece: npt.NDArray[np.generic]) -> None:
         """Add elements to an array of a field, which replaces the array that the field has so far."""
@@ -220,7 +243,9 @@ class FeatureTable:
         """Return all block files, also the numbers that the table holds. No field is added afterwards."""
         arrays = self._arrays.finish()
         if self._copied:
-            self.blocks.append(_with_held(self.file, self.blocks[0] if self.blocks else None, copied))
+            self.blocks.append(
+                _with_held(self.file, self.blocks[0] if self.blocks else None, copied)
+            )
         files = dict.fromkeys(self._copied, len(self.blocks))
         if self._integers:
             self.blocks.append(Blocks.in_table(arrays["integers"].view(np.uint8)))
@@ -246,7 +271,14 @@ def _with_held(file: File, blocks: Blocks | None, held: U8) -> Blocks:
     """Return a block file of the bytes of a file, followed by bytes that the table holds."""
     if blocks is None:
         one, zero = np.array([file.size], np.int64), np.zeros(1, np.int64)
-        blocks = Blocks(np.append(zero, one), np.zeros(1, np.int32), zero, one, np.zeros(1, np.uint8), ("stored",))
+        blocks = Blocks(
+            np.append(zero, one),
+            np.zeros(1, np.int32),
+            zero,
+            one,
+            np.zeros(1, np.uint8),
+            ("stored",),
+        )
     side = blocks.side
     if side is not None:
         side = type(side)(np.append(side.offsets, side.offsets[-1]), side.data)

@@ -21,7 +21,10 @@ STEP = 1 << 16
 
 _WINDOW = 4 << 20
 _ROWS = 1 << 17  # of the scanner, which are then given to the arrays
-_HINT = "the file is damaged, or its writer was stopped: `bushel verify` names the records, or write it again"
+_HINT = (
+    "the file is damaged, or its writer was stopped: `bushel verify` names the records, or"
+    " write it again"
+)
 _PLACES = ("offset", "length", "first", "value_offset", "value_length")
 
 
@@ -37,7 +40,8 @@ class Feature(NamedTuple):
     copied: bool  # whether values of a record were copied
     rows: int  # number of records that have the feature
     record: I64 | None  # int64[rows], which records these are; None if all have it
-    counts: I64 | None  # of bytes: int64[rows], values of each of these records; None if each has one
+    # of bytes: int64[rows], values of each of these records; None if each has one
+    counts: I64 | None
     offset: I64  # of numbers: int64[rows], where the packed values lie
     length: I64  # of numbers: int64[rows], bytes of the packed values
     first: I64  # of numbers: int64[rows], the first value (the bits of a float)
@@ -73,7 +77,8 @@ class _Rows:
 
     def take(self, scanner: TfrecordScanner, share: float) -> None:
         """Add the rows that a scanner has, after which this share of the file is read."""
-        self.arrays.share = self.arrays.share or share  # while rows are added, the share of the rows before them
+        # while rows are added, the share of the rows before them
+        self.arrays.share = self.arrays.share or share
         offset, length, _, copied, features = scanner.take()
         before, self.records = self.records, self.records + len(offset)
         for name, piece in (("offset", offset), ("length", length)):
@@ -86,7 +91,10 @@ class _Rows:
             if not rows_of_feature.counted and (count != 1).any():
                 rows_of_feature.counted = True
                 for start in range(0, rows_of_feature.rows, STEP):
-                    self.arrays.append(f"{number} counts", np.ones(min(STEP, rows_of_feature.rows - start), np.int64))
+                    self.arrays.append(
+                        f"{number} counts",
+                        np.ones(min(STEP, rows_of_feature.rows - start), np.int64),
+                    )
             rows_of_feature.rows += len(record)
             if rows_of_feature.gaps:
                 self.arrays.append(f"{number} record", record)
@@ -102,7 +110,10 @@ class _Rows:
         if not own.gaps:
             own.gaps = True
             for start in range(0, own.rows, STEP):
-                self.arrays.append(f"{number} record", np.arange(start, min(start + STEP, own.rows), dtype=np.int64))
+                self.arrays.append(
+                    f"{number} record",
+                    np.arange(start, min(start + STEP, own.rows), dtype=np.int64),
+                )
 
     def finish(self, scanner: TfrecordScanner) -> Records:
         """Return the records. Nothing is added afterwards."""
@@ -111,11 +122,15 @@ class _Rows:
                 self._with_gaps(number, rows_of_feature)
         arrays, none = self.arrays.finish(), np.empty(0, np.int64)
         features = []
-        for number, (name, kind, most, copied) in enumerate(scanner.features if scanner.other < 0 else ()):
+        for number, (name, kind, most, copied) in enumerate(
+            scanner.features if scanner.other < 0 else ()
+        ):
             rows_of_feature = self.found[number]
             record, counts = (arrays.get(f"{number} {part}") for part in ("record", "counts"))
             places = [arrays.get(f"{number} {part}", none) for part in _PLACES]
-            features.append(Feature(name, kind, most, copied, rows_of_feature.rows, record, counts, *places))
+            features.append(
+                Feature(name, kind, most, copied, rows_of_feature.rows, record, counts, *places)
+            )
         offset, length = arrays.get("offset", none), arrays.get("length", none)
         return Records(offset, length, arrays.get("copied", none.view(np.uint8)), tuple(features))
 
@@ -156,7 +171,9 @@ def ends_of_windows(file: File, scanner: TfrecordScanner, report: Report | None)
             yield at
         number = f"record after byte {at}" if at else "first record"
         if scanner.problem is not None:
-            raise FormatError(f"{scanner.problem} ({number})", file=file.path, offset=at, hint=_HINT)
+            raise FormatError(
+                f"{scanner.problem} ({number})", file=file.path, offset=at, hint=_HINT
+            )
         if used:
             window = _WINDOW
             continue

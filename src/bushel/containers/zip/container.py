@@ -1,7 +1,7 @@
 """Zip archives: members that share directory and name up to the first dot are one sample.
 
-A member that is stored is an extent of the file; one that is compressed by deflate or zstd is a block. The directory of
-the archive has the CRC-32 of each value. docs/format-zip.md has the rules.
+A member that is stored is an extent of the file; one that is compressed by deflate or zstd is a
+block. The directory of the archive has the CRC-32 of each value. docs/format-zip.md has the rules.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """The directory at the end of a zip archive, which is read in windows, and the headers before the data of members.
 
-Nothing in it is trusted: a kernel checks that entries lie in the directory, and `data_of` that members lie in the file.
+Nothing in it is trusted: a kernel checks that entries lie in the directory, and `data_of` that
+members lie in the file.
 """
 
 from __future__ import annotations
@@ -24,11 +25,17 @@ STORED = 0
 """The compression method of members that are not compressed."""
 
 _HINT = "the archive is damaged or incomplete: write or download it again"
-_END, _LOCATOR, _END_64 = struct.Struct("<4s4H2LH"), struct.Struct("<4sLQL"), struct.Struct("<4sQ2H2L4Q")
-_TAIL = (1 << 16) + _END.size + _LOCATOR.size + _END_64.size  # bytes that have all of them, with the longest comment
+_END, _LOCATOR, _END_64 = (
+    struct.Struct("<4s4H2LH"),
+    struct.Struct("<4sLQL"),
+    struct.Struct("<4sQ2H2L4Q"),
+)
+# bytes that have all of them, with the longest comment
+_TAIL = (1 << 16) + _END.size + _LOCATOR.size + _END_64.size
 _ONLY_DISK = (0, 0xFFFF)  # the number is in the record of zip64 if it is 0xFFFF
 _LOCAL_HEADER = 30
-_WINDOW, _FAR_WINDOW = 1 << 20, 8 << 20  # bytes of the directory that are read at once: of local files, and of others
+# bytes of the directory that are read at once: of local files, and of others
+_WINDOW, _FAR_WINDOW = 1 << 20, 8 << 20
 
 
 class Entries(NamedTuple):
@@ -50,7 +57,11 @@ class Entries(NamedTuple):
 
 def name_in(names: U8, offsets: I64, row: int) -> str:
     """Return one of some names that follow one another."""
-    return names[int(offsets[row]) : int(offsets[row + 1])].tobytes().decode("utf-8", "surrogateescape")
+    return (
+        names[int(offsets[row]) : int(offsets[row + 1])]
+        .tobytes()
+        .decode("utf-8", "surrogateescape")
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +86,8 @@ class Directory:
         """Yield the entries in parts, each with the share of the directory that is read then.
 
         Args:
-            hidden: Whether to keep folders, files whose names begin with a dot, and the folder `__MACOSX`.
+            hidden: Whether to keep folders, files whose names begin with a dot, and the folder
+                `__MACOSX`.
 
         Raises:
             FormatError: The directory is damaged, or the file has shrunk.
@@ -158,7 +170,9 @@ def data_of(file: File, header: I64) -> I64:
 
 def unreadable(problem: str, file: File, offset: int | None = None) -> FormatError:
     """Return the error of an archive that cannot be read."""
-    return FormatError(f"not a zip archive that can be read: {problem}", file=file.path, offset=offset, hint=_HINT)
+    return FormatError(
+        f"not a zip archive that can be read: {problem}", file=file.path, offset=offset, hint=_HINT
+    )
 
 
 def _read(file: File, offset: int, length: int) -> bytes | memoryview:

@@ -1,6 +1,7 @@
 """The members of a zip archive: where their data lie, which sample each belongs to, and the keys of samples.
 
-The arrays go to temporary files, so that memory does not grow with their number, except for 20 to 28 bytes a sample.
+The arrays go to temporary files, so that memory does not grow with their number, except for 20 to
+28 bytes a sample.
 """
 
 from __future__ import annotations
@@ -16,7 +17,14 @@ from bushel._recognise.junk import counted, junk_kind, may_hold_junk
 from bushel._runtime.arrays import I32, I64, U8, U32, offsets_of
 from bushel._runtime.log import log_warning
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.zip.directory import ENCRYPTED, STORED, Entries, data_of, directory_of, name_in
+from bushel.containers.zip.directory import (
+    ENCRYPTED,
+    STORED,
+    Entries,
+    data_of,
+    directory_of,
+    name_in,
+)
 from bushel.errors import FormatError
 from bushel.kernels import MemberGroups
 from bushel.storage import File
@@ -31,13 +39,20 @@ _FILTERS = {STORED: 0, 8: 1, 93: 2}
 _HINT = "the archive is damaged or incomplete: write or download it again"
 _OF_ENTRIES = {"names": np.uint8, "name_offsets": np.int64, "header": np.int64, "stored": np.int64, "size": np.int64,
                "crc32": np.uint32, "filter": np.uint8}  # fmt: skip
-_OF_GROUPS = {"data": np.int64, "sample": np.int64, "extension": np.int32, "keys": np.uint8, "key_offsets": np.int64}
+_OF_GROUPS = {
+    "data": np.int64,
+    "sample": np.int64,
+    "extension": np.int32,
+    "keys": np.uint8,
+    "key_offsets": np.int64,
+}
 
 
 class Members(NamedTuple):
     """The files of an archive, in the order of their data."""
 
-    order: I64 | None  # int64[members], numbers of entries in the directory; None if it has this order
+    # int64[members], numbers of entries in the directory; None if it has this order
+    order: I64 | None
     names: U8  # of the entries in their order, as the next two
     name_offsets: I64
     header: I64
@@ -70,7 +85,9 @@ def members_of(file: File) -> Members:
     """
     entries = _entries(file)
     header = entries["header"]
-    order = None if _ascends(header) else np.argsort(header, kind="stable").astype(np.int64, copy=False)
+    order = (
+        None if _ascends(header) else np.argsort(header, kind="stable").astype(np.int64, copy=False)
+    )
     groups = MemberGroups(entries["names"], entries["name_offsets"])
     grouped = _grouped(file, entries, order, groups)
     return Members(order, **(entries | grouped), extensions=groups.extensions)
@@ -88,7 +105,8 @@ def _entries(file: File) -> dict[str, npt.NDArray[Any]]:
     rows.append("name_offsets", np.zeros(1, np.int64))
     try:
         for share, part in directory_of(file).entries():
-            rows.share = rows.share or share  # while rows are added, the share of the rows before them
+            # while rows are added, the share of the rows before them
+            rows.share = rows.share or share
             part = _without_junk(part, junk)
             kind = _filter_of(part, file)
             rows.append("names", part.names)
@@ -119,7 +137,9 @@ def _without_junk(part: Entries, counts: Counter[str]) -> Entries:
     return Entries(names, offsets, **rest)
 
 
-def _finished(rows: GrowingArrays, dtypes: Mapping[str, npt.DTypeLike]) -> dict[str, npt.NDArray[Any]]:
+def _finished(
+    rows: GrowingArrays, dtypes: Mapping[str, npt.DTypeLike]
+) -> dict[str, npt.NDArray[Any]]:
     arrays = rows.finish()
     return {name: arrays.get(name, np.empty(0, dtype)) for name, dtype in dtypes.items()}
 
@@ -149,7 +169,10 @@ def _filter_of(part: Entries, file: File) -> U8:
         row = int(other.argmax())
         sizes = f"{part.size[row]} bytes, stored in {part.stored[row]} without compression"
         raise FormatError(
-            f"member {part.name(row)!r} has {sizes}", file=file.path, offset=int(part.header[row]), hint=_HINT
+            f"member {part.name(row)!r} has {sizes}",
+            file=file.path,
+            offset=int(part.header[row]),
+            hint=_HINT,
         )
     return kind
 
@@ -158,7 +181,10 @@ def _steps(members: int, order: I64 | None) -> Iterator[tuple[slice, I64]]:
     """Yield the members that are processed together, each with the numbers of their entries."""
     for first in range(0, members, STEP):
         part = slice(first, min(first + STEP, members))
-        yield part, np.arange(part.start, part.stop, dtype=np.int64) if order is None else order[part]
+        yield (
+            part,
+            np.arange(part.start, part.stop, dtype=np.int64) if order is None else order[part],
+        )
 
 
 def _grouped(

@@ -24,8 +24,8 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
     """Return the table of an archive.
 
     Raises:
-        FormatError: A sample has two members with the same extension, or the names have too many different extensions
-            for a table.
+        FormatError: A sample has two members with the same extension, or the names have too many
+            different extensions for a table.
         OSError: The temporary file cannot be written.
     """
     naming = Naming(spec)
@@ -52,11 +52,13 @@ def _fields_of(
         fields.setdefault(place.field.name, (place.field, place.codec))
     if any(place.field.name == KEY for place in places):
         raise FormatError(
-            f"a member has the extension {KEY!r}, which is reserved for the key of a sample", file=file.path
+            f"a member has the extension {KEY!r}, which is reserved for the key of a sample",
+            file=file.path,
         )
     if samples * len(fields) > max(_MOST_CELLS, _CELLS_PER_MEMBER * members):
         raise FormatError(
-            f"{len(fields)} different extensions in {samples} samples: the keys probably contain dots, but a key ends"
+            f"{len(fields)} different extensions in {samples} samples: the keys probably contain"
+            " dots, but a key ends"
             " at its first dot",
             file=file.path,
             hint="rename the members, or declare sequences with spec=",
@@ -69,7 +71,9 @@ def _blocks_of(members: Members) -> Blocks:
     count = len(members.size)
     arrays = known_arrays({"start": (np.int64, count + 1), "file": (np.int32, count)})
     np.cumsum(members.size, out=arrays["start"][1:])
-    return Blocks(arrays["start"], arrays["file"], members.data, members.stored, members.filter, FILTERS)
+    return Blocks(
+        arrays["start"], arrays["file"], members.data, members.stored, members.filter, FILTERS
+    )
 
 
 class _Table:
@@ -84,7 +88,12 @@ class _Table:
     """
 
     def __init__(
-        self, file: File, members: Members, places: list[Place], fields: dict[str, tuple[Field, str]], offset: I64
+        self,
+        file: File,
+        members: Members,
+        places: list[Place],
+        fields: dict[str, tuple[Field, str]],
+        offset: I64,
     ) -> None:
         self.samples = len(members.key_offsets) - 1
         self._file, self._members, self._fields, self._offset = file, members, fields, offset
@@ -93,7 +102,9 @@ class _Table:
         self._field_of = np.array([self._numbers[place.field.name] for place in places], small)
         self._element_of = np.array([place.number or 0 for place in places], np.int64)
         self._sequences = {
-            self._numbers[name]: list[I64]() for name, (field, _) in fields.items() if field.sequence
+            self._numbers[name]: list[I64]()
+            for name, (field, _) in fields.items()
+            if field.sequence
         }  # the members of each
         sizes: dict[str, tuple[npt.DTypeLike, int]] = {}
         for number in set(self._numbers.values()) - self._sequences.keys():
@@ -163,7 +174,9 @@ class _Table:
             raise self._twice(int(rows[twice[0] + 1]), number_of_field)
         starts = np.searchsorted(sample, np.arange(self.samples + 1))
         crc32 = np.where(members.size[rows] > 0, members.crc32[rows], 0).astype(np.uint32)
-        return FieldExtents(field, codec, number, self._offset[rows], members.size[rows], crc32, starts=starts)
+        return FieldExtents(
+            field, codec, number, self._offset[rows], members.size[rows], crc32, starts=starts
+        )
 
 
 _PARTS: dict[str, Any] = {"offset": np.int64, "length": np.int64, "crc32": np.uint32}

@@ -1,7 +1,7 @@
 """Decoding and transforming a few samples of a batch at a time, straight into the rows of the batch arrays.
 
-A `MicroBatch` carries out the plan of `bushel.loader.decode.sample_transforms` for samples that fit into the CPU caches
-together.
+A `MicroBatch` carries out the plan of `bushel.loader.decode.sample_transforms` for samples that fit
+into the CPU caches together.
 """
 
 from __future__ import annotations
@@ -20,7 +20,13 @@ from bushel._dataset.read.decoding import KNOWN_TYPES
 from bushel._index.seek_lookup import warn_of_refused
 from bushel.codecs.image import ImageReading, Seekable, decode_image
 from bushel.codecs.parts import Part
-from bushel.loader.decode.moving import Drawn, decode_sequence, decoded_and_moved, draw_together, is_sequence
+from bushel.loader.decode.moving import (
+    Drawn,
+    decode_sequence,
+    decoded_and_moved,
+    draw_together,
+    is_sequence,
+)
 from bushel.loader.decode.sample_transforms import FieldTransforms, SampleTransforms
 from bushel.loader.read.batch_arrays import BatchArrays, is_large
 from bushel.loader.read.loadable import Loadable, failure_of
@@ -44,10 +50,13 @@ from bushel.transforms.values import Call
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
 
-_MICRO_BATCH_BYTES = 1 << 16  # stored bytes that are decoded before they are transformed, so that caches hold them
+# stored bytes that are decoded before they are transformed, so that caches hold them
+_MICRO_BATCH_BYTES = 1 << 16
 
 
-def micro_batches(stored: Sequence[Sample | Failure], fused: frozenset[str]) -> Iterator[tuple[int, int]]:
+def micro_batches(
+    stored: Sequence[Sample | Failure], fused: frozenset[str]
+) -> Iterator[tuple[int, int]]:
     """Cut samples into micro-batches: many small samples, or one large one.
 
     Args:
@@ -101,7 +110,8 @@ class MicroBatch:
     """Consecutive samples of a batch that are decoded and transformed together.
 
     Attributes:
-        samples: The decoded samples, which change in place. Images with fused transforms are still stored bytes.
+        samples: The decoded samples, which change in place. Images with fused transforms are still
+            stored bytes.
         numbers: Their positions in the dataset.
         rngs: Their random numbers.
         first: Row of the first sample in the batch.
@@ -156,7 +166,11 @@ class MicroBatch:
         return decoding
 
     def _call(
-        self, field: str, step: FieldTransforms, fused: Collection[int], drawn: Mapping[int, Drawn] | None = None
+        self,
+        field: str,
+        step: FieldTransforms,
+        fused: Collection[int],
+        drawn: Mapping[int, Drawn] | None = None,
     ) -> None:
         """Apply the transforms of a field that are not fused into decoding, or not at these places."""
         if not step.rest and len(fused) == len(self.samples):
@@ -168,7 +182,9 @@ class MicroBatch:
                 calls = drawn[at].calls(calls)
             if calls and isinstance(sample, dict) and field in sample:
                 try:
-                    sample[field] = apply_calls(calls, sample[field], self.rngs[at] if random else None, field)
+                    sample[field] = apply_calls(
+                        calls, sample[field], self.rngs[at] if random else None, field
+                    )
                 except Exception as error:
                     self._fail(at, error)
 
@@ -210,7 +226,11 @@ class MicroBatch:
                 continue
             key = sample[KEY]
             try:
-                made = call.function(sample, rng=self.rngs[at]) if call.random else call.function(sample)
+                made = (
+                    call.function(sample, rng=self.rngs[at])
+                    if call.random
+                    else call.function(sample)
+                )
                 self.samples[at] = {KEY: key} | checked(made, dict) | {KEY: key}
             except Exception as error:
                 note_once(error, f"in the sample_transform {named(call.function)}")
@@ -243,7 +263,9 @@ class MicroBatch:
 
     def _stored(self, field: str, is_stored: Callable[[Any], bool]) -> dict[int, Any]:
         """Return the stored values of a field, by place, of the samples in which it is not decoded."""
-        values = [sample.get(field) if isinstance(sample, dict) else None for sample in self.samples]
+        values = [
+            sample.get(field) if isinstance(sample, dict) else None for sample in self.samples
+        ]
         return {at: value for at, value in enumerate(values) if is_stored(value)}
 
     def _decode_images(
@@ -264,18 +286,26 @@ class MicroBatch:
         if plan.program is not None and drawn is None and device is None:
             places, rows = self._draw(field, plan, stored, exif_rotate=reading.exif_rotate)
         else:
-            geometries = self._geometries(field, plan, stored, drawn, exif_rotate=reading.exif_rotate)
+            geometries = self._geometries(
+                field, plan, stored, drawn, exif_rotate=reading.exif_rotate
+            )
             if device is not None:
                 self._route(device, field, geometries, stored, exif_rotate=reading.exif_rotate)
                 plan = device.host_plan(field)
             places, rows = list(geometries), geometry_rows(geometries.values())
         shape = _shape(plan)
         alone = step.rest or device is not None
-        batch = None if self.arrays is None or alone else self.arrays.array(field, shape, plan.dtype)
+        batch = (
+            None if self.arrays is None or alone else self.arrays.array(field, shape, plan.dtype)
+        )
         started, spent, done = perf_counter(), thread_time(), 0
         for run in [places] if batch is None else _consecutive(places):
             last = self.first + run[-1] + 1 if run else self.first
-            out = np.empty((len(run), *shape), plan.dtype) if batch is None else batch[self.first + run[0] : last]
+            out = (
+                np.empty((len(run), *shape), plan.dtype)
+                if batch is None
+                else batch[self.first + run[0] : last]
+            )
             refused: list[int] = []
             errors = decode_into(
                 plan,
@@ -289,14 +319,25 @@ class MicroBatch:
             )
             done += len(run)
             self._refuse(field, [run[number] for number in refused])
-            self._take(field, run, list(out) if device is None else list(map(device.on_host, out)), errors)
+            self._take(
+                field, run, list(out) if device is None else list(map(device.on_host, out)), errors
+            )
             if batch is not None and self.arrays is not None:
-                self.arrays.fill(field, [self.first + at for number, at in enumerate(run) if number not in errors])
+                self.arrays.fill(
+                    field,
+                    [self.first + at for number, at in enumerate(run) if number not in errors],
+                )
         if device is not None and places:
             device.tuning.on_host(perf_counter() - started, thread_time() - spent)
         return set(stored)
 
-    def _take(self, field: str, places: Sequence[int], values: Sequence[Any], errors: Mapping[int, Exception]) -> None:
+    def _take(
+        self,
+        field: str,
+        places: Sequence[int],
+        values: Sequence[Any],
+        errors: Mapping[int, Exception],
+    ) -> None:
         """Put decoded images into the samples at these places, except for those with an error."""
         for number, at in enumerate(places):
             sample = self.samples[at]
@@ -310,10 +351,13 @@ class MicroBatch:
     ) -> tuple[list[int], npt.NDArray[np.int32]]:
         """Draw the geometries of images in a kernel. Return the places of the images, and a row for each.
 
-        Images that the kernel leaves are drawn in Python, which raises the errors of those that have none.
+        Images that the kernel leaves are drawn in Python, which raises the errors of those that
+        have none.
         """
         places = list(stored)
-        rows, left = self.rngs.crops(places, list(stored.values()), plan.program or (), exif_rotate=exif_rotate)
+        rows, left = self.rngs.crops(
+            places, list(stored.values()), plan.program or (), exif_rotate=exif_rotate
+        )
         if not left:
             return places, rows
         others = {places[number]: stored[places[number]] for number in left}
@@ -340,7 +384,9 @@ class MicroBatch:
                 if drawn is not None:
                     found[at] = drawn[at].geometry
                 else:
-                    found[at] = plan.geometry(*image_size(data, exif_rotate=exif_rotate), self.rngs[at])
+                    found[at] = plan.geometry(
+                        *image_size(data, exif_rotate=exif_rotate), self.rngs[at]
+                    )
             except Exception as error:
                 self._fail(at, error, field)
         return found
@@ -357,7 +403,9 @@ class MicroBatch:
         """Leave images to the device, and remove them from `geometries`."""
         for at, geometry in list(geometries.items()):
             data, sample = stored[at], self.samples[at]
-            if not device.routes(field, self.numbers[at], data, geometry) or (exif_rotate and not is_upright(data)):
+            if not device.routes(field, self.numbers[at], data, geometry) or (
+                exif_rotate and not is_upright(data)
+            ):
                 continue
             if isinstance(sample, dict):
                 sample[field] = device.left(data, geometry)
@@ -365,12 +413,17 @@ class MicroBatch:
 
     def _decode_whole(self, field: str, reading: ImageReading) -> None:
         """Decode the images of a field, plain or a sequence, that the dataset left as stored bytes."""
-        for at, stored in self._stored(field, lambda value: is_image(value) or is_sequence(value)).items():
+        for at, stored in self._stored(
+            field, lambda value: is_image(value) or is_sequence(value)
+        ).items():
             sample = self.samples[at]
             try:
                 if isinstance(sample, dict):
                     several = isinstance(stored, list)
-                    images = [decode_image(bytes_of(data), reading) for data in (stored if several else [stored])]
+                    images = [
+                        decode_image(bytes_of(data), reading)
+                        for data in (stored if several else [stored])
+                    ]
                     sample[field] = images if several else images[0]
             except Exception as error:
                 self._fail(at, error, field)
@@ -384,7 +437,11 @@ class MicroBatch:
         for at, datas in stored.items():
             sample = self.samples[at]
             shape = (len(datas), *_shape(plan))
-            batch = None if self.arrays is None or plan.rest else self.arrays.sequences(field, shape, plan.dtype)
+            batch = (
+                None
+                if self.arrays is None or plan.rest
+                else self.arrays.sequences(field, shape, plan.dtype)
+            )
             out = np.empty(shape, plan.dtype) if batch is None else batch[self.first + at]
             try:
                 if isinstance(sample, dict):
@@ -409,8 +466,12 @@ def _without_tables(stored: dict[int, Any]) -> tuple[dict[int, Any], dict[int, A
 def _shape(plan: DecodePlan) -> tuple[int, ...]:
     """Return the shape of one result. Grey images fill three channels, so that they fit into a batch of RGB images."""
     if plan.size is None:
-        raise ValueError("the transforms give images of different sizes, which do not fit into one array")
-    return plan.array_shape(1, plan.size, 3 if plan.normalise is None else len(plan.normalise.mean))[1:]
+        raise ValueError(
+            "the transforms give images of different sizes, which do not fit into one array"
+        )
+    return plan.array_shape(
+        1, plan.size, 3 if plan.normalise is None else len(plan.normalise.mean)
+    )[1:]
 
 
 def _consecutive(numbers: Sequence[int]) -> Iterable[list[int]]:

@@ -19,7 +19,14 @@ from bushel.errors import CodecError
 from bushel.loader.decode.sample_transforms import FieldTransforms
 from bushel.loader.values.bad_samples import apply_calls
 from bushel.loader.values.collate import Sample
-from bushel.transforms.fused import DecodePlan, bytes_of, decode_into, frame_geometries, image_size, is_image
+from bushel.transforms.fused import (
+    DecodePlan,
+    bytes_of,
+    decode_into,
+    frame_geometries,
+    image_size,
+    is_image,
+)
 from bushel.transforms.moves import Moves, Stage, moved_image, names_of
 from bushel.transforms.spatial import Geometry
 from bushel.transforms.values import Call, EachFrame
@@ -42,7 +49,9 @@ class Drawn(Struct, frozen=True):
         """Return the transforms of the images of this sample. Random numbers are drawn once for all of them."""
         stages = iter(self.stages)
         return tuple(
-            Call(partial(_through, next(stages)), random=False) if isinstance(call.function, Moves) else call
+            Call(partial(_through, next(stages)), random=False)
+            if isinstance(call.function, Moves)
+            else call
             for call in calls
         )
 
@@ -62,7 +71,8 @@ def draw_together(
         The drawn geometry; None if the sample has none of the fields.
 
     Raises:
-        ValueError: An image is missing or has another size than the first one, or a field does not fit its image.
+        ValueError: An image is missing or has another size than the first one, or a field does not
+            fit its image.
     """
     if not (there := [name for name in step.fields if name in sample]):
         return None
@@ -73,7 +83,9 @@ def draw_together(
     size = sizes[step.field]
     for name, other in sizes.items():
         if other != size:
-            raise ValueError(f"{name!r} has {other} pixels, but {step.field!r}, with which it moves, has {size}")
+            raise ValueError(
+                f"{name!r} has {other} pixels, but {step.field!r}, with which it moves, has {size}"
+            )
     geometry = plan.geometry(*size, rng)
     drawn: list[tuple[Stage, ...]] = []
     last = geometry.size
@@ -83,7 +95,8 @@ def draw_together(
             last = drawn[-1][-1].size
     moved: dict[str, Any] = {}
     for one in [one for one in step.followers if one.field in sample]:
-        own, before = sample | moved, size  # boxes drop rows of points that moved before, and the other way round
+        # boxes drop rows of points that moved before, and the other way round
+        own, before = sample | moved, size
         if is_image(value := sample[one.field]):
             pixels, before = _decoded_mask(bytes_of(value), reading, geometry.box[3], size)
             own = {**sample, one.field: pixels}
@@ -94,9 +107,12 @@ def draw_together(
     return Drawn(geometry, tuple(drawn), moved)
 
 
-def _decoded_mask(data: Any, reading: ImageReading, rows: int, size: tuple[int, int]) -> tuple[Any, tuple[int, int]]:
+def _decoded_mask(
+    data: Any, reading: ImageReading, rows: int, size: tuple[int, int]
+) -> tuple[Any, tuple[int, int]]:
     """Decode at least these rows of a mask. Return them, and width and height of its image without the rows below."""
-    if image_size(data, exif_rotate=reading.exif_rotate) != size:  # an error says so, with the size of the mask
+    # an error says so, with the size of the mask
+    if image_size(data, exif_rotate=reading.exif_rotate) != size:
         return decode_image(data, reading), size
     pixels = decode_top(data, reading, rows)
     return pixels, (size[0], len(pixels))
@@ -104,7 +120,9 @@ def _decoded_mask(data: Any, reading: ImageReading, rows: int, size: tuple[int, 
 
 def decoded_and_moved(value: Any, geometry: Geometry, reading: ImageReading) -> Any:
     """Return an image, encoded or decoded, or a list of decoded ones, after a geometry."""
-    return moved_image(decode_image(bytes_of(value), reading) if is_image(value) else value, geometry)
+    return moved_image(
+        decode_image(bytes_of(value), reading) if is_image(value) else value, geometry
+    )
 
 
 def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
@@ -115,7 +133,8 @@ def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
     shapes = {one.shape[:2] for one in images if isinstance(one, np.ndarray) and one.ndim in (2, 3)}
     if len(shapes) != 1 or not all(isinstance(one, np.ndarray) for one in images):
         raise ValueError(
-            f"expected an image HxW or HxWxC, or a list of images of one size, not a {type(value).__name__}"
+            "expected an image HxW or HxWxC, or a list of images of one size, not a"
+            f" {type(value).__name__}"
         )
     [(height, width)] = shapes
     return width, height

@@ -41,14 +41,15 @@ class FieldTransforms(Struct, frozen=True):
     Attributes:
         field: The field.
         calls: All transforms, for a value that is decoded.
-        plan: The transforms that are fused into decoding, or None if no transform is fused. With a plan, the dataset
-            leaves the images as stored bytes.
+        plan: The transforms that are fused into decoding, or None if no transform is fused. With a
+            plan, the dataset leaves the images as stored bytes.
         rest: The transforms that are applied after the plan.
-        frames: The transform of each frame that the plan is made from; None if the field is not a sequence.
-        reading: How images that the dataset leaves as stored bytes are decoded, or None if the dataset decodes all
-            images.
-        images: The image fields that move together, `field` first; empty if none do. `calls` and `rest` then lack the
-            transforms that `plan` draws the geometry from.
+        frames: The transform of each frame that the plan is made from; None if the field is not a
+            sequence.
+        reading: How images that the dataset leaves as stored bytes are decoded, or None if the
+            dataset decodes all images.
+        images: The image fields that move together, `field` first; empty if none do. `calls` and
+            `rest` then lack the transforms that `plan` draws the geometry from.
         followers: The fields that follow the geometry of these images.
     """
 
@@ -73,28 +74,40 @@ class FieldTransforms(Struct, frozen=True):
         return drawn or any(call.random for call in self.calls)
 
     @classmethod
-    def together(cls, key: Together, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
+    def together(
+        cls, key: Together, functions: Sequence[Transform], reading: ImageReading | None
+    ) -> FieldTransforms:
         """Plan the transforms of fields that move together.
 
         Raises:
             ValueError: A crop, resizing, flip or rotation comes after `Normalize` or `ToCHW`.
         """
         plan = plan_decode(functions)
-        rest = [Moves((one,)) if isinstance(one, Spatial | Warping) else one for one in grouped(plan.rest)]
+        rest = [
+            Moves((one,)) if isinstance(one, Spatial | Warping) else one
+            for one in grouped(plan.rest)
+        ]
         changed = plan.normalise is not None or plan.layout == "CHW"
         for one in rest:
             if isinstance(one, Moves) and changed:
-                raise ValueError(f"put {one.transforms[0]} before Normalize and ToCHW, which change what an image is")
+                raise ValueError(
+                    f"put {one.transforms[0]} before Normalize and ToCHW, which"
+                    " change what an image is"
+                )
             changed = changed or isinstance(one, Normalize | ToCHW)
         images = tuple(one for one in key if isinstance(one, str))
         followers = tuple(one for one in key if not isinstance(one, str))
         pixels: list[Transform] = [] if plan.normalise is None else [plan.normalise]
         pixels += [ToCHW()] if plan.layout == "CHW" else []
         calls = tuple(map(Call.of, [*pixels, *rest]))
-        return cls(images[0], calls, plan, tuple(map(Call.of, rest)), None, reading, images, followers)
+        return cls(
+            images[0], calls, plan, tuple(map(Call.of, rest)), None, reading, images, followers
+        )
 
     @classmethod
-    def of(cls, field: str, functions: Sequence[Transform], reading: ImageReading | None) -> FieldTransforms:
+    def of(
+        cls, field: str, functions: Sequence[Transform], reading: ImageReading | None
+    ) -> FieldTransforms:
         """Plan the transforms of a field. With `reading`, those that come first are fused into decoding if possible."""
         calls = tuple(map(Call.of, grouped(functions)))
         if reading is None or not functions:
@@ -106,7 +119,8 @@ class FieldTransforms(Struct, frozen=True):
                 return cls(field, calls, plan, calls[1:], first, reading)
             return cls(field, calls)
         plan = plan_decode(functions)
-        if plan.size is None:  # results differ in size, so each needs its own array: nothing is gained
+        # results differ in size, so each needs its own array: nothing is gained
+        if plan.size is None:
             return cls(field, calls)
         return cls(field, calls, plan, tuple(map(Call.of, grouped(plan.rest))), reading=reading)
 
@@ -119,8 +133,8 @@ class SampleTransforms(Struct, frozen=True):
         random: Whether any of them is random.
         fused: The fields with transforms that are fused into decoding.
         sample: The transform of whole samples, which comes last; None for none.
-        encoded: The fields whose images the dataset leaves as stored bytes: the fields of `fused`, and all image
-            fields if images are read in another way than by their codecs.
+        encoded: The fields whose images the dataset leaves as stored bytes: the fields of `fused`,
+            and all image fields if images are read in another way than by their codecs.
         reducing_gap: See `bushel.transforms.fused.decode_into`.
     """
 
@@ -161,9 +175,11 @@ class SampleTransforms(Struct, frozen=True):
             sample: The transform of whole samples.
 
         Raises:
-            SpecError: The dataset has no such field, or no single image field where no field is named.
+            SpecError: The dataset has no such field, or no single image field where no field is
+                named.
             TypeError: A transform cannot be called.
-            ValueError: Transforms of fields that move together cannot be combined, or values are not decoded.
+            ValueError: Transforms of fields that move together cannot be combined, or values are
+                not decoded.
         """
         if sample is not None and not callable(sample):
             raise TypeError(f"sample_transform={sample!r} is not callable")
@@ -171,17 +187,25 @@ class SampleTransforms(Struct, frozen=True):
         by_field = transforms_by_field(others, spec, complete=complete)
         fields = []
         kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
-        images = {name: image_reading(codec) | reading for name, codec in kinds.items() if holds_image(codec)}
+        images = {
+            name: image_reading(codec) | reading
+            for name, codec in kinds.items()
+            if holds_image(codec)
+        }
         for field, functions in by_field.items():
             how = images.get(field, reading) if decode else None
             fields.append(FieldTransforms.of(field, functions, how))
         for key, functions in together.items():
             if not decode:
-                raise ValueError("fields can only move together if they are decoded: leave out decode=False")
+                raise ValueError(
+                    "fields can only move together if they are decoded: leave out decode=False"
+                )
             if complete:
                 _check_known(names_of(key), spec)
             _warn_of_masks(key)
-            fields.append(FieldTransforms.together(key, functions, images.get(str(key[0]), reading)))
+            fields.append(
+                FieldTransforms.together(key, functions, images.get(str(key[0]), reading))
+            )
         last = None if sample is None else Call.of(sample)
         random = any(one.random for one in fields) or (last is not None and last.random)
         plain = {name for name, kind in spec.items() if not kind.endswith("[]") and name in images}
@@ -191,8 +215,13 @@ class SampleTransforms(Struct, frozen=True):
         planned = {one.field: one for one in fields} | {
             name: FieldTransforms(name, ()) for name in images if name not in by_field
         }
-        moving = {name for one in fields if one.images for name in one.fields[1:]}  # decoded when they are moved
-        read = [replace(one, reading=images.get(name)) for name, one in planned.items() if name not in moving]
+        # decoded when they are moved
+        moving = {name for one in fields if one.images for name in one.fields[1:]}
+        read = [
+            replace(one, reading=images.get(name))
+            for name, one in planned.items()
+            if name not in moving
+        ]
         return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap, last)
 
 
@@ -201,7 +230,8 @@ def _warn_of_masks(key: Together) -> None:
     for name in [one for one in key[1:] if isinstance(one, str)]:
         if any(word in name.lower() for word in _MASKS):
             warnings.warn(
-                f"transforms= names {name!r} as an image, so its values are interpolated and it has three channels: "
+                f"transforms= names {name!r} as an image, so its values are interpolated and it"
+                " has three channels: "
                 f"write Mask({name!r}) if they are classes",
                 stacklevel=6,
             )
@@ -280,5 +310,7 @@ class Sources(Struct, frozen=True, eq=False):
         if not self.transforms:
             return made
         fields = tuple(field for own in (made, *self.transforms) for field in own.fields)
-        sample = next((own.sample for own in self.transforms if own.sample is not None), made.sample)
+        sample = next(
+            (own.sample for own in self.transforms if own.sample is not None), made.sample
+        )
         return replace(made, fields=fields, sample=sample)

@@ -17,16 +17,18 @@ from bushel._runtime.public import public
 class EncodedImages:
     """JPEGs of a batch in one buffer, and the crop of each, as the Loader would make it on the CPU.
 
-    Each result is the region `box` of the upright image, resized to `scaled`, cut to the region `window`, and then
-    mirrored. Resizing is antialiased and bilinear, as in Pillow.
+    Each result is the region `box` of the upright image, resized to `scaled`, cut to the region
+    `window`, and then mirrored. Resizing is antialiased and bilinear, as in Pillow.
 
     Attributes:
-        buffer: uint8[bytes], the stored bytes one after another; page-locked if the device is a GPU. It is used again
-            after `decode` has returned.
-        offsets: int64[images + 1], where each image begins in the buffer, and the end of the last one.
+        buffer: uint8[bytes], the stored bytes one after another; page-locked if the device is a
+            GPU. It is used again after `decode` has returned.
+        offsets: int64[images + 1], where each image begins in the buffer, and the end of the last
+            one.
         boxes: int32[images, 4], left, top, right and bottom in pixels of the stored image.
         scaled: int32[images, 2], width and height to which the box is resized.
-        windows: int32[images, 4], left, top, right and bottom in the resized box; all have the size `size`.
+        windows: int32[images, 4], left, top, right and bottom in the resized box; all have the size
+            `size`.
         flips: bool[images, 2], whether the result is mirrored left to right, and top to bottom.
         size: Height and width of every result.
         device: The `device=` of the Loader; None for the CPU.
@@ -59,7 +61,8 @@ class EncodedImages:
 class DeviceDecoder(Protocol):
     """Decodes JPEGs on a device, for `Loader(decode="device", decoder=...)`.
 
-    Several threads call it, each with images of another batch. `bushel.testing.CpuDeviceDecoder` is one for tests.
+    Several threads call it, each with images of another batch. `bushel.testing.CpuDeviceDecoder` is
+    one for tests.
 
     Examples:
         >>> from bushel.testing import CpuDeviceDecoder
@@ -74,11 +77,13 @@ class DeviceDecoder(Protocol):
             images: The images: baseline JPEGs, grey or in colour, whose header is intact.
 
         Returns:
-            The pixels as an object with `__dlpack__`: uint8[images, height, width, 3] on the device, grey images in
-            three equal channels. They must be complete: a decoder that uses a CUDA stream waits for it. And the errors,
-            by number of the image: the Loader decodes these on the CPU, and reports those that fail there, too.
+            The pixels as an object with `__dlpack__`: uint8[images, height, width, 3] on the
+            device, grey images in three equal channels. They must be complete: a decoder that uses
+            a CUDA stream waits for it. And the errors, by number of the image: the Loader decodes
+            these on the CPU, and reports those that fail there, too.
 
         Raises:
-            MemoryError: The device has no memory for these images. The Loader decodes them on the CPU.
+            MemoryError: The device has no memory for these images. The Loader decodes them on the
+                CPU.
         """
         ...

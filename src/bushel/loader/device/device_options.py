@@ -28,13 +28,20 @@ def check_decode(options: LoaderOptions) -> None:
         return
     if options.decoder is None and not _is_cuda(options.device):
         raise ValueError(
-            'decode="device" needs device="cuda", or decoder=, an object that decodes on the device: see '
+            'decode="device" needs device="cuda", or decoder=, an object that decodes on the'
+            " device: see "
             "bushel.loader.DeviceDecoder"
         )
     if options.decoder is not None and not isinstance(options.decoder, DeviceDecoder):
-        raise TypeError(f"decoder={options.decoder!r} has no method decode: see bushel.loader.DeviceDecoder")
-    if options.share != "tuned" and not (isinstance(options.share, int | float) and 0 <= options.share <= 1):
-        raise ValueError(f"share={options.share!r}: expected a share of the images from 0 to 1, or 'tuned'")
+        raise TypeError(
+            f"decoder={options.decoder!r} has no method decode: see bushel.loader.DeviceDecoder"
+        )
+    if options.share != "tuned" and not (
+        isinstance(options.share, int | float) and 0 <= options.share <= 1
+    ):
+        raise ValueError(
+            f"share={options.share!r}: expected a share of the images from 0 to 1, or 'tuned'"
+        )
     if options.to != "torch":
         raise ValueError('decode="device" gives tensors: add to="torch"')
     refused = {
@@ -45,7 +52,9 @@ def check_decode(options: LoaderOptions) -> None:
         "batch_size=None": options.batch_size is None and options.bucket_by is None,
     }
     if wrong := [name for name, is_given in refused.items() if is_given]:
-        raise ValueError(f'decode="device" makes whole batches of images in this process: leave out {wrong[0]}')
+        raise ValueError(
+            f'decode="device" makes whole batches of images in this process: leave out {wrong[0]}'
+        )
 
 
 def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> DeviceStep | None:
@@ -65,8 +74,10 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
             plans[one.field] = plan
     if not plans:
         raise ValueError(
-            'decode="device" needs an image field whose transforms are crops, resizing to one size, flips, Normalize '
-            "and ToCHW only, in this order, such as [RandomResizedCrop(224), RandomHorizontalFlip()]. Other transforms "
+            'decode="device" needs an image field whose transforms are crops, resizing to one'
+            " size, flips, Normalize "
+            "and ToCHW only, in this order, such as [RandomResizedCrop(224),"
+            " RandomHorizontalFlip()]. Other transforms "
             "can follow in batch_transform=, which gets the tensor on the device"
         )
     threads = cpu_count() if options.threads is None else options.threads

@@ -91,8 +91,9 @@ def goes_to_device(data: Any, geometry: Geometry) -> bool:
 class Tuning:
     """The share of the images that the device decodes, so that neither it nor the CPU has less to do than the other.
 
-    The device gets more while threads that decode on the CPU wait for a processor, since an image costs the CPU less
-    time there, and otherwise while these threads are busy for a larger part of the time than the device.
+    The device gets more while threads that decode on the CPU wait for a processor, since an image
+    costs the CPU less time there, and otherwise while these threads are busy for a larger part of
+    the time than the device.
 
     Args:
         share: A fixed share, or `"tuned"`.
@@ -103,7 +104,8 @@ class Tuning:
         self.share = _FIRST if share == "tuned" else share
         self._fixed, self._threads = share != "tuned", max(1, threads)
         self._lock = threading.Lock()
-        self._at_once = self._finished = 0  # batches that the device decodes now; batches of the period
+        # batches that the device decodes now; batches of the period
+        self._at_once = self._finished = 0
         self._last = perf_counter()  # when `_at_once` was changed last
         self._host = self._host_cpu = self._device = 0.0  # seconds in the period
         self._step = _FIRST_STEP
@@ -182,7 +184,8 @@ class Stream:
             try:
                 yield
             finally:  # memory that these kernels read may be used again
-                done = torch.cuda.Event(blocking=True)  # a thread that waits otherwise keeps a processor busy
+                # a thread that waits otherwise keeps a processor busy
+                done = torch.cuda.Event(blocking=True)
                 done.record(self._stream)
                 done.synchronize()
 
@@ -198,7 +201,8 @@ class DeviceStep:
         tuning: The share of the device.
         stream: Where the loader's own kernels run.
         reducing_gap: As for `decode_into`, for images that the device refuses.
-        host_only: Whether all images are decoded on the CPU, such as those that replace bad samples.
+        host_only: Whether all images are decoded on the CPU, such as those that replace bad
+            samples.
     """
 
     decoder: DeviceDecoder
@@ -208,7 +212,9 @@ class DeviceStep:
     stream: Stream
     reducing_gap: float | None = None
     host_only: bool = False
-    _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE), repr=False)
+    _turns: threading.Semaphore = field(
+        default_factory=lambda: threading.Semaphore(AT_ONCE), repr=False
+    )
     _tables: dict[str, Any] = field(default_factory=dict, repr=False)
     _warned: list[bool] = field(default_factory=list, repr=False)
 
@@ -219,7 +225,10 @@ class DeviceStep:
     def routes(self, name: str, sample: int, data: Any, geometry: Geometry) -> bool:
         """Return whether the device decodes an image of a field."""
         return (
-            name in self.plans and not self.host_only and self.tuning.takes(sample) and goes_to_device(data, geometry)
+            name in self.plans
+            and not self.host_only
+            and self.tuning.takes(sample)
+            and goes_to_device(data, geometry)
         )
 
     def left(self, data: Any, geometry: Geometry) -> DeviceImage:
@@ -243,10 +252,15 @@ class DeviceStep:
         Returns:
             The samples, and counts for the clock.
         """
-        done, counts = list(decoded), dict.fromkeys(("device", "device_images", "device_refused"), 0.0)
+        done, counts = (
+            list(decoded),
+            dict.fromkeys(("device", "device_images", "device_refused"), 0.0),
+        )
         for name, plan in self.plans.items():
             places = [
-                place for place, one in enumerate(done) if isinstance(one, dict) and type(one.get(name)) is DeviceImage
+                place
+                for place, one in enumerate(done)
+                if isinstance(one, dict) and type(one.get(name)) is DeviceImage
             ]
             if not places:
                 continue
@@ -272,12 +286,16 @@ class DeviceStep:
         """Decode an image that the device refused on the CPU, and return the error if that fails, too."""
         plan = self.host_plan(name)
         out = np.empty(plan.array_shape(1, _size_of(plan)), plan.dtype)
-        errors = decode_into(plan, [image.data], [image.geometry], out, reducing_gap=self.reducing_gap)
+        errors = decode_into(
+            plan, [image.data], [image.geometry], out, reducing_gap=self.reducing_gap
+        )
         if not errors:
             sample[name] = HostImage(out[0])
         return errors.get(0)
 
-    def _decoded(self, images: Sequence[DeviceImage], plan: DecodePlan) -> tuple[Any, Sequence[int]]:
+    def _decoded(
+        self, images: Sequence[DeviceImage], plan: DecodePlan
+    ) -> tuple[Any, Sequence[int]]:
         """Return the pixels of images as a tensor on the device, and the numbers of those that it refused."""
         import torch
 
@@ -291,7 +309,8 @@ class DeviceStep:
             if not self._warned:
                 self._warned.append(True)
                 warnings.warn(
-                    f"the device has no memory for {len(images)} images, which are decoded on the CPU; set share=, or "
+                    f"the device has no memory for {len(images)} images, which are decoded on the"
+                    " CPU; set share=, or "
                     f"make batches smaller: {error}",
                     stacklevel=2,
                 )
@@ -302,8 +321,12 @@ class DeviceStep:
         import torch
 
         offsets = offsets_of(len(image.data) for image in images)
-        buffer = torch.empty(int(offsets[-1]), dtype=torch.uint8, pin_memory=self.stream.is_cuda).numpy()
-        for image, start, stop in zip(images, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True):
+        buffer = torch.empty(
+            int(offsets[-1]), dtype=torch.uint8, pin_memory=self.stream.is_cuda
+        ).numpy()
+        for image, start, stop in zip(
+            images, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True
+        ):
             buffer[start:stop] = np.frombuffer(image.data, np.uint8)
         geometries = [image.geometry for image in images]
         return EncodedImages(
@@ -324,10 +347,12 @@ class DeviceStep:
         tensor = torch.from_dlpack(pixels) if not torch.is_tensor(pixels) else pixels
         if tuple(tensor.shape) != shape or tensor.dtype != torch.uint8:
             raise CodecError(
-                f"the decoder {type(self.decoder).__name__} returned {tensor.dtype}{list(tensor.shape)}: expected "
+                f"the decoder {type(self.decoder).__name__} returned"
+                f" {tensor.dtype}{list(tensor.shape)}: expected "
                 f"uint8{list(shape)}"
             )
-        # torch knows of its own memory only whether the trainer's kernels still read it after the batch was deleted
+        # torch knows of its own memory only whether the trainer's kernels still read it after the
+        # batch was deleted
         return tensor if tensor is pixels or not tensor.is_cuda else tensor.clone()
 
     def _written(self, name: str, pixels: Any, plan: DecodePlan) -> Any:
@@ -353,7 +378,9 @@ class DeviceStep:
         batch = collate(samples, {**(rules or {}), **dict.fromkeys(self.plans, "list")}, stacked)
         with self.stream.complete():
             return {
-                name: self._written(name, self._together(value), self.plans[name]) if name in self.plans else value
+                name: self._written(name, self._together(value), self.plans[name])
+                if name in self.plans
+                else value
                 for name, value in batch.items()
             }
 
@@ -385,5 +412,7 @@ class DeviceStep:
 
 def _size_of(plan: DecodePlan) -> tuple[int, int]:
     if plan.size is None:
-        raise ValueError("the transforms give images of different sizes, which a device does not decode")
+        raise ValueError(
+            "the transforms give images of different sizes, which a device does not decode"
+        )
     return plan.size

@@ -23,7 +23,10 @@ from bushel.kernels import jpeg_header
 from bushel.loader.device.device import EncodedImages
 
 CROP = np.dtype(
-    [(name, np.int64) for name in ("pixels", "stride", "width", "height", "scaled_width", "scaled_height")]
+    [
+        (name, np.int64)
+        for name in ("pixels", "stride", "width", "height", "scaled_width", "scaled_height")
+    ]
     + [(name, np.int64) for name in ("left", "top", "mirrored", "upside_down")]
 )
 """A row of the table that the kernel reads: `Crop` of resample.cu."""
@@ -43,8 +46,8 @@ def resample(crops: npt.NDArray[Any], out: Any) -> None:
     """Launch the kernel on the current stream.
 
     Args:
-        crops: CROP[images], where the pixels of each image are, and how they are resized. Each box is within its
-            pixels, and each window within its resized box.
+        crops: CROP[images], where the pixels of each image are, and how they are resized. Each box
+            is within its pixels, and each window within its resized box.
         out: A tensor on the GPU, uint8[images, height, width, 3], which is written.
 
     Raises:
@@ -59,7 +62,11 @@ def resample(crops: npt.NDArray[Any], out: Any) -> None:
     kinds = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int, ctypes.c_int)
     grid = -(-width // _BLOCK[0]), -(-height // _BLOCK[1]), images
     stream = torch.cuda.current_stream(out.device).cuda_stream
-    _checked(driver.cuLaunchKernel(_kernel(out.device), *grid, *_BLOCK, 1, 0, stream, (arguments, kinds), 0))
+    _checked(
+        driver.cuLaunchKernel(
+            _kernel(out.device), *grid, *_BLOCK, 1, 0, stream, (arguments, kinds), 0
+        )
+    )
 
 
 def _kernel(device: Any) -> Any:
@@ -82,7 +89,9 @@ def _compiled(architecture: str) -> bytes:
     source = files("bushel.loader.device").joinpath("resample.cu").read_bytes()
     program = _checked(nvrtc.nvrtcCreateProgram(source, b"resample.cu", 0, [], []))
     try:
-        _checked(nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture={architecture}".encode()]))
+        _checked(
+            nvrtc.nvrtcCompileProgram(program, 1, [f"--gpu-architecture={architecture}".encode()])
+        )
         code = bytearray(_checked(nvrtc.nvrtcGetCUBINSize(program)))
         _checked(nvrtc.nvrtcGetCUBIN(program, code))
     finally:
@@ -102,12 +111,14 @@ def _checked(result: tuple[Any, ...]) -> Any:
 class NvidiaDecoder:
     """Decodes JPEGs on GPUs of NVIDIA by nvImageCodec, on the GPU's own engines for JPEGs where it has some.
 
-    `Loader(decode="device", device="cuda")` makes one by itself. It needs `pip install 'bushel[nvidia]'`.
+    `Loader(decode="device", device="cuda")` makes one by itself. It needs
+    `pip install 'bushel[nvidia]'`.
 
     Args:
-        batches: Number of batches that are decoded at the same time. Each has a CUDA stream and memory of its own.
-        memory: Bytes on the GPU for the decoded pixels of one batch, and of one photo in any case. If a batch has more,
-            it is decoded in parts.
+        batches: Number of batches that are decoded at the same time. Each has a CUDA stream and
+            memory of its own.
+        memory: Bytes on the GPU for the decoded pixels of one batch, and of one photo in any case.
+            If a batch has more, it is decoded in parts.
 
     Raises:
         MissingPackageError: A package is not installed.
@@ -144,7 +155,10 @@ class NvidiaDecoder:
 
         device = torch.device("cuda" if images.device is None else images.device)
         if device.type != "cuda" or torch.version.cuda is None:
-            raise ValueError(f"NvidiaDecoder decodes on GPUs of NVIDIA: expected device='cuda', not {images.device!r}")
+            raise ValueError(
+                "NvidiaDecoder decodes on GPUs of NVIDIA: expected device='cuda',"
+                f" not {images.device!r}"
+            )
         index = torch.cuda.current_device() if device.index is None else device.index
         try:
             with torch.cuda.device(index), self._slot(index) as slot:
@@ -176,8 +190,8 @@ class _Slot:
         codec: The module `nvidia.nvimgcodec`.
         index: Number of the GPU.
         memory: Bytes for decoded pixels.
-        engines: A lock that one slot of the GPU has at a time: threads in nvImageCodec keep a processor busy while
-            they wait for the GPU.
+        engines: A lock that one slot of the GPU has at a time: threads in nvImageCodec keep a
+            processor busy while they wait for the GPU.
     """
 
     def __init__(self, codec: ModuleType, index: int, memory: int, engines: threading.Lock) -> None:
@@ -198,7 +212,9 @@ class _Slot:
 
         errors: dict[int, str] = {}
         with torch.cuda.stream(self._stream):
-            out = torch.empty((len(images), *images.size, 3), dtype=torch.uint8, device=self._device)
+            out = torch.empty(
+                (len(images), *images.size, 3), dtype=torch.uint8, device=self._device
+            )
             try:
                 for first, last in self._parts(images):
                     errors |= self._decode_part(images, first, last, out[first:last])
@@ -214,7 +230,9 @@ class _Slot:
         cuts = np.searchsorted(ends, np.arange(1, parts) * (ends[-1] / parts)) if parts else []
         yield from pairwise(np.unique([0, *cuts, len(images)]).tolist())
 
-    def _decode_part(self, images: EncodedImages, first: int, last: int, out: Any) -> dict[int, str]:
+    def _decode_part(
+        self, images: EncodedImages, first: int, last: int, out: Any
+    ) -> dict[int, str]:
         """Decode images into `out`, and return errors by number of the image. Both may not be complete yet."""
         errors: dict[int, str] = {}
         sources, regions = {}, np.zeros((last - first, 4), np.int64)
@@ -241,7 +259,9 @@ class _Slot:
         crops["left"], crops["top"] = images.windows[first:last, :2].T
         crops["mirrored"], crops["upside_down"] = images.flips[first:last].T
         places = starts + (boxes[:, 1] - top) * crops["stride"] + 3 * (boxes[:, 0] - left)
-        for number, image in zip(sources, self._found(list(sources.values()), targets), strict=True):
+        for number, image in zip(
+            sources, self._found(list(sources.values()), targets), strict=True
+        ):
             if image is None:
                 errors[first + number] = "nvImageCodec cannot decode it"
             else:
@@ -256,7 +276,9 @@ class _Slot:
         stream = self._stream.cuda_stream
         pixels = self._codec.as_images(targets, stream)
         with self._engines:
-            found: list[Any] = self._decoder.decode(sources, images=pixels, params=self._params, cuda_stream=stream)
+            found: list[Any] = self._decoder.decode(
+                sources, images=pixels, params=self._params, cuda_stream=stream
+            )
         return found
 
     def _memory_for(self, size: int) -> int:
@@ -264,7 +286,8 @@ class _Slot:
         import torch
 
         if len(self._pixels) < size:
-            self._pixels = torch.empty(0, dtype=torch.uint8, device=self._device)  # it is free before more is taken
+            # it is free before more is taken
+            self._pixels = torch.empty(0, dtype=torch.uint8, device=self._device)
             self._pixels = torch.empty(size, dtype=torch.uint8, device=self._device)
         return int(self._pixels.data_ptr())
 
@@ -275,7 +298,12 @@ class _Memory:
     __slots__ = ("__cuda_array_interface__",)
 
     def __init__(self, address: int, shape: tuple[int, int, int]) -> None:
-        self.__cuda_array_interface__ = {"shape": shape, "typestr": "|u1", "data": (address, False), "version": 2}
+        self.__cuda_array_interface__ = {
+            "shape": shape,
+            "typestr": "|u1",
+            "data": (address, False),
+            "version": 2,
+        }
 
 
 def _decoded_region(box: Sequence[int], width: int, height: int) -> tuple[int, int, int, int]:
@@ -286,7 +314,9 @@ def _decoded_region(box: Sequence[int], width: int, height: int) -> tuple[int, i
     """
     left, top, right, bottom = box
     if not (0 <= left < right <= width and 0 <= top < bottom <= height):
-        raise ValueError(f"its header says {width} x {height} pixels, which do not have the box {tuple(box)}")
+        raise ValueError(
+            f"its header says {width} x {height} pixels, which do not have the box {tuple(box)}"
+        )
     return (
         max(left - 1, 0) // _BLOCKS * _BLOCKS,
         max(top - 1, 0) // _BLOCKS * _BLOCKS,
@@ -311,7 +341,8 @@ def _library() -> ModuleType:
             import torch  # noqa: F401
             from cuda.bindings import nvrtc  # noqa: F401
 
-            # `from nvidia import` would be another error where other packages of NVIDIA are installed
+            # `from nvidia import` would be another error where other packages of NVIDIA are
+            # installed
             return import_module("nvidia.nvimgcodec")
     finally:
         if before is None:

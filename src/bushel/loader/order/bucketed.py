@@ -1,8 +1,8 @@
 """The order of batches of samples of similar length.
 
-Samples are sorted into buckets by length, and the buckets are cut into batches, in the same way in every epoch. The
-samples of a bucket are permuted among its batches, and all batches are permuted, differently in every epoch.
-`docs/order.md` specifies the order. Nothing here does I/O.
+Samples are sorted into buckets by length, and the buckets are cut into batches, in the same way in
+every epoch. The samples of a bucket are permuted among its batches, and all batches are permuted,
+differently in every epoch. `docs/order.md` specifies the order. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -60,7 +60,8 @@ class Bucketed:
     It keeps 4 bytes for each sample (8 beyond 2**32 samples), and 32 bytes for each batch.
 
     Attributes:
-        members: uint32[n] or int64[n], the samples of the first bucket, then the samples of the second one, …
+        members: uint32[n] or int64[n], the samples of the first bucket, then the samples of the
+            second one, …
         buckets: int64[buckets + 1], where each bucket begins in `members`.
         starts: int64[batches], where each batch begins in `members`.
         stops: int64[batches], where it ends.
@@ -99,7 +100,11 @@ class Bucketed:
                 return kept
         count = len(self.starts)
         key = derive(ORDER_VERSION, BUCKETS, count, self.seed, epoch)
-        batches = Permutation(count, key).take(np.arange(count, dtype=np.int64)) if count else np.zeros(0, np.int64)
+        batches = (
+            Permutation(count, key).take(np.arange(count, dtype=np.int64))
+            if count
+            else np.zeros(0, np.int64)
+        )
         made = EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
         self._last[:] = [(epoch, made)]
         return made
@@ -111,7 +116,8 @@ class Bucketed:
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample: one, or none if its batch is left out."""
         for bucket, (first, end) in enumerate(pairwise(self.buckets.tolist())):
-            at = first + int(np.searchsorted(self.members[first:end], sample))  # ascending in each bucket
+            # ascending in each bucket
+            at = first + int(np.searchsorted(self.members[first:end], sample))
             if at < end and self.members[at] == sample:
                 place = first + self._permutation(epoch, bucket).find(at - first)
                 batch = int(np.searchsorted(self.starts, place, side="right")) - 1
@@ -138,7 +144,9 @@ class Bucketed:
         """Return the places of positions in the list of buckets."""
         order = self.epoch(epoch)
         if len(positions) and not (positions.min() >= 0 and positions.max() < self.samples):
-            raise IndexError(f"positions {positions.min()} to {positions.max()} of {self.samples} samples")
+            raise IndexError(
+                f"positions {positions.min()} to {positions.max()} of {self.samples} samples"
+            )
         turns = np.searchsorted(order.ends, positions, side="right")
         return self.stops[order.batches[turns]] - (order.ends[turns] - positions)
 
@@ -154,7 +162,9 @@ class Bucketed:
 
     def _permutation(self, epoch: int, bucket: int) -> Permutation:
         first, end = self.buckets[bucket : bucket + 2].tolist()
-        return Permutation(end - first, derive(ORDER_VERSION, TOGETHER, end - first, self.seed, epoch, bucket))
+        return Permutation(
+            end - first, derive(ORDER_VERSION, TOGETHER, end - first, self.seed, epoch, bucket)
+        )
 
 
 def bucketed_order(
@@ -169,8 +179,8 @@ def bucketed_order(
 
     Args:
         lengths: Numbers [samples], the length of each sample, finite and not negative.
-        batch_size: Largest number of samples in a batch. A mapping makes the buckets: from the largest length in each
-            to its batch size.
+        batch_size: Largest number of samples in a batch. A mapping makes the buckets: from the
+            largest length in each to its batch size.
         batch_tokens: Largest product of the number of samples in a batch and the longest of them.
         drop_last: Whether to leave out batches to which a sample could be added.
         seed: The seed.
@@ -192,7 +202,9 @@ def bucketed_order(
         numbers, most = _binary_buckets(own), np.zeros(0, np.int64)
     if batch_tokens is not None:
         _refuse_longer(own, batch_tokens)
-    members = np.argsort(numbers.astype(np.int16 if len(most) < 1 << 15 else np.int64), kind="stable")
+    members = np.argsort(
+        numbers.astype(np.int16 if len(most) < 1 << 15 else np.int64), kind="stable"
+    )
     present, buckets = _runs(numbers[members])
     if isinstance(batch_size, Mapping):
         sizes = most[present]
@@ -213,14 +225,26 @@ def bucketed_order(
 
 def _check(batch_size: BatchSizes, batch_tokens: float | None) -> None:
     if batch_size is None and batch_tokens is None:
-        raise ValueError("bucket_by= makes batches of any size: give batch_tokens=, a batch size, or one per bucket")
+        raise ValueError(
+            "bucket_by= makes batches of any size: give batch_tokens=, a batch size,"
+            " or one per bucket"
+        )
     if batch_tokens is not None and not 0 < batch_tokens < np.inf:
         raise ValueError(f"batch_tokens={batch_tokens}: expected a number above 0")
-    sizes: Mapping[float, int] = batch_size if isinstance(batch_size, Mapping) else {1: batch_size or 1}
+    sizes: Mapping[float, int] = (
+        batch_size if isinstance(batch_size, Mapping) else {1: batch_size or 1}
+    )
     if not sizes:
-        raise ValueError("batch_size={}: expected a batch size for each largest length, such as {128: 64, 512: 16}")
+        raise ValueError(
+            "batch_size={}: expected a batch size for each largest length, such as"
+            " {128: 64, 512: 16}"
+        )
     for limit, size in sizes.items():
-        if isinstance(limit, bool) or not isinstance(limit, int | float | np.integer) or not 0 <= limit < np.inf:
+        if (
+            isinstance(limit, bool)
+            or not isinstance(limit, int | float | np.integer)
+            or not 0 <= limit < np.inf
+        ):
             raise ValueError(f"batch_size={batch_size}: expected lengths as keys, not {limit!r}")
         if isinstance(size, bool) or not isinstance(size, int) or size < 1:
             raise ValueError(f"batch_size={batch_size}: expected 1 or more samples, not {size!r}")
@@ -251,7 +275,8 @@ def _runs(ascending: I64) -> tuple[I64, I64]:
 def _most_samples(tokens: float, longest: npt.NDArray[np.float64]) -> I64:
     """Return how many samples have at most `tokens` together, if each is as long as the longest of its bucket."""
     unit = np.where(longest > 0, longest, 1.0)
-    with np.errstate(over="ignore"):  # infinitely many samples of a length near 0 are cut to the limit below
+    # infinitely many samples of a length near 0 are cut to the limit below
+    with np.errstate(over="ignore"):
         sizes = np.floor(tokens / unit)
         sizes -= sizes * unit > tokens  # the quotient was rounded up
     return np.clip(sizes, 1, float(LIMIT)).astype(np.int64)
@@ -266,7 +291,9 @@ def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, npt.NDArr
     found: list[I64] = [np.zeros(1, np.int64)]
     full: list[npt.NDArray[np.bool_]] = []
     start = 0
-    for first, end, size in zip(buckets[:-1].tolist(), buckets[1:].tolist(), sizes.tolist(), strict=True):
+    for first, end, size in zip(
+        buckets[:-1].tolist(), buckets[1:].tolist(), sizes.tolist(), strict=True
+    ):
         if start < first and (not joined or first - start >= size):
             found.append(np.array([first], np.int64))
             full.append(np.zeros(1, np.bool_))
@@ -279,4 +306,8 @@ def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, npt.NDArr
         found.append(buckets[-1:])
         full.append(np.zeros(1, np.bool_))
     bounds = np.concatenate(found)
-    return bounds[:-1].copy(), bounds[1:].copy(), np.concatenate(full) if full else np.zeros(0, np.bool_)
+    return (
+        bounds[:-1].copy(),
+        bounds[1:].copy(),
+        np.concatenate(full) if full else np.zeros(0, np.bool_),
+    )

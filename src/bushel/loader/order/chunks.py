@@ -26,7 +26,8 @@ _AT_A_TIME = 256  # windows
 _MOST_AT_A_TIME = 4096
 _KEPT = 2  # epochs whose counts are remembered
 _MEGATRON_WINDOW = 64  # documents whose tokens are counted together
-_SEPARATE = 0.80  # of an epoch: a last part of the data that is smaller is not shuffled with the others
+# of an epoch: a last part of the data that is smaller is not shuffled with the others
+_SEPARATE = 0.80
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +61,9 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
         tokens: Tokens of a row.
 
     Returns:
-        int64[rows], the number of pieces up to the end of each row; and for each piece, int64[pieces]: the number of
-        its document in `starts`, its first token there, and its number of tokens.
+        int64[rows], the number of pieces up to the end of each row; and for each piece,
+        int64[pieces]: the number of its document in `starts`, its first token there, and its number
+        of tokens.
     """
     first = np.searchsorted(ends, rows, side="right")
     sizes = np.searchsorted(starts, rows + tokens, side="left") - first
@@ -70,7 +72,12 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
     begins = np.maximum(rows[row] - starts[which], 0)
     counts = np.minimum(rows[row] + tokens, ends[which]) - starts[which] - begins
     kept = counts > 0  # a document may have no tokens
-    return np.cumsum(np.bincount(row[kept], minlength=len(rows))), which[kept], begins[kept], counts[kept]
+    return (
+        np.cumsum(np.bincount(row[kept], minlength=len(rows))),
+        which[kept],
+        begins[kept],
+        counts[kept],
+    )
 
 
 @dataclass(slots=True)
@@ -80,7 +87,8 @@ class _Counts:
     Attributes:
         total: Its tokens; None if the epoch has to be counted to its end to know them.
         head: int64[n + 1], the tokens before each of its first n windows, and after them.
-        tail: int64[n + 1], the tokens before each of its last n windows, and all of them, if `total` is known at first.
+        tail: int64[n + 1], the tokens before each of its last n windows, and all of them, if
+            `total` is known at first.
     """
 
     total: int | None
@@ -134,7 +142,8 @@ class Chunked:
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch. The tokens after the last whole row are left out.
 
-        With `until`, the answer is `until` if the epoch has at least as many, and rows after these need not be counted.
+        With `until`, the answer is `until` if the epoch has at least as many, and rows after these
+        need not be counted.
         """
         counted, step = self._counted(epoch), self.tokens - self.overlap
         if counted.total is None:
@@ -189,7 +198,9 @@ class Chunked:
             return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
 
         starts = range(first, first + many, _AT_A_TIME)
-        parts = map_all(count, starts, threads=cpu_count()) if len(starts) > 1 else map(count, starts)
+        parts = (
+            map_all(count, starts, threads=cpu_count()) if len(starts) > 1 else map(count, starts)
+        )
         sums = np.concatenate(list(parts))
         if from_end:
             counted.tail = np.concatenate([known[0] - np.cumsum(sums[::-1])[::-1], known])
@@ -199,9 +210,13 @@ class Chunked:
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""
         first = rows * (self.tokens - self.overlap)
-        skipped, before = self.tokens_before(epoch, int(first.min()), int(first.max()) + self.tokens)
+        skipped, before = self.tokens_before(
+            epoch, int(first.min()), int(first.max()) + self.tokens
+        )
         counted = Counted(_WINDOW, self.base.samples, skipped, before)
-        return pieces_of_rows(first, self.tokens, counted, self.lengths, partial(self.base.take, epoch))
+        return pieces_of_rows(
+            first, self.tokens, counted, self.lengths, partial(self.base.take, epoch)
+        )
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
@@ -210,8 +225,14 @@ class Chunked:
             number = draw // _WINDOW
             others = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
             before = self.lengths[others].sum(dtype=np.int64)
-            from_end = counted.total is not None and 2 * number > self._windows and len(counted.head) <= number
-            while len(counted.tail if from_end else counted.head) <= (self._windows - number if from_end else number):
+            from_end = (
+                counted.total is not None
+                and 2 * number > self._windows
+                and len(counted.head) <= number
+            )
+            while len(counted.tail if from_end else counted.head) <= (
+                self._windows - number if from_end else number
+            ):
                 self._count_more(epoch, counted, from_end=from_end)
             own = counted.tail[number - self._windows - 1] if from_end else counted.head[number]
             start = int(own + before)
@@ -264,10 +285,14 @@ def pieces_of_rows(
     ends = np.cumsum(own, dtype=np.int64)
     # where each window begins, instead of after the last window that is taken
     number = np.searchsorted(windows, draws // window - counted.skipped)
-    ends += (before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]]))[number]
+    ends += (
+        before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]])
+    )[number]
     row_ends, which, begins, counts = cut(ends - own, ends, first, tokens)
     chosen = documents[which]
-    return RowPieces(row_ends, draws[which], chosen, begins, counts, lengths[chosen].astype(np.int64))
+    return RowPieces(
+        row_ends, draws[which], chosen, begins, counts, lengths[chosen].astype(np.int64)
+    )
 
 
 def _window_ends(number: I64) -> I64:
@@ -280,11 +305,13 @@ def _window_ends(number: I64) -> I64:
 class Megatron:
     """The order of Megatron-LM's GPT datasets, for `Loader(chunk_by=...)`.
 
-    All passes through the documents are one epoch. The documents of all passes are shuffled together, and so are the
-    rows; if the last pass is needed for less than 80 % of its rows, it is shuffled by itself.
+    All passes through the documents are one epoch. The documents of all passes are shuffled
+    together, and so are the rows; if the last pass is needed for less than 80 % of its rows, it is
+    shuffled by itself.
 
     Attributes:
-        rows: Number of rows that training needs (`num_samples`): there are as many passes as that takes. None for one.
+        rows: Number of rows that training needs (`num_samples`): there are as many passes as that
+            takes. None for one.
 
     Examples:
         >>> from bushel.loader import Megatron
@@ -328,7 +355,8 @@ class MegatronChunks:
         order: The order, as the user gives it.
         lengths: uint32[documents], the tokens of each.
         tokens: Tokens of a row.
-        overlap: Tokens that a row has in common with the one before it: 1 with `add_extra_token_to_sequence`.
+        overlap: Tokens that a row has in common with the one before it: 1 with
+            `add_extra_token_to_sequence`.
         checksum: CRC-32 of the lengths.
         seed: 0 to 2**32 - 1.
     """
@@ -373,7 +401,11 @@ class MegatronChunks:
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the tokens of a document begin and end in the stream, once for each pass."""
-        made, length, found = self._indices(epoch), int(self.lengths[document]), list[tuple[int, int]]()
+        made, length, found = (
+            self._indices(epoch),
+            int(self.lengths[document]),
+            list[tuple[int, int]](),
+        )
         for draw in np.flatnonzero(made.documents == document).tolist():
             number = draw // _MEGATRON_WINDOW
             others = self.lengths[made.documents[number * _MEGATRON_WINDOW : draw]]
@@ -411,10 +443,16 @@ class MegatronChunks:
         step, passes, each = self.tokens - self.overlap, self._passes(), self._each()
         rows, alone = self.rows(epoch), 0
         before = ((passes - 1) * each - self.overlap) // step  # rows of all passes but the last
-        if passes > 1 and (self.order.rows or 0) - before < int(_SEPARATE * ((each - self.overlap) // step)):
+        if passes > 1 and (self.order.rows or 0) - before < int(
+            _SEPARATE * ((each - self.overlap) // step)
+        ):
             alone = 1
         draw = np.random.RandomState(self.seed + epoch)
-        parts = [np.tile(np.arange(len(self.lengths), dtype=np.int32), own) for own in (passes - alone, alone) if own]
+        parts = [
+            np.tile(np.arange(len(self.lengths), dtype=np.int32), own)
+            for own in (passes - alone, alone)
+            if own
+        ]
         for part in parts:
             _shuffle(draw, part)
         documents = parts[0] if len(parts) == 1 else np.concatenate(parts)

@@ -34,7 +34,8 @@ class MappedParts(Struct, frozen=True, eq=False):
     """Datasets one after another. Each sample passes through the function of its own.
 
     Attributes:
-        whole: The datasets without their functions, as one: keys, order and fingerprint are its own.
+        whole: The datasets without their functions, as one: keys, order and fingerprint are its
+            own.
         parts: The datasets.
     """
 
@@ -51,7 +52,9 @@ class MappedParts(Struct, frozen=True, eq=False):
         for part in self.parts:
             for name, kind in part.spec.items():
                 if found.setdefault(name, kind).endswith("[]") != kind.endswith("[]"):
-                    raise FormatError(f"field {name!r} is a sequence in one dataset and plain in another")
+                    raise FormatError(
+                        f"field {name!r} is a sequence in one dataset and plain in another"
+                    )
         return found
 
     @property
@@ -77,7 +80,9 @@ class MappedParts(Struct, frozen=True, eq=False):
         """Return the datasets with these fields only. A dataset without a function may lack some of them."""
         wanted = list(names)
         chosen = (
-            part.select_fields([name for name in wanted if not isinstance(part, Dataset) or name in part.spec])
+            part.select_fields(
+                [name for name in wanted if not isinstance(part, Dataset) or name in part.spec]
+            )
             for part in self.parts
         )
         return replace(self, parts=tuple(chosen))
@@ -87,25 +92,35 @@ class MappedParts(Struct, frozen=True, eq=False):
         found: list[Sample] = [{}] * len(positions)
         for part, own, places in self._divided(positions):
             names = None if fields is None else [name for name in fields if name in part.spec]
-            for place, sample in zip(places.tolist(), part.read(own, names, decode=decode), strict=True):
+            for place, sample in zip(
+                places.tolist(), part.read(own, names, decode=decode), strict=True
+            ):
                 found[place] = {**sample, KEY: self.keys[int(positions[place])]}
         return found
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: Any, encoded: Collection[str] = (), fields: Any = None
+        self,
+        stored: Sequence[Sample],
+        positions: Any,
+        encoded: Collection[str] = (),
+        fields: Any = None,
     ) -> list[Sample]:
         """Decode samples that `read(decode=False)` returned. Images of datasets without functions may stay stored."""
         found = list(stored)
         for part, own, places in self._divided(positions):
             given = [stored[place] for place in places.tolist()]
-            for place, sample in zip(places.tolist(), part.decode_samples(given, own, encoded), strict=True):
+            for place, sample in zip(
+                places.tolist(), part.decode_samples(given, own, encoded), strict=True
+            ):
                 found[place] = sample
         return found
 
     def prefetch(self, positions: Any, fields: Any = None) -> None:
         """Announce samples that will be read soon to the storage."""
         for part, own, _ in self._divided(positions):
-            part.prefetch(own, None if fields is None else [name for name in fields if name in part.spec])
+            part.prefetch(
+                own, None if fields is None else [name for name in fields if name in part.spec]
+            )
 
     def _divided(self, positions: Any) -> Iterator[tuple[Part, I64, I64]]:
         """Yield the datasets of some positions, the positions in them, and their places in the argument."""
@@ -123,8 +138,14 @@ Part = Dataset | Mapped | MappedParts
 def parts_of(parts: Sequence[Part]) -> Dataset | MappedParts:
     """Return datasets one after another: as one dataset if none of them is a view through a function."""
     plain = [part.dataset if isinstance(part, Mapped) else part for part in parts]
-    whole = one_after_another([part.whole if isinstance(part, MappedParts) else part for part in plain])
-    return MappedParts(whole, tuple(parts)) if any(not isinstance(part, Dataset) for part in parts) else whole
+    whole = one_after_another(
+        [part.whole if isinstance(part, MappedParts) else part for part in plain]
+    )
+    return (
+        MappedParts(whole, tuple(parts))
+        if any(not isinstance(part, Dataset) for part in parts)
+        else whole
+    )
 
 
 def indexed(dataset: object) -> Dataset | None:
@@ -135,7 +156,9 @@ def indexed(dataset: object) -> Dataset | None:
     return own if isinstance(own, Dataset) else None
 
 
-def chosen_fields(dataset: Mapped | MappedParts, fields: Any, *, decode: bool) -> Mapped | MappedParts:
+def chosen_fields(
+    dataset: Mapped | MappedParts, fields: Any, *, decode: bool
+) -> Mapped | MappedParts:
     """Return a view through functions with the fields that a loader is to give.
 
     Raises:
@@ -144,7 +167,8 @@ def chosen_fields(dataset: Mapped | MappedParts, fields: Any, *, decode: bool) -
     """
     if not decode:
         raise ValueError(
-            "decode=False: what the function of ds.map returns is not stored; ds.map(function, decode=False) gives the "
+            "decode=False: what the function of ds.map returns is not stored; ds.map(function,"
+            " decode=False) gives the "
             "function stored bytes"
         )
     if fields is None:
@@ -196,9 +220,16 @@ class Mixture(Struct, frozen=True):
 
     def __repr__(self) -> str:
         if isinstance(self.order, Scheduled):
-            names = ", ".join(f"{name!r} of {size}" for name, size in zip(self._names(), self.order.sizes, strict=True))
+            names = ", ".join(
+                f"{name!r} of {size}"
+                for name, size in zip(self._names(), self.order.sizes, strict=True)
+            )
             changes = len(self.order.points) - 1
-            weights = f", {changes} changes of weights" if changes else f" by {_listed(self.order.points[0][1])}"
+            weights = (
+                f", {changes} changes of weights"
+                if changes
+                else f" by {_listed(self.order.points[0][1])}"
+            )
             epoch = f"{len(self)} samples per epoch, seed {self.order.seed}"
             return f"<bushel.loader.Mixture: {names} samples{weights}; {epoch}>"
         block = sum(self.order.shares)
@@ -206,7 +237,10 @@ class Mixture(Struct, frozen=True):
             f"{share / block:.3g} of {size} samples"
             for share, size in zip(self.order.shares, self.order.sizes, strict=True)
         ]
-        return f"<bushel.loader.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed {self.order.seed}>"
+        return (
+            f"<bushel.loader.Mixture: {', '.join(parts)}; {len(self)} samples per epoch, seed"
+            f" {self.order.seed}>"
+        )
 
     def _names(self) -> list[str]:
         """Return the names of the outermost mixture."""
@@ -226,30 +260,35 @@ def mix(
 ) -> Mixture:
     """Mix datasets by weight. With names, each has its share to within one sample at every point.
 
-    Each dataset is read in a random order, pass after pass, another for each pass. The order is a pure function of
-    (seed, epoch, position), so a loader over a mixture resumes like any other. With names, samples have their name
-    (`__source__`), weights may change, and training may resume with another future of the schedule.
+    Each dataset is read in a random order, pass after pass, another for each pass. The order is a
+    pure function of (seed, epoch, position), so a loader over a mixture resumes like any other.
+    With names, samples have their name (`__source__`), weights may change, and training may resume
+    with another future of the schedule.
 
     Args:
-        datasets: A mapping of names to datasets, to views of `ds.map`, or to mixtures; or of datasets to weights.
-            Weights need not add up to 1. Without names they are above 0, a share is at least 1/4096, and every block of
-            4096 samples has the shares.
+        datasets: A mapping of names to datasets, to views of `ds.map`, or to mixtures; or of
+            datasets to weights. Weights need not add up to 1. Without names they are above 0, a
+            share is at least 1/4096, and every block of 4096 samples has the shares.
         weights: Name to weight, 0 or more, of every dataset.
-        schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the weights from there
-            on, such as `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has the
-            weight 0.
-        ramp: Whether weights change evenly from one pair of the schedule to the next, instead of at once.
-        transforms: Name to transforms, as `Loader(transforms=...)` takes them, for the samples of that dataset, instead
-            of the loader's.
+        schedule: Weights that change: pairs of a number of samples of the mixture, from 0, and the
+            weights from there on, such as
+            `[(0, {"web": 1}), (1_000_000, {"web": 0.5, "code": 0.5})]`. A name that is left out has
+            the weight 0.
+        ramp: Whether weights change evenly from one pair of the schedule to the next, instead of at
+            once.
+        transforms: Name to transforms, as `Loader(transforms=...)` takes them, for the samples of
+            that dataset, instead of the loader's.
         seed: Seed of the order and of random transforms, 0 to 2**64 - 1.
-        until: End of an epoch: `"first"` for the end of the first dataset to be read completely; `"all"` for the time
-            when all datasets were read completely, the smaller ones more than once; or a number of samples. The next
-            epoch continues where this one ends.
+        until: End of an epoch: `"first"` for the end of the first dataset to be read completely;
+            `"all"` for the time when all datasets were read completely, the smaller ones more than
+            once; or a number of samples. The next epoch continues where this one ends.
 
     Raises:
-        ValueError: A weight is out of its range, a dataset is empty, no dataset is given, or `until` never comes.
+        ValueError: A weight is out of its range, a dataset is empty, no dataset is given, or
+            `until` never comes.
         TypeError: An argument has another type.
-        KeyError: A weight or a transform is for a name that is not mixed, or `weights` lacks a name.
+        KeyError: A weight or a transform is for a name that is not mixed, or `weights` lacks a
+            name.
         FormatError: A field is a sequence in only some of the datasets.
 
     Examples:
@@ -261,20 +300,33 @@ def mix(
     """
     seed, until = python_numbers(seed), python_numbers(until)
     if not isinstance(datasets, Mapping):
-        raise TypeError(f"mix takes a mapping of names to datasets, not {type(datasets).__name__}: give them names")
+        raise TypeError(
+            "mix takes a mapping of names to datasets, not"
+            f" {type(datasets).__name__}: give them names"
+        )
     if any(isinstance(one, Dataset | Mapped) for one in datasets):
         if weights is not None or schedule is not None or transforms is not None:
             raise TypeError(
-                'weights=, schedule= and transforms= need names: write bushel.mix({"web": a, "code": b}, ...)'
+                'weights=, schedule= and transforms= need names: write bushel.mix({"web": a,'
+                ' "code": b}, ...)'
             )
         return _unnamed(datasets, seed, until)  # type: ignore[arg-type]
-    return _named(datasets, _points(datasets, weights, schedule), dict(transforms or {}), until, ramp=ramp, seed=seed)
+    return _named(
+        datasets,
+        _points(datasets, weights, schedule),
+        dict(transforms or {}),
+        until,
+        ramp=ramp,
+        seed=seed,
+    )
 
 
 def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixture:
     weights = list(datasets.values())
     if not weights or not all(0 < weight < float("inf") for weight in weights):
-        raise ValueError(f"invalid weights {weights}: a mixture needs datasets with finite weights above 0")
+        raise ValueError(
+            f"invalid weights {weights}: a mixture needs datasets with finite weights above 0"
+        )
     sizes = tuple(map(len, datasets))
     if 0 in sizes:
         raise ValueError(f"a dataset of the mixture is empty: the sizes are {sizes}")
@@ -296,15 +348,27 @@ def _points(
         raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
     found: list[Point] = []
     for at, own in ((python_numbers(at), own) for at, own in given):
-        if isinstance(at, bool) or not isinstance(at, int) or (found and at <= found[-1][0]) or at >= 1 << 48:
-            raise ValueError(f"schedule=: expected ascending numbers of samples below 2**48, not {at!r}")
+        if (
+            isinstance(at, bool)
+            or not isinstance(at, int)
+            or (found and at <= found[-1][0])
+            or at >= 1 << 48
+        ):
+            raise ValueError(
+                f"schedule=: expected ascending numbers of samples below 2**48, not {at!r}"
+            )
         if not isinstance(own, Mapping):
             raise TypeError(f"weights {own!r}: expected a mapping of names to weights")
         if unknown := [name for name in own if name not in datasets]:
-            raise KeyError(f"a weight is for {unknown[0]!r}, which is not mixed: the names are {', '.join(datasets)}")
+            raise KeyError(
+                f"a weight is for {unknown[0]!r}, which is not mixed: the names are"
+                f" {', '.join(datasets)}"
+            )
         values = tuple(float(own.get(name, 0)) for name in datasets)
         if not all(0 <= value < float("inf") for value in values) or not sum(values):
-            raise ValueError(f"invalid weights {dict(own)}: expected finite weights from 0, and one above 0")
+            raise ValueError(
+                f"invalid weights {dict(own)}: expected finite weights from 0, and one above 0"
+            )
         if schedule is None and (lacking := [name for name in datasets if name not in own]):
             raise KeyError(f"weights= has no weight for {lacking[0]!r}: 0 leaves it out")
         found.append((at, values))
@@ -336,15 +400,22 @@ def _named(
             leaves.append(Source(name, start, own))
             parts.append(one)
         else:
-            raise TypeError(f"mix: {name!r} is a {type(one).__name__}: expected a dataset, or a mixture with names")
+            raise TypeError(
+                f"mix: {name!r} is a {type(one).__name__}: expected a dataset, or a"
+                " mixture with names"
+            )
         if not len(parts[-1]):
             raise ValueError(f"a dataset of the mixture is empty: {name!r}")
         start += len(parts[-1])
     if transforms:
-        raise KeyError(f"transforms= has {next(iter(transforms))!r}, which is not mixed: {', '.join(datasets)}")
+        raise KeyError(
+            f"transforms= has {next(iter(transforms))!r}, which is not mixed: {', '.join(datasets)}"
+        )
     endless = Scheduled(tuple(sources), points, ramp, 0, seed)
     samples = until if isinstance(until, int) else _scheduled_length(endless, list(datasets), until)
-    return Mixture(_whole(parts), Scheduled(tuple(sources), points, ramp, samples, seed), tuple(leaves))
+    return Mixture(
+        _whole(parts), Scheduled(tuple(sources), points, ramp, samples, seed), tuple(leaves)
+    )
 
 
 def _whole(parts: Sequence[Part]) -> Dataset | MappedParts:
@@ -354,7 +425,9 @@ def _whole(parts: Sequence[Part]) -> Dataset | MappedParts:
     return whole
 
 
-def _scheduled_length(order: Scheduled, names: Sequence[str], until: Literal["first", "all"]) -> int:
+def _scheduled_length(
+    order: Scheduled, names: Sequence[str], until: Literal["first", "all"]
+) -> int:
     """Return the number of draws until the first set, or the last one, was read completely."""
     sizes = [one if isinstance(one, int) else one.samples for one in order.sources]
     if until == "first":
@@ -363,7 +436,9 @@ def _scheduled_length(order: Scheduled, names: Sequence[str], until: Literal["fi
     if until == "all":
         last = [order.draw_of(number, size - 1) for number, size in enumerate(sizes)]
         if never := [name for name, end in zip(names, last, strict=True) if end is None]:
-            raise ValueError(f'until="all": {never[0]!r} is never read completely; give a number of samples')
+            raise ValueError(
+                f'until="all": {never[0]!r} is never read completely; give a number of samples'
+            )
         return max(end for end in last if end is not None) + 1
     raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')
 
@@ -375,7 +450,9 @@ def _listed(weights: Sequence[float]) -> str:
 def share_block(weights: list[float], block: int = BLOCK) -> tuple[int, ...]:
     """Divide a block by weight into integers, each at least 1 and otherwise within 1 of its exact share."""
     if len(weights) > block:
-        raise ValueError(f"a mixture of {len(weights)} datasets is too large: it has at most {block}")
+        raise ValueError(
+            f"a mixture of {len(weights)} datasets is too large: it has at most {block}"
+        )
     exact = np.array(weights, np.float64) / sum(weights) * block
     shares = np.maximum(np.floor(exact).astype(np.int64), 1)
     while shares.sum() < block:
@@ -393,7 +470,8 @@ def _length(order: Mixed, until: Literal["first", "all"]) -> int:
         sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
         return whole * block + int(np.argmax(draws >= sizes[sets]))
     if until == "all":
-        whole = int((-(-sizes // shares) - 1).max())  # blocks after which some set is not read completely
+        # blocks after which some set is not read completely
+        whole = int((-(-sizes // shares) - 1).max())
         sets, draws = order.draws(np.arange(whole * block, (whole + 1) * block, dtype=np.int64))
         return whole * block + int(np.flatnonzero(draws == sizes[sets] - 1).max()) + 1
     raise ValueError(f'unknown until={until!r}: expected "first", "all" or a number of samples')

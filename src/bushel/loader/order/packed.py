@@ -1,8 +1,8 @@
 """The order of packs: documents that share rows of a fixed number of tokens.
 
-The documents come in the order of a base, a permutation for example. Each window of it is packed by itself, by first
-fit decreasing. So any place of an epoch is found by planning a single window. `docs/order.md` specifies the order.
-Nothing here does I/O.
+The documents come in the order of a base, a permutation for example. Each window of it is packed by
+itself, by first fit decreasing. So any place of an epoch is found by planning a single window.
+`docs/order.md` specifies the order. Nothing here does I/O.
 """
 
 from __future__ import annotations
@@ -28,7 +28,8 @@ Longer = Literal["error", "cut", "split"]
 """Treatment of documents that are longer than a row."""
 
 _ROWS = 512  # of a window, about: the last ones of each are not full
-_LEAST, _MOST = 1 << 12, 1 << 17  # documents of a window; planning the largest takes some milliseconds
+# documents of a window; planning the largest takes some milliseconds
+_LEAST, _MOST = 1 << 12, 1 << 17
 _WINDOWS_OF_A_WORKER = 8  # whose rows are counted before it is clear whether more are needed
 _WINDOWS_OF_A_TASK = 4
 _KEPT = 2  # windows, and counts of epochs, that are remembered
@@ -40,8 +41,10 @@ class Pieces:
 
     Attributes:
         costs: uint32[pieces], the tokens that each piece takes in a row.
-        limit: The most tokens of a piece that is a part of its document; `WHOLE` if all pieces are whole documents.
-        firsts: int64[documents + 1], the first piece of each document; None if each document is one piece.
+        limit: The most tokens of a piece that is a part of its document; `WHOLE` if all pieces are
+            whole documents.
+        firsts: int64[documents + 1], the first piece of each document; None if each document is one
+            piece.
     """
 
     costs: U32
@@ -152,7 +155,9 @@ class Packed:
     @property
     def version(self) -> str:
         """Kind, parameters, CRC-32 of the costs, and version. A loader refuses a saved state of another version."""
-        cut = "" if self.pieces.limit == WHOLE else ",cut" if self.pieces.firsts is None else ",split"
+        cut = (
+            "" if self.pieces.limit == WHOLE else ",cut" if self.pieces.firsts is None else ",split"
+        )
         own = f"{self.tokens},{self.window}{cut},{self.checksum:08x}"
         return f"packed({own};{self.base.version})/{ORDER_VERSION}"
 
@@ -167,7 +172,8 @@ class Packed:
                 return kept
         pieces = self._in_window(epoch, number)
         order, ends = kernels.pack_rows(self.pieces.costs[pieces], self.tokens)
-        if not isinstance(self.base, Sequential):  # the first rows of first fit decreasing have the longest documents
+        # the first rows of first fit decreasing have the longest documents
+        if not isinstance(self.base, Sequential):
             key = derive(ORDER_VERSION, PACKS, len(ends), self.seed, epoch, number)
             rows = Permutation(len(ends), key).take(np.arange(len(ends), dtype=np.int64))
             starts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])[rows]
@@ -183,9 +189,10 @@ class Packed:
     def row_counts(self, epoch: int, row: int | None = None) -> I64:
         """Return int64[windows + 1]: the number of rows of an epoch before each window, and in all.
 
-        This counts the rows of the whole epoch, in threads: 10 million documents take about 0.3 seconds of processor
-        time. With `row`, windows are counted until one has this row, and the counts of those after it may be left out.
-        Windows that were counted before, also by an earlier process (see `keep`), are not counted again.
+        This counts the rows of the whole epoch, in threads: 10 million documents take about 0.3
+        seconds of processor time. With `row`, windows are counted until one has this row, and the
+        counts of those after it may be left out. Windows that were counted before, also by an
+        earlier process (see `keep`), are not counted again.
         """
         rows, found = self._rows_of_windows(epoch), np.zeros(1, np.int64)
         at_a_time = max(1, self.windows if row is None else self._likely_window(row))
@@ -219,10 +226,17 @@ class Packed:
         own = rows[numbers.start : numbers.stop]
         missing = numbers.start + np.flatnonzero(own < 0)
         runs = np.split(missing, np.flatnonzero(np.diff(missing) != 1) + 1) if len(missing) else []
-        tasks = [run[at : at + _WINDOWS_OF_A_TASK] for run in runs for at in range(0, len(run), _WINDOWS_OF_A_TASK)]
+        tasks = [
+            run[at : at + _WINDOWS_OF_A_TASK]
+            for run in runs
+            for at in range(0, len(run), _WINDOWS_OF_A_TASK)
+        ]
 
         def count(run: I64) -> I64:
-            first, last = int(run[0]) * self.window, min((int(run[-1]) + 1) * self.window, self.samples)
+            first, last = (
+                int(run[0]) * self.window,
+                min((int(run[-1]) + 1) * self.window, self.samples),
+            )
             costs = look_up(self.base, self.pieces.costs, epoch, first, last, self.window)
             return kernels.count_rows(costs, self.window, self.tokens)
 
@@ -234,7 +248,9 @@ class Packed:
     def take_pieces(self, epoch: int, positions: I64) -> I64:
         """Return the pieces at positions of an epoch: int64[n] to int64[n]."""
         if len(positions) and not (positions.min() >= 0 and positions.max() < self.samples):
-            raise IndexError(f"positions {positions.min()} to {positions.max()} of {self.samples} pieces")
+            raise IndexError(
+                f"positions {positions.min()} to {positions.max()} of {self.samples} pieces"
+            )
         numbers = positions // self.window
         found = np.empty_like(positions)
         for number in np.unique(numbers).tolist():
@@ -251,11 +267,16 @@ class Packed:
         [size] = self.pieces.costs[self.take_pieces(epoch, np.array([position], np.int64))].tolist()
         own, first = self.at(epoch, position // self.window), position // self.window
         place = position - own.start
-        others = (self.at(epoch, number).pieces for number in (*range(first + 1, self.windows), *range(first)))
+        others = (
+            self.at(epoch, number).pieces
+            for number in (*range(first + 1, self.windows), *range(first))
+        )
         for pieces in itertools.chain([own.pieces[place + 1 :]], others, [own.pieces[:place]]):
             yield from pieces[self.pieces.costs[pieces] <= size].tolist()
 
     def _in_window(self, epoch: int, number: int) -> I64:
         """Return the pieces of a window, in the order of the base."""
         start = number * self.window
-        return self.base.take(epoch, np.arange(start, min(start + self.window, self.samples), dtype=np.int64))
+        return self.base.take(
+            epoch, np.arange(start, min(start + self.window, self.samples), dtype=np.int64)
+        )

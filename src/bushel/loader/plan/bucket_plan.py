@@ -1,7 +1,7 @@
 """The plan of batches of similar samples: the batch of each rank at each step. Pure, as `bushel.loader.plan.plan`.
 
-The order determines the batches of an epoch and their sequence. At each step, the ranks take the next ones.
-The consumed samples are therefore a prefix of the epoch, as with batches of one size.
+The order determines the batches of an epoch and their sequence. At each step, the ranks take the
+next ones. The consumed samples are therefore a prefix of the epoch, as with batches of one size.
 """
 
 from __future__ import annotations
@@ -22,8 +22,9 @@ _POSITIONS_AT_A_TIME = 1 << 13
 class BucketPlan(Struct, frozen=True):
     """The division of epochs of batches of similar samples among ranks.
 
-    All ranks have equally many steps. If fewer batches than ranks are left for the last step, these are divided; if
-    they have fewer samples than there are ranks, several ranks are given the same one.
+    All ranks have equally many steps. If fewer batches than ranks are left for the last step, these
+    are divided; if they have fewer samples than there are ranks, several ranks are given the same
+    one.
 
     Attributes:
         order: The order of the batches and their samples.
@@ -76,7 +77,9 @@ class BucketPlan(Struct, frozen=True):
             positions = ranges(begins, sizes)
             samples = self.order.take(epoch, positions)
             until = bounds[np.arange(first + 1, last + 1) * self.world_size].tolist()
-            for start, stop, done in zip((stops - sizes).tolist(), stops.tolist(), until, strict=True):
+            for start, stop, done in zip(
+                (stops - sizes).tolist(), stops.tolist(), until, strict=True
+            ):
                 yield BatchPlan(epoch, positions[start:stop], samples[start:stop], done)
         if whole < steps:
             positions = self._last(bounds[whole * self.world_size :], epoch)
@@ -97,7 +100,9 @@ class BucketPlan(Struct, frozen=True):
         start, size = int(bounds[batch]), int(bounds[batch + 1] - bounds[batch])
         if size < ranks:
             return np.array([start + number % size], np.int64)
-        return np.arange(start + size * number // ranks, start + size * (number + 1) // ranks, dtype=np.int64)
+        return np.arange(
+            start + size * number // ranks, start + size * (number + 1) // ranks, dtype=np.int64
+        )
 
 
 class _Epoch(Struct, frozen=True):
@@ -137,7 +142,11 @@ class _Epoch(Struct, frozen=True):
     def consumed(self, consumed: int, steps: int) -> int:
         """Return the positions that all ranks have consumed `steps` batches after `consumed`."""
         left = self.left(consumed)
-        return int(left[min(steps * self.plan.world_size, len(left)) - 1]) if steps and len(left) else consumed
+        return (
+            int(left[min(steps * self.plan.world_size, len(left)) - 1])
+            if steps and len(left)
+            else consumed
+        )
 
     def is_over(self, consumed: int) -> bool:
         """Return whether no batches remain for any rank after `consumed` positions."""

@@ -29,7 +29,8 @@ class ChunkPlan(Struct, frozen=True):
         batch_size: Number of rows in a batch of one rank.
         rank: Rank of this process.
         world_size: Number of ranks.
-        drop_last: Whether to leave out the rows at the end of an epoch that do not fill a global batch.
+        drop_last: Whether to leave out the rows at the end of an epoch that do not fill a global
+            batch.
         pad: See `Plan`.
     """
 
@@ -63,7 +64,9 @@ class ChunkPlan(Struct, frozen=True):
         rows = Sequential(self.order.rows(epoch, until), self.order.seed)
         return Plan(rows, self.batch_size, self.rank, self.world_size, self.drop_last, self.pad)
 
-    def batches(self, epoch: int, consumed: int = 0, until: int | None = None) -> Iterator[BatchPlan]:
+    def batches(
+        self, epoch: int, consumed: int = 0, until: int | None = None
+    ) -> Iterator[BatchPlan]:
         """Yield the batches of this rank from `consumed` to the end of the epoch, or to the row `until`."""
         plans = self.at(epoch, until).batches(epoch, consumed)
         at_a_time = 1  # so that the first batch need not wait for others
@@ -78,7 +81,9 @@ def _batches(plans: Sequence[BatchPlan], pieces: RowPieces) -> Iterator[BatchPla
     rows = offsets_of(len(plan.positions) for plan in plans)
     ends = np.concatenate([np.zeros(1, np.int64), pieces.ends])[rows]
     # one search for all batches: what the same document is in another batch is another number
-    number = np.repeat(np.arange(len(plans)), np.diff(ends)) * (int(pieces.draws.max(initial=0)) + 1)
+    number = np.repeat(np.arange(len(plans)), np.diff(ends)) * (
+        int(pieces.draws.max(initial=0)) + 1
+    )
     _, examples, places = np.unique(number + pieces.draws, return_index=True, return_inverse=True)
     firsts = np.searchsorted(np.sort(examples), ends)
     draws, documents = pieces.draws[examples], pieces.documents[examples]

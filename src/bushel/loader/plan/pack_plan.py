@@ -1,7 +1,8 @@
 """The plan of packs: the rows of each rank at each step. Pure, as `bushel.loader.plan.plan`.
 
-A global batch is the next `batch_size * world_size` rows, which the ranks divide among themselves. The position is
-therefore a prefix of the epoch. It ends at the end of a row, from whose position any number of ranks can continue.
+A global batch is the next `batch_size * world_size` rows, which the ranks divide among themselves.
+The position is therefore a prefix of the epoch. It ends at the end of a row, from whose position
+any number of ranks can continue.
 """
 
 from __future__ import annotations
@@ -26,9 +27,11 @@ class PackPlan(Struct, frozen=True):
         batch_size: Number of rows in a batch of one rank.
         rank: Rank of this process.
         world_size: Number of ranks.
-        drop_last: Whether to leave out the rows at the end of an epoch that do not fill a global batch.
-        pad: `"wrap"` fills the last global batch with rows from the start of the epoch. With None, the ranks share the
-            remaining rows as evenly as possible, and some may have one batch fewer.
+        drop_last: Whether to leave out the rows at the end of an epoch that do not fill a global
+            batch.
+        pad: `"wrap"` fills the last global batch with rows from the start of the epoch. With None,
+            the ranks share the remaining rows as evenly as possible, and some may have one batch
+            fewer.
     """
 
     order: Packed
@@ -82,7 +85,9 @@ class PackPlan(Struct, frozen=True):
             more_starts, more_ends = steps.first_rows(stride - len(starts))
             starts, ends = np.concatenate([starts, more_starts]), np.concatenate([ends, more_ends])
         else:
-            first, last = (len(starts) * rank // self.world_size for rank in (self.rank, self.rank + 1))
+            first, last = (
+                len(starts) * rank // self.world_size for rank in (self.rank, self.rank + 1)
+            )
         if first < last:
             yield self._batch(epoch, starts[first:last], ends[first:last], self.order.samples)
 
@@ -126,7 +131,11 @@ class PackEpoch(Struct, frozen=True):
         found: list[tuple[I64, I64]] = []
         while count > sum(len(starts) for starts, _ in found):
             found += self.windows()
-        starts, ends = (np.concatenate(parts)[:count] for parts in zip(*found, strict=True)) if found else (_NONE,) * 2
+        starts, ends = (
+            (np.concatenate(parts)[:count] for parts in zip(*found, strict=True))
+            if found
+            else (_NONE,) * 2
+        )
         return starts, ends
 
     def rows_before(self, consumed: int) -> int:

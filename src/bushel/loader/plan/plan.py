@@ -1,8 +1,8 @@
 """Plans: the positions of an epoch that each batch of each rank holds. Pure: no I/O, no clock, no state.
 
-Global batch t of an epoch is the next `batch_size * world_size` positions of the order, which the ranks divide among
-themselves. The consumed samples are therefore at any time a prefix of the epoch: a single number says where any number
-of ranks, with any batch size, continues.
+Global batch t of an epoch is the next `batch_size * world_size` positions of the order, which the
+ranks divide among themselves. The consumed samples are therefore at any time a prefix of the epoch:
+a single number says where any number of ranks, with any batch size, continues.
 """
 
 from __future__ import annotations
@@ -20,7 +20,8 @@ from bushel.loader.values.rows import Rows
 
 Pad = Literal["wrap"] | None
 
-_POSITIONS_AT_A_TIME = 1 << 13  # computing the order for single positions costs a hundred times more
+# computing the order for single positions costs a hundred times more
+_POSITIONS_AT_A_TIME = 1 << 13
 
 
 class BatchPlan(Struct, frozen=True):
@@ -57,7 +58,9 @@ def check_plan(rank: int, world_size: int, pad: Pad, *, drop_last: bool) -> None
     if pad not in (None, "wrap"):
         raise ValueError(f'unknown pad={pad!r}: expected "wrap" or None')
     if drop_last and pad:
-        raise ValueError("drop_last leaves out the last batch and pad fills it: give only one of them")
+        raise ValueError(
+            "drop_last leaves out the last batch and pad fills it: give only one of them"
+        )
 
 
 class Plan(Struct, frozen=True):
@@ -68,10 +71,13 @@ class Plan(Struct, frozen=True):
         batch_size: Number of samples in a batch of one rank.
         rank: Rank of this process.
         world_size: Number of ranks.
-        drop_last: Whether to leave out the positions at the end of an epoch that do not fill a global batch.
-        pad: `"wrap"` fills the last global batch with positions from the start of the epoch. With None, the ranks
-            share the remaining positions as evenly as possible, and some may have one batch fewer.
-        steps_per_read: Number of steps whose batches are planned as one; above 1 only without a batch size.
+        drop_last: Whether to leave out the positions at the end of an epoch that do not fill a
+            global batch.
+        pad: `"wrap"` fills the last global batch with positions from the start of the epoch. With
+            None, the ranks share the remaining positions as evenly as possible, and some may have
+            one batch fewer.
+        steps_per_read: Number of steps whose batches are planned as one; above 1 only without a
+            batch size.
     """
 
     order: SampleOrder
@@ -120,7 +126,10 @@ class Plan(Struct, frozen=True):
     def batches(self, epoch: int, consumed: int = 0) -> Iterator[BatchPlan]:
         """Yield the batches of this rank from `consumed` to the end of the epoch."""
         steps = self.steps(consumed)
-        at_a_time = max(1, _POSITIONS_AT_A_TIME // (self.batch_size * self.steps_per_read)) * self.steps_per_read
+        at_a_time = (
+            max(1, _POSITIONS_AT_A_TIME // (self.batch_size * self.steps_per_read))
+            * self.steps_per_read
+        )
         for first in range(0, steps, at_a_time):
             last = min(first + at_a_time, steps)
             positions, sizes = self._positions(consumed, first, last)
@@ -130,13 +139,23 @@ class Plan(Struct, frozen=True):
             for number, end in enumerate([*ends, len(positions)], 1):
                 if start < end:
                     step = min(first + number * self.steps_per_read, last)
-                    yield BatchPlan(epoch, positions[start:end], samples[start:end], self.consumed(consumed, step))
+                    yield BatchPlan(
+                        epoch,
+                        positions[start:end],
+                        samples[start:end],
+                        self.consumed(consumed, step),
+                    )
                 start = end
 
     def _positions(self, consumed: int, first: int, last: int) -> tuple[I64, list[int]]:
         """Return this rank's positions of some steps, one after another, and their number in each step."""
-        if consumed + last * self.stride <= self.order.samples:  # all are full: the usual case, without a loop
-            starts = consumed + np.arange(first, last, dtype=np.int64) * self.stride + self.rank * self.batch_size
+        # all are full: the usual case, without a loop
+        if consumed + last * self.stride <= self.order.samples:
+            starts = (
+                consumed
+                + np.arange(first, last, dtype=np.int64) * self.stride
+                + self.rank * self.batch_size
+            )
             whole = starts[:, None] + np.arange(self.batch_size, dtype=np.int64)
             return whole.reshape(-1), [self.batch_size] * (last - first)
         parts = [self.positions(consumed, step) for step in range(first, last)]

@@ -44,7 +44,11 @@ _MOST_UNREAD = 1 << 30
 
 
 def sampled_order(
-    dataset: Any, weights: str | npt.ArrayLike | None, balance: str | None, shuffle: Shuffle, seed: int
+    dataset: Any,
+    weights: str | npt.ArrayLike | None,
+    balance: str | None,
+    shuffle: Shuffle,
+    seed: int,
 ) -> Weighted | Balanced:
     """Return the order for `weights=` or `balance=` of a loader.
 
@@ -56,12 +60,16 @@ def sampled_order(
     if weights is not None and balance is not None:
         raise ValueError("weights= and balance= are two orders: give only one of them")
     if shuffle is not None:
-        raise ValueError(f"weights= and balance= draw in an order of their own: leave out shuffle={shuffle!r}")
+        raise ValueError(
+            f"weights= and balance= draw in an order of their own: leave out shuffle={shuffle!r}"
+        )
     if balance is not None:
         return balanced_order(_column(dataset, balance, "balance"), balance, seed)
     if isinstance(weights, str):
         found = _column(dataset, weights, "weights")
-        return weighted_order(np.ma.filled(found, 0) if isinstance(found, np.ma.MaskedArray) else found, seed)
+        return weighted_order(
+            np.ma.filled(found, 0) if isinstance(found, np.ma.MaskedArray) else found, seed
+        )
     if len(given := np.asarray(weights)) != len(dataset):
         raise ValueError(f"weights= has {len(given)} weights for {len(dataset)} samples")
     return weighted_order(given, seed)
@@ -75,7 +83,10 @@ def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
         seed: The seed.
     """
     if weights.ndim != 1 or weights.dtype.kind not in "biuf":
-        raise ValueError(f"weights= must be one number for each sample, not {weights.dtype} of shape {weights.shape}")
+        raise ValueError(
+            f"weights= must be one number for each sample, not {weights.dtype} of"
+            f" shape {weights.shape}"
+        )
     own = weights.astype(np.float64)
     sums = np.cumsum(own)
     if len(own) and not (np.isfinite(own).all() and (own >= 0).all() and 0 < sums[-1] < np.inf):
@@ -92,7 +103,9 @@ def balanced_order(classes: npt.NDArray[Any], name: str, seed: int) -> Balanced:
         seed: The seed.
     """
     there = np.flatnonzero(~np.ma.getmaskarray(classes))
-    _, numbers, sizes = np.unique(np.ma.getdata(classes)[there], return_inverse=True, return_counts=True)
+    _, numbers, sizes = np.unique(
+        np.ma.getdata(classes)[there], return_inverse=True, return_counts=True
+    )
     if len(classes) and not len(there):
         raise ValueError(f"balance={name!r}: no sample has a value in this column")
     members = there[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
@@ -112,21 +125,31 @@ def order_of_buckets(
     """Return the order for `bucket_by=` of a loader.
 
     Raises:
-        ValueError: Another order is asked for, a length is missing, or a sample is too long for every batch.
+        ValueError: Another order is asked for, a length is missing, or a sample is too long for
+            every batch.
         TypeError: A column is named, but the dataset has no index.
         KeyError: The column does not exist.
     """
     if shuffle not in (None, True, "exact"):
         raise ValueError(f"bucket_by= has an order of its own: leave out shuffle={shuffle!r}")
     name = bucket_by if isinstance(bucket_by, str) else "length"
-    lengths = _column(dataset, name, "bucket_by") if isinstance(bucket_by, str) else np.asanyarray(bucket_by)
+    lengths = (
+        _column(dataset, name, "bucket_by")
+        if isinstance(bucket_by, str)
+        else np.asanyarray(bucket_by)
+    )
     if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
-        raise ValueError(f"bucket_by= must be one number for each sample, not {lengths.dtype} of shape {lengths.shape}")
+        raise ValueError(
+            f"bucket_by= must be one number for each sample, not {lengths.dtype} of"
+            f" shape {lengths.shape}"
+        )
     if len(lengths) != len(dataset):
         raise ValueError(f"bucket_by= has {len(lengths)} lengths for {len(dataset)} samples")
     if (missing := int(np.ma.getmaskarray(lengths).sum())) > 0:
         raise ValueError(
-            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not None') has the others"
+            f"bucket_by={name!r}: {missing} samples have no value; ds.where('{name} is not"
+            " None')"
+            " has the others"
         )
     own = np.ma.getdata(lengths)
     if len(own) and not (np.isfinite(own).all() and (own >= 0).all()):
@@ -135,14 +158,19 @@ def order_of_buckets(
         return bucketed_order(own, batch_size, batch_tokens, drop_last=drop_last, seed=seed)
     except TooLongError as error:
         raise ValueError(
-            f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), which is more than a batch may "
-            f"have: leave them out with ds.where('{name} <= {error.limit:g}'), or allow larger batches"
+            f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), which is"
+            " more than a batch may "
+            f"have: leave them out with ds.where('{name} <= {error.limit:g}'), or allow larger"
+            " batches"
         ) from None
 
 
 def _column(dataset: Any, name: str, argument: str) -> npt.NDArray[Any]:
     if (own := indexed(dataset)) is None:
-        raise TypeError(f"{argument}={name!r} names a column of an index, which {type(dataset).__name__} does not have")
+        raise TypeError(
+            f"{argument}={name!r} names a column of an index, which"
+            f" {type(dataset).__name__} does not have"
+        )
     return own.column(name)
 
 
@@ -157,9 +185,13 @@ def check_alone(options: LoaderOptions) -> None:
     if packs and chunks:
         raise ValueError("pack_by= and chunk_by= are two ways to fill rows: give only one of them")
     if not packs and (options.pack_tokens is not None or options.pack_longer != "error"):
-        raise ValueError("pack_tokens= and pack_longer= need pack_by=, such as pack_by='tokens.length'")
+        raise ValueError(
+            "pack_tokens= and pack_longer= need pack_by=, such as pack_by='tokens.length'"
+        )
     if not chunks and (options.chunk_tokens is not None or options.overlap):
-        raise ValueError("chunk_tokens= and overlap= need chunk_by=, such as chunk_by='tokens.length'")
+        raise ValueError(
+            "chunk_tokens= and overlap= need chunk_by=, such as chunk_by='tokens.length'"
+        )
     if not packs and not chunks:
         return
     by, size = ("pack_by=", "pack_tokens") if packs else ("chunk_by=", "chunk_tokens")
@@ -168,19 +200,37 @@ def check_alone(options: LoaderOptions) -> None:
     tokens = check_count(size, getattr(options, size), least=1, most=_MOST_TOKENS)
     check_count("overlap", options.overlap, most=tokens - 1, instead=f", fewer than {size}")
     if options.pack_longer not in (known := get_args(Longer)):
-        raise ValueError(f"unknown pack_longer={options.pack_longer!r}: expected {', '.join(map(repr, known))}")
-    if options.bucket_by is not None or options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
-        raise ValueError(f"{by} makes rows of one length: leave out bucket_by=, batch_tokens= and sizes per bucket")
+        raise ValueError(
+            f"unknown pack_longer={options.pack_longer!r}: expected {', '.join(map(repr, known))}"
+        )
+    if (
+        options.bucket_by is not None
+        or options.batch_tokens is not None
+        or isinstance(options.batch_size, Mapping)
+    ):
+        raise ValueError(
+            f"{by} makes rows of one length: leave out bucket_by=, batch_tokens= and"
+            " sizes per bucket"
+        )
     if options.batch_size is None:
-        raise ValueError(f"{by} needs a batch size: the number of rows, such as 8 in Loader(ds, 8, {by}...)")
+        raise ValueError(
+            f"{by} needs a batch size: the number of rows, such as 8 in Loader(ds, 8, {by}...)"
+        )
     if callable(options.collate):
-        raise TypeError(f"{by} joins the fields itself: collate= must be a mapping of fields to rules")
+        raise TypeError(
+            f"{by} joins the fields itself: collate= must be a mapping of fields to rules"
+        )
     if not options.decode:
         raise ValueError(f"{by} joins arrays, which are decoded: leave out decode=False")
     # an iterator is only asked for its first element where that is an error
-    if chunks and (options.on_error != "raise" or isinstance(options.exclude, os.PathLike) or any(options.exclude)):
+    if chunks and (
+        options.on_error != "raise"
+        or isinstance(options.exclude, os.PathLike)
+        or any(options.exclude)
+    ):
         raise ValueError(
-            "chunk_by= joins all documents, so one that is left out would change every row after it: leave out "
+            "chunk_by= joins all documents, so one that is left out would change every row after"
+            " it: leave out "
             "on_error= and exclude=, and load a view without the bad documents"
         )
 
@@ -197,11 +247,15 @@ def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
     read = source.spec if options.fields is None else options.fields
     for name in NAMES if options.chunk_by is None else NAMES[-1:]:
         if name in read:
-            raise ValueError(f"such a batch has {name!r} of its own: leave the field {name!r} out with fields=")
+            raise ValueError(
+                f"such a batch has {name!r} of its own: leave the field {name!r} out with fields="
+            )
     return RowShape(_field(next(iter(_costs(by)))), tokens, options.chunk_by is None)
 
 
-def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Packed:
+def order_of_packs(
+    options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]
+) -> Packed:
     """Return the order for `pack_by=` of a loader.
 
     Raises:
@@ -209,24 +263,36 @@ def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int
         TypeError: The dataset has no index.
         KeyError: The column does not exist.
     """
-    tokens, longer, by = options.pack_tokens or 0, options.pack_longer, _costs(options.pack_by or {})
+    tokens, longer, by = (
+        options.pack_tokens or 0,
+        options.pack_longer,
+        _costs(options.pack_by or {}),
+    )
     lengths = np.zeros(len(source), np.int64)
     for name, weight in by.items():
         own = lengths_of(source, name, "pack_by")
         lengths += own if weight == 1 else np.ceil(own * weight).astype(np.int64)
     if longer != "error" and len(by) > 1:
-        raise ValueError(f"pack_longer={longer!r} shortens one field, but pack_by= adds {len(by)}: give one column")
+        raise ValueError(
+            f"pack_longer={longer!r} shortens one field, but pack_by= adds {len(by)}: give one"
+            " column"
+        )
     if longer == "error" and len(lengths) and int(lengths.max()) > tokens:
         place, count = int(lengths.argmax()), int((lengths > tokens).sum())
-        condition = " + ".join(name if weight == 1 else f"{weight:g} * {name}" for name, weight in by.items())
+        condition = " + ".join(
+            name if weight == 1 else f"{weight:g} * {name}" for name, weight in by.items()
+        )
         raise ValueError(
-            f"{count} documents have more than pack_tokens={tokens} tokens, the longest {lengths[place]} (sample "
-            f"{source.keys[place]!r}): cut them with pack_longer='cut', divide them with pack_longer='split', or leave "
+            f"{count} documents have more than pack_tokens={tokens} tokens, the longest"
+            f" {lengths[place]} (sample "
+            f"{source.keys[place]!r}): cut them with pack_longer='cut', divide them with"
+            " pack_longer='split', or leave "
             f"them out with ds.where('{condition} <= {tokens}')"
         )
     if longer == "split" and isinstance(options.dataset, Mixture):
         raise ValueError(
-            "pack_longer='split' makes several samples of one, which changes the shares of a mixture: give 'cut', or "
+            "pack_longer='split' makes several samples of one, which changes the shares of a"
+            " mixture: give 'cut', or "
             "split the documents when they are packed"
         )
     pieces = pieces_of(lengths, tokens, longer)
@@ -234,7 +300,9 @@ def order_of_packs(options: LoaderOptions, source: Loadable, base: Callable[[int
     return Packed(order, pieces, tokens, window, kernels.crc32(pieces.costs.view(np.uint8)))
 
 
-def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]) -> Chunks:
+def order_of_chunks(
+    options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]
+) -> Chunks:
     """Return the order for `chunk_by=` of a loader.
 
     Raises:
@@ -244,16 +312,28 @@ def order_of_chunks(options: LoaderOptions, source: Loadable, base: Callable[[in
     """
     name, tokens = options.chunk_by, options.chunk_tokens or 0
     if not isinstance(name, str) or not name.endswith(_LENGTH):
-        raise TypeError(f"chunk_by={name!r}: expected the column with the lengths of a field, such as 'tokens.length'")
+        raise TypeError(
+            f"chunk_by={name!r}: expected the column with the lengths of a field, such as"
+            " 'tokens.length'"
+        )
     lengths = lengths_of(source, name, "chunk_by")
     if len(lengths) and int(lengths.max()) >= 1 << 32:
-        raise ValueError(f"chunk_by={name!r}: a document has {lengths.max()} tokens; expected fewer than 2**32")
+        raise ValueError(
+            f"chunk_by={name!r}: a document has {lengths.max()} tokens; expected fewer than 2**32"
+        )
     own = lengths.astype(np.uint32)
     parameters = own, tokens, options.overlap, kernels.crc32(own.view(np.uint8))
     if not isinstance(options.shuffle, Megatron):
         return Chunked(base(len(own)), *parameters)
-    if isinstance(options.dataset, Mixture) or options.weights is not None or options.balance is not None:
-        raise ValueError("the order of Megatron is one of its own: leave out weights= and balance=, and do not mix")
+    if (
+        isinstance(options.dataset, Mixture)
+        or options.weights is not None
+        or options.balance is not None
+    ):
+        raise ValueError(
+            "the order of Megatron is one of its own: leave out weights= and balance=, and do not"
+            " mix"
+        )
     check_count("seed", options.seed, most=(1 << 32) - 1, instead=" for the order of Megatron")
     return MegatronChunks(options.shuffle, *parameters, options.seed)
 
@@ -267,20 +347,29 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
         KeyError: The column does not exist.
     """
     if (own := indexed(source)) is None:
-        raise TypeError(f"{argument}={name!r} names a column of an index, which {type(source).__name__} does not have")
+        raise TypeError(
+            f"{argument}={name!r} names a column of an index, which {type(source).__name__} does"
+            " not have"
+        )
     try:
         found: Any = own.column(name)
     except KeyError as error:
         how = str(error.args[0])
         if "bushel index" not in how:  # the field does not exist, either
-            how = f"{how}{'' if how.endswith('?') else '.'} `bushel index --columns FIELD.length` records them"
+            how = (
+                f"{how}{'' if how.endswith('?') else '.'} `bushel index --columns FIELD.length`"
+                " records them"
+            )
         raise KeyError(
-            f"{argument}= needs the length of every document before it is read: {how}. If a transform makes "
-            f"the tokens, as a tokenizer does, store what it makes with `bushel convert --transform`, and load that"
+            f"{argument}= needs the length of every document before it is read: {how}. If a"
+            " transform makes "
+            "the tokens, as a tokenizer does, store what it makes with `bushel convert"
+            " --transform`, and load that"
         ) from None
     if (missing := int(np.ma.getmaskarray(found).sum())) > 0:
         raise ValueError(
-            f"{argument}={name!r}: {missing} samples have no value; ds.where('{name} is not None') has the others"
+            f"{argument}={name!r}: {missing} samples have no value; ds.where('{name} is not"
+            " None') has the others"
         )
     lengths = np.ma.getdata(found)
     if lengths.dtype.kind not in "biu":
@@ -296,17 +385,23 @@ def _costs(by: str | Mapping[str, float]) -> dict[str, float]:
         by = {by: 1}
     if not isinstance(by, Mapping) or not by:
         raise TypeError(
-            f"pack_by={by!r}: expected a column of lengths, such as 'tokens.length', or columns and weights"
+            f"pack_by={by!r}: expected a column of lengths, such as 'tokens.length', or columns"
+            " and weights"
         )
     for name, weight in by.items():
         if not isinstance(name, str):
             raise TypeError(f"pack_by={by!r}: expected names of columns, not {name!r}")
-        if isinstance(weight, bool) or not isinstance(weight, int | float) or not 0 <= weight <= _MOST_TOKENS:
+        if (
+            isinstance(weight, bool)
+            or not isinstance(weight, int | float)
+            or not 0 <= weight <= _MOST_TOKENS
+        ):
             raise ValueError(f"pack_by={by!r}: expected weights from 0, not {weight!r}")
     first = next(iter(by))
     if not first.endswith(_LENGTH) or by[first] != 1:
         raise ValueError(
-            f"pack_by={by!r}: the first column must be the length of the field that is packed, with the weight 1, such "
+            f"pack_by={by!r}: the first column must be the length of the field that is packed,"
+            " with the weight 1, such "
             f"as 'tokens.length'"
         )
     return dict(by)
@@ -323,7 +418,8 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
         TypeError: An option has a wrong type.
         ValueError: An option is out of its range, or two of them contradict each other.
         KeyError: The column does not exist.
-        UnsupportedError: An exact order of a large remote dataset whose samples have unknown places.
+        UnsupportedError: An exact order of a large remote dataset whose samples have unknown
+            places.
     """
     rank, world_size = options.rank or 0, options.world_size or 1
     check_alone(options)
@@ -336,8 +432,15 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
         chunks = order_of_chunks(options, source, lambda samples: _order(options, source, samples))
         return ChunkPlan(chunks, size, rank, world_size, options.drop_last, options.pad)
     if options.bucket_by is not None:
-        if isinstance(options.dataset, Mixture) or options.weights is not None or options.balance is not None:
-            raise ValueError("bucket_by= has an order of its own: leave out weights= and balance=, and do not mix")
+        if (
+            isinstance(options.dataset, Mixture)
+            or options.weights is not None
+            or options.balance is not None
+        ):
+            raise ValueError(
+                "bucket_by= has an order of its own: leave out weights= and balance=, and do not"
+                " mix"
+            )
         buckets = order_of_buckets(
             source,
             options.bucket_by,
@@ -349,7 +452,9 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
         )
         return BucketPlan(buckets, rank, world_size, options.drop_last, options.pad)
     if options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
-        raise ValueError("batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'")
+        raise ValueError(
+            "batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'"
+        )
     size, steps_per_read = 1, _SAMPLES_PER_READ
     if options.batch_size is not None:
         size, steps_per_read = check_count("batch_size", options.batch_size, least=1), 1
@@ -378,7 +483,8 @@ def _check_known(source: Loadable, fields: Any) -> None:
     unread = bytes_to_find(source, fields)
     if unread > _MOST_UNREAD:
         raise UnsupportedError(
-            f"an exact order would read {unread:,} bytes first, to find where the samples are: run `bushel index` "
+            f"an exact order would read {unread:,} bytes first, to find where the samples are:"
+            " run `bushel index` "
             'once, with --index to keep the index in another place; or use shuffle="blocks"'
         )
 
@@ -386,5 +492,7 @@ def _check_known(source: Loadable, fields: Any) -> None:
 def _shuffle(options: LoaderOptions) -> Shuffle:
     """Return `shuffle=`, which is not the order of Megatron where that has no meaning."""
     if isinstance(options.shuffle, Megatron):
-        raise TypeError("Megatron is an order of chunks: give chunk_by=, such as chunk_by='tokens.length'")
+        raise TypeError(
+            "Megatron is an order of chunks: give chunk_by=, such as chunk_by='tokens.length'"
+        )
     return options.shuffle

@@ -35,8 +35,8 @@ def one_by_one(
         numbers: Their positions in the dataset; None for one that is known to be bad.
         read: Reads the one at a place of the batch, given the place and its position.
         fail: Makes the failure of a bad one.
-        stop: Whether to leave out what comes after the first bad one, whose error will be raised: each other sample
-            may wait for unused bytes.
+        stop: Whether to leave out what comes after the first bad one, whose error will be raised:
+            each other sample may wait for unused bytes.
     """
     found: list[Sample | Failure] = []
     for place, number in enumerate(numbers):
@@ -80,7 +80,9 @@ def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]
     if isinstance(order, Packed):
         for piece in order.smaller(epoch, position):
             samples, begins = order.pieces.documents(np.array([piece], np.int64))
-            rows = Rows(np.ones(1, np.int64), begins, np.full(1, order.pieces.limit, np.int64), position)
+            rows = Rows(
+                np.ones(1, np.int64), begins, np.full(1, order.pieces.limit, np.int64), position
+            )
             yield BatchPlan(epoch, np.array([position], np.int64), samples, 0, rows)
         return
     if isinstance(order, Bucketed):
@@ -88,7 +90,9 @@ def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]
             yield BatchPlan(epoch, np.array([position], np.int64), np.array([sample], np.int64), 0)
         return
     if isinstance(order, Chunked | MegatronChunks):
-        raise TypeError("documents of chunks cannot be replaced, which a loader refuses when it is made")
+        raise TypeError(
+            "documents of chunks cannot be replaced, which a loader refuses when it is made"
+        )
     for number in range(position + 1, position + order.samples):
         positions = np.array([number % order.samples], np.int64)
         yield BatchPlan(epoch, positions, order.take(epoch, positions), 0)
@@ -98,8 +102,14 @@ def nothing_left(order: AnyOrder, epoch: int, report: ErrorReport) -> TooManyErr
     """Return the error that no sample is left to replace another."""
     from bushel.loader.order.bucketed import Bucketed
 
-    which = "samples that are not longer" if isinstance(order, Bucketed) else f"samples of epoch {epoch}"
+    which = (
+        "samples that are not longer"
+        if isinstance(order, Bucketed)
+        else f"samples of epoch {epoch}"
+    )
     if isinstance(order, Weighted | Balanced | Mixed | Scheduled):
         which = f"samples that epoch {epoch} draws"
     first = f", such as {bad[0]}" if (bad := report.bad_samples()) else ""
-    return TooManyErrors(f"all {which} are bad{first}, so none can replace another: see the loader's `errors`")
+    return TooManyErrors(
+        f"all {which} are bad{first}, so none can replace another: see the loader's `errors`"
+    )

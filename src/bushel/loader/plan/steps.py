@@ -21,13 +21,22 @@ def steps_after(plan: AnyPlan, epoch: int, consumed: int, excluded: frozenset[in
         return plan.at(epoch).steps(consumed)
     if isinstance(plan, Plan):
         return plan.steps(consumed) - _empty_steps(plan, epoch, consumed, excluded)
-    return sum(not excluded.issuperset(batch.samples.tolist()) for batch in plan.batches(epoch, consumed))
+    return sum(
+        not excluded.issuperset(batch.samples.tolist()) for batch in plan.batches(epoch, consumed)
+    )
 
 
 def _empty_steps(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
     """Count the steps of excluded samples only. One rank has all samples: with several, none are left out."""
-    places = [place for sample in excluded for place in positions_of(plan.order, epoch, sample) if place >= consumed]
-    steps, counts = np.unique((np.array(places, np.int64) - consumed) // plan.batch_size, return_counts=True)
+    places = [
+        place
+        for sample in excluded
+        for place in positions_of(plan.order, epoch, sample)
+        if place >= consumed
+    ]
+    steps, counts = np.unique(
+        (np.array(places, np.int64) - consumed) // plan.batch_size, return_counts=True
+    )
     sizes = np.minimum(plan.batch_size, plan.order.samples - consumed - steps * plan.batch_size)
     return int(np.count_nonzero(counts == sizes))
 
@@ -43,7 +52,8 @@ def unequal_steps(plan: AnyPlan, consumed: int) -> str | None:
     if not 0 < left < plan.world_size:
         return None
     return (
-        f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size} ranks, which have "
+        f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size}"
+        " ranks, which have "
         f"unequal steps, and may wait for each other for ever: {ways}"
     )
 
@@ -52,12 +62,14 @@ def without_batches(options: LoaderOptions) -> str | None:
     """Return why an epoch has no batch although there are samples, and what to do; None if it should have some."""
     if options.chunk_by is not None:
         return (
-            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens} tokens of one row for "
+            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens}"
+            " tokens of one row for "
             "each rank. Give a smaller chunk_tokens"
         )
     if not options.drop_last:
         return None
     return (
-        "drop_last=True leaves out all samples, because they do not fill one batch on every rank. Give a smaller "
+        "drop_last=True leaves out all samples, because they do not fill one batch on every rank."
+        " Give a smaller "
         "batch_size, or leave drop_last out"
     )

@@ -30,7 +30,10 @@ if TYPE_CHECKING:
     from bushel.loader.order.orders import AnyPlan
 
 _VERSION = re.compile(rf"(?P<kind>[a-z]+)(?:\((?P<own>.*)\))?/{ORDER_VERSION}")
-_ROWS = re.compile(r"(?P<tokens>\d+),(?P<second>\d+)(?:,(?P<third>cut|split|\d+|one pass))?,(?P<sum>[0-9a-f]{8})")
+_ROWS = re.compile(
+    r"(?P<tokens>\d+),(?P<second>\d+)(?:,(?P<third>cut|split|\d+|one"
+    r" pass))?,(?P<sum>[0-9a-f]{8})"
+)
 
 
 def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
@@ -51,7 +54,9 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
     elif step >= 0:
         batch = next(own.batches(epoch, own.at(epoch).consumed(0, step)), None)
     if batch is None:
-        raise IndexError(f"step={step}: epoch {epoch} has {own.at(epoch).steps()} steps for rank {rank}")
+        raise IndexError(
+            f"step={step}: epoch {epoch} has {own.at(epoch).steps()} steps for rank {rank}"
+        )
     return batch
 
 
@@ -62,7 +67,9 @@ def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]
         return own
     places = range(len(own)) if batch.rows.places is None else batch.rows.places.tolist()
     ends = batch.rows.ends.tolist()
-    return [[own[places[piece]] for piece in range(*row)] for row in zip([0, *ends], ends, strict=False)]
+    return [
+        [own[places[piece]] for piece in range(*row)] for row in zip([0, *ends], ends, strict=False)
+    ]
 
 
 def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
@@ -84,11 +91,16 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
         units, count, size = np.searchsorted(ends, positions, side="right").tolist(), len(ends), 1
     elif isinstance(plan, PackPlan):
         units, size = _rows_with(plan, epoch, sample), plan.batch_size
-        # a row that is at least a global batch before the end is not in the last step, wherever the end is
+        # a row that is at least a global batch before the end is not in the last step, wherever the
+        # end is
         last = None if plan.pad == "wrap" else max(units, default=0) + plan.stride
         count = int(plan.order.row_counts(epoch, last)[-1])
     else:
-        units, count, size = positions_of(plan.order, epoch, sample), plan.order.samples, plan.batch_size
+        units, count, size = (
+            positions_of(plan.order, epoch, sample),
+            plan.order.samples,
+            plan.batch_size,
+        )
     return _steps_of(plan, epoch, sample, units, count, size)
 
 
@@ -99,7 +111,11 @@ def _steps_of(
     stride = size * plan.world_size
     whole = count // stride
     found = {(unit // stride, unit % stride // size) for unit in units if unit < whole * stride}
-    if count % stride and not plan.drop_last and (plan.pad == "wrap" or any(unit >= whole * stride for unit in units)):
+    if (
+        count % stride
+        and not plan.drop_last
+        and (plan.pad == "wrap" or any(unit >= whole * stride for unit in units))
+    ):
         for rank in range(plan.world_size):  # the last step is divided in another way
             own = replace(plan, rank=rank)
             batch = next(own.batches(epoch, own.at(epoch).consumed(0, whole)), None)
@@ -112,7 +128,9 @@ def _rows_with(plan: PackPlan, epoch: int, sample: int) -> list[int]:
     """Return the rows of an epoch that have a piece of a document."""
     order, found = plan.order, set[int]()
     for piece in order.pieces.pieces(sample):
-        for number in {position // order.window for position in positions_of(order.base, epoch, piece)}:
+        for number in {
+            position // order.window for position in positions_of(order.base, epoch, piece)
+        }:
             own, before = order.at(epoch, number), order.rows_before(epoch, number)
             places = own.start + np.flatnonzero(own.pieces == piece)  # several in a mixture
             found |= set((before + np.searchsorted(own.ends, places, side="right")).tolist())
@@ -125,17 +143,21 @@ def _steps_of_rows(plan: ChunkPlan, epoch: int, sample: int) -> list[tuple[int, 
     step, ranges, until = order.tokens - order.overlap, list[tuple[int, int]](), None
     draws = [] if isinstance(order, MegatronChunks) else positions_of(order.base, epoch, sample)
     for first, last in order.places(epoch, sample, draws):
-        # from the first row that ends after the document begins, to the last one that begins before it ends
+        # from the first row that ends after the document begins, to the last one that begins before
+        # it ends
         low = max(0, (first - order.tokens) // step + 1)
         ranges.append((low, -(-last // step) if last > first else low))
     if isinstance(order, Chunked) and plan.pad is None:
-        # a row that is at least a global batch before the end is not in the last step, wherever the end is
+        # a row that is at least a global batch before the end is not in the last step, wherever the
+        # end is
         until = max((high for _, high in ranges), default=0) + plan.stride
     counts = plan.at(epoch, until)
     rows = [row for low, high in ranges for row in range(low, min(counts.order.samples, high))]
     found: set[tuple[int, int]] = set()
     for position in order.positions(epoch, rows):
-        found |= set(_steps_of(counts, epoch, position, [position], counts.order.samples, plan.batch_size))
+        found |= set(
+            _steps_of(counts, epoch, position, [position], counts.order.samples, plan.batch_size)
+        )
     return sorted(found)
 
 
@@ -168,7 +190,8 @@ def plan_of_state(
         pad: The argument of the loader.
 
     Raises:
-        StateError: The state belongs to another dataset, or names an order that depends on more than its arguments.
+        StateError: The state belongs to another dataset, or names an order that depends on more
+            than its arguments.
         KeyError, ValueError: The lengths are missing, or unusable.
     """
     state.check(version=state.version, fingerprint=dataset.fingerprint)
@@ -178,7 +201,8 @@ def plan_of_state(
     if kind != "mixed" and _ROWS.fullmatch(own.partition(";")[0]) is not None:
         if lengths is None:
             raise StateError(
-                f"the order {kind!r} needs the column with the lengths of documents, such as tokens.length"
+                f"the order {kind!r} needs the column with the lengths of documents, such as"
+                " tokens.length"
             )
         order = _of_rows(state, dataset, kind, own, lengths)
         if isinstance(order, Packed):
@@ -201,9 +225,12 @@ def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
         if (scheduled := scheduled_of(version, seed)) is not None:
             return scheduled
     except (ValueError, TypeError) as error:
-        raise StateError(f"the state has the order {version!r}, which is impossible: {error}") from error
+        raise StateError(
+            f"the state has the order {version!r}, which is impossible: {error}"
+        ) from error
     raise StateError(
-        f"the state has the order {version!r}, which depends on more than the state contains: make the same "
+        f"the state has the order {version!r}, which depends on more than the state contains:"
+        " make the same "
         f"loader, and call its who() and when()"
     )
 
@@ -216,20 +243,28 @@ def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str)
     lengths, seed = lengths_of(dataset, column, "lengths"), state.seed
     if kind == "packed":
         if third is None and len(lengths) and int(lengths.max()) > tokens:
-            raise StateError(f"documents have more than {tokens} tokens by {column!r}: give the column that was used")
+            raise StateError(
+                f"documents have more than {tokens} tokens by {column!r}: give the"
+                " column that was used"
+            )
         pieces = pieces_of(lengths, tokens, cast("Longer", third or "error"))
         checksum = kernels.crc32(pieces.costs.view(np.uint8))
-        order: Packed | Chunks = Packed(_of_samples(base, seed, len(pieces)), pieces, tokens, second, checksum)
+        order: Packed | Chunks = Packed(
+            _of_samples(base, seed, len(pieces)), pieces, tokens, second, checksum
+        )
     else:
         costs = lengths.astype(np.uint32)
         parameters = costs, tokens, second, kernels.crc32(costs.view(np.uint8))
         if kind == "chunked":
             order = Chunked(_of_samples(base, seed, len(costs)), *parameters)
         else:
-            order = MegatronChunks(Megatron(None if third == "one pass" else int(third)), *parameters, seed)
+            order = MegatronChunks(
+                Megatron(None if third == "one pass" else int(third)), *parameters, seed
+            )
     if order.version != state.version:
         raise StateError(
-            f"the column {column!r} has other lengths than the state, which has the order {state.version!r}; "
+            f"the column {column!r} has other lengths than the state, which has the order"
+            f" {state.version!r}; "
             f"costs of several columns can only be asked of the loader, with who() and when()"
         )
     return order

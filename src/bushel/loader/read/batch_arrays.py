@@ -34,9 +34,11 @@ from bushel.spec import KEY
 
 _MIN_BYTES = 1 << 12  # smaller values are stacked faster than they are written into rows one by one
 _HUGE_PAGE = 1 << 21
-_HEADROOM = 8  # memory for stored bytes is larger than asked for by one part in this number, for the next batch
+# memory for stored bytes is larger than asked for by one part in this number, for the next batch
+_HEADROOM = 8
 _SPARE, _SMALL_SPARE = 4, 16  # free buffers that are kept: large ones, and ones of a huge page
-_POOLED = 1 << 18  # smaller arrays of numbers come from the C library, whose memory is in use already
+# smaller arrays of numbers come from the C library, whose memory is in use already
+_POOLED = 1 << 18
 _TRIES = 4  # batches in which a field may fail to be gathered before it is given up
 
 
@@ -80,9 +82,11 @@ class BufferPool:
     def __init__(self, max_bytes: int = 1 << 30) -> None:
         self.max_bytes = max_bytes
         keep_freed_memory()
-        # the garbage collector appends to them, in any thread and at any time: a deque needs no lock for that
+        # the garbage collector appends to them, in any thread and at any time: a deque needs no
+        # lock for that
         self._free: deque[mmap.mmap] = deque(maxlen=_SPARE)
-        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)  # groups of batches have more of them in work
+        # groups of batches have more of them in work
+        self._small: deque[mmap.mmap] = deque(maxlen=_SMALL_SPARE)
         self._stored: deque[mmap.mmap] = deque(maxlen=_SPARE)
         # a fifth of the time of weakref.finalize, which would be 2 % of a batch of tokens
         self._lent: dict[int, tuple[weakref.ref[Any], mmap.mmap, deque[mmap.mmap]]] = {}
@@ -103,7 +107,8 @@ class BufferPool:
     def room(self, size: int) -> npt.NDArray[np.uint8] | None:
         """Return at least `size` bytes with arbitrary contents, for the stored bytes of a batch; None as by `array`.
 
-        Batches differ by some percent, so new memory is a little larger, and memory that is too small is given up.
+        Batches differ by some percent, so new memory is a little larger, and memory that is too
+        small is given up.
         """
         if not _HUGE_PAGE <= size <= self.max_bytes:
             return None
@@ -138,7 +143,8 @@ def _take(size: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
             break
         if size <= len(memory) <= 2 * size:
             return memory
-        free.appendleft(memory)  # for a batch of another size; the first to go when there are too many
+        # for a batch of another size; the first to go when there are too many
+        free.appendleft(memory)
     return fresh_memory(size)
 
 
@@ -153,8 +159,8 @@ def gathered_numbers(
 ) -> NumberReader | None:
     """Return the `NumberReader` of one iteration; None if no field can be gathered.
 
-    These are fields without transforms, of a dataset in local files, whose values are stacked, or joined by `Ragged` or
-    `Padded`.
+    These are fields without transforms, of a dataset in local files, whose values are stacked, or
+    joined by `Ragged` or `Padded`.
     """
     found = []
     for name in gathers(dataset, fields):
@@ -169,9 +175,13 @@ def gathered_numbers(
         if ragged or rule == "stack":
             found.append(NumberField(name, not decode, bytes_too=True, ragged=ragged))
         elif decode and (rule is None or type(rule) is Padded):
-            found.append(NumberField(name, ragged=rule is not None, axes=None if rule is None else 1))
+            found.append(
+                NumberField(name, ragged=rule is not None, axes=None if rule is None else 1)
+            )
     if not found or not isinstance(dataset, Dataset) or bytes_to_find(dataset, fields):
-        return None  # to find out whether all sections have a field as the first one, all of them would be read first
+        # to find out whether all sections have a field as the first one, all of them would be read
+        # first
+        return None
     numbers = number_reader(dataset, found)
     return numbers if numbers.fields else None
 
@@ -192,7 +202,11 @@ class ArrayFactory:
     """
 
     def __init__(
-        self, collate: Collate | None, pool: BufferPool, numbers: NumberReader | None = None, names: Sequence[str] = ()
+        self,
+        collate: Collate | None,
+        pool: BufferPool,
+        numbers: NumberReader | None = None,
+        names: Sequence[str] = (),
     ) -> None:
         self.pool = pool
         self._rules = collate if isinstance(collate, Mapping) else {}
@@ -208,43 +222,64 @@ class ArrayFactory:
         """Return whether a field of lists of arrays has a batch array: only with "stack" in `collate=`."""
         return self.stacks(name) and self._rules.get(name) == "stack"
 
-    def make(self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    def make(
+        self, samples: int, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> npt.NDArray[Any] | None:
         """Return an array for a batch, in native byte order; None if there is not enough memory."""
         return self.pool.array((samples, *shape), dtype.newbyteorder("="))
 
     def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
-        array = self.pool.array(shape, field.dtype) if math.prod(shape) * field.dtype.itemsize >= _POOLED else None
+        array = (
+            self.pool.array(shape, field.dtype)
+            if math.prod(shape) * field.dtype.itemsize >= _POOLED
+            else None
+        )
         return np.empty(shape, field.dtype) if array is None else array
 
     def gather(self, batches: Sequence[npt.NDArray[np.int64]]) -> dict[str, list[Gathered | None]]:
         """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.
 
         Returns:
-            For each field that has not been given up, its part of each batch; None if it cannot be gathered.
+            For each field that has not been given up, its part of each batch; None if it cannot be
+            gathered.
         """
         if (numbers := self.numbers) is None:
             return {}
         fields = numbers.fields
         sizes = [len(samples) for samples in batches]
-        arrays = [None if one.ragged else [self._number_array(size, one) for size in sizes] for one in fields]
+        arrays = [
+            None if one.ragged else [self._number_array(size, one) for size in sizes]
+            for one in fields
+        ]
         gathered: dict[str, list[Gathered | None]] = {}
         if any(array is not None for array in arrays):
-            bad = numbers.gather(batches[0] if len(batches) == 1 else np.concatenate(batches), arrays)
+            bad = numbers.gather(
+                batches[0] if len(batches) == 1 else np.concatenate(batches), arrays
+            )
             ends = list(accumulate(sizes))
             for field, own, places in zip(fields, arrays, bad, strict=True):
-                wrong = set() if places is None else {bisect_right(ends, place) for place in places.tolist()}
+                wrong = (
+                    set()
+                    if places is None
+                    else {bisect_right(ends, place) for place in places.tolist()}
+                )
                 gathered[field.name] = [
-                    None if number in wrong else Gathered(field, array, array) for number, array in enumerate(own or ())
+                    None if number in wrong else Gathered(field, array, array)
+                    for number, array in enumerate(own or ())
                 ]
         for number, field in enumerate(fields):
             if field.ragged:
-                gathered[field.name] = [self._ragged_batch(numbers, number, samples) for samples in batches]
+                gathered[field.name] = [
+                    self._ragged_batch(numbers, number, samples) for samples in batches
+                ]
         self._count(fields, [None not in gathered[field.name] for field in fields])
         return {field.name: gathered[field.name] for field in fields}
 
-    def _ragged_batch(self, numbers: NumberReader, number: int, samples: npt.NDArray[np.int64]) -> Gathered | None:
+    def _ragged_batch(
+        self, numbers: NumberReader, number: int, samples: npt.NDArray[np.int64]
+    ) -> Gathered | None:
         """Gather a field whose values differ in length, by its rule."""
         field, fill = numbers.fields[number], None
         rule = self._rules[field.name]
@@ -271,7 +306,11 @@ class ArrayFactory:
         for field, gathered in zip(fields, good, strict=True):
             self._tries[field.name, gathered] += 1
             failed = self._tries[field.name, False]
-            if failed > _TRIES and failed > self._tries[field.name, True] and (numbers := self.numbers) is not None:
+            if (
+                failed > _TRIES
+                and failed > self._tries[field.name, True]
+                and (numbers := self.numbers) is not None
+            ):
                 self.numbers = numbers.without([field.name])
 
     def give_up(self, name: str) -> None:
@@ -332,7 +371,9 @@ class BatchArrays:
             samples.append(sample)
         return samples
 
-    def array(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    def array(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> npt.NDArray[Any] | None:
         """Return the array of a field for values of this shape and type; None if the field has none.
 
         A row that is written counts after `fill`.
@@ -340,7 +381,9 @@ class BatchArrays:
         field = self._field(name, shape, dtype)
         return None if field is None else field.array
 
-    def sequences(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> npt.NDArray[Any] | None:
+    def sequences(
+        self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
+    ) -> npt.NDArray[Any] | None:
         """Return the array of a sequence field. The number of elements comes first in the shape."""
         return self.array(name, shape, dtype) if self._factory.stacks_sequences(name) else None
 
@@ -369,17 +412,30 @@ class BatchArrays:
 
     def whole(self) -> dict[str, Any]:
         """Return the arrays whose rows are all written, and the gathered fields."""
-        whole = {name: field.array for name, field in self._fields.items() if field is not None and all(field.filled)}
+        whole = {
+            name: field.array
+            for name, field in self._fields.items()
+            if field is not None and all(field.filled)
+        }
         return whole | {name: gathered.batch for name, gathered in self._gathered.items()}
 
     def _field(self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> _Field | None:
-        if name not in self._fields:  # once for a batch: threads do not wait for each other for every sample
+        # once for a batch: threads do not wait for each other for every sample
+        if name not in self._fields:
             with self._lock:
                 if name not in self._fields:
-                    array = self._factory.make(self._samples, shape, dtype) if self._factory.stacks(name) else None
-                    self._fields[name] = None if array is None else _Field(array, bytearray(self._samples))
+                    array = (
+                        self._factory.make(self._samples, shape, dtype)
+                        if self._factory.stacks(name)
+                        else None
+                    )
+                    self._fields[name] = (
+                        None if array is None else _Field(array, bytearray(self._samples))
+                    )
         field = self._fields[name]
-        if field is not None and (field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")):
+        if field is not None and (
+            field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")
+        ):
             self._factory.give_up(name)
             return None
         return field

@@ -1,9 +1,10 @@
 """The reads of a loader: stored samples of batches, and numbers that are copied straight into batch arrays.
 
-A `NumberReader` collects the places of a field's numbers and the extents of the shards in the kernel `NumberTable`,
-which checks each value and copies the numbers. It grows as samples of other shards, or values of other lengths, are
-met. Values that it cannot gather are left to `Dataset.read`, which describes the error. Fields whose values the index
-has as a column of numbers are copied from there, without opening a file.
+A `NumberReader` collects the places of a field's numbers and the extents of the shards in the
+kernel `NumberTable`, which checks each value and copies the numbers. It grows as samples of other
+shards, or values of other lengths, are met. Values that it cannot gather are left to
+`Dataset.read`, which describes the error. Fields whose values the index has as a column of numbers
+are copied from there, without opening a file.
 """
 
 from __future__ import annotations
@@ -94,7 +95,11 @@ class BatchReader(Struct, frozen=True):
         return self.reader.read(absolute, wanted, decode=False, parts=decode, held=held, room=room)
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: Given, encoded: Collection[str] = (), fields: Mask = None
+        self,
+        stored: Sequence[Sample],
+        positions: Given,
+        encoded: Collection[str] = (),
+        fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples of `read_encoded`, as `Dataset.decode_samples` does."""
         absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
@@ -102,7 +107,9 @@ class BatchReader(Struct, frozen=True):
 
     def prefetch(self, positions: Given, fields: Mask = None, *, decode: bool = True) -> None:
         """Ask the operating system to load what `read_encoded` will need. Returns at once."""
-        self.reader.prefetch(self.selection.all_of(positions), self.selection.wanted(fields), decode=decode)
+        self.reader.prefetch(
+            self.selection.all_of(positions), self.selection.wanted(fields), decode=decode
+        )
 
     def extents(
         self, positions: Given, fields: Mask = None, *, decode: bool = True
@@ -118,7 +125,9 @@ class BatchReader(Struct, frozen=True):
         groups = reader.readable(absolute, asked)
         rest = reader.unknown(groups, asked) if decode else asked
         plan = reader.plan(groups, len(absolute), rest, parts=decode)
-        return [([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches]
+        return [
+            ([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches
+        ]
 
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
@@ -132,7 +141,11 @@ def gathers(dataset: object, fields: Mask = None) -> list[str]:
         return []
     _, chosen = reader_and_selection(dataset)
     wanted = chosen.wanted(fields)
-    return [name for name, elements in wanted.items() if elements is None and not chosen.fields[name].sequence]
+    return [
+        name
+        for name, elements in wanted.items()
+        if elements is None and not chosen.fields[name].sequence
+    ]
 
 
 class NumberReader:
@@ -157,7 +170,11 @@ class NumberReader:
         first, found = homes[0] if homes else 0, set[str]()
         for one in fields:
             held = None if one.axes is not None else self._held_in_index(one.name, first)
-            if held is not None and one.learn_number(held[0].dtype) and self._is_in_all(one.name, held):
+            if (
+                held is not None
+                and one.learn_number(held[0].dtype)
+                and self._is_in_all(one.name, held)
+            ):
                 found.add(one.name)
         others = [] if dataset.remote else [one for one in fields if one.name not in found]
         others = [one for one in others if not self._is_expanded(first, one.name)]
@@ -166,7 +183,9 @@ class NumberReader:
                 self._look(first, one, None)
         except (BushelError, OSError, ExtentError):  # as in `gather`
             others = []
-        self.fields = tuple(one for one in fields if one.name in found or (one.known and one in others))
+        self.fields = tuple(
+            one for one in fields if one.name in found or (one.known and one in others)
+        )
         self._in_index = frozenset(found)
         self.waited = bool(self._in_files)
         self._table = NumberTable([], len(self._in_files))
@@ -184,10 +203,16 @@ class NumberReader:
         """Return whether the first values of a field of a shard lie in blocks that have to be expanded."""
         index = self._reader.shards[number].index
         column = index.fields.get(name)
-        blocks = None if column is None or column.starts is not None else index.blocks_of(column.file)
+        blocks = (
+            None if column is None or column.starts is not None else index.blocks_of(column.file)
+        )
         if column is None or blocks is None or not len(blocks):
             return False
-        block = np.clip(np.searchsorted(blocks.start, column.offset[:_EXAMPLES], "right") - 1, 0, len(blocks) - 1)
+        block = np.clip(
+            np.searchsorted(blocks.start, column.offset[:_EXAMPLES], "right") - 1,
+            0,
+            len(blocks) - 1,
+        )
         return not blocks.is_stored(block).any()
 
     def _held_in_index(self, name: str, number: int) -> _Held | None:
@@ -197,10 +222,18 @@ class NumberReader:
             index = self._reader.shards[number].index
             values = index.columns.get(name)
             usable = values is not None and exact_kind(index, name) in ("int", "float")
-            if values is None or values.values is None or not usable or self._reader.checks.of(number):
+            if (
+                values is None
+                or values.values is None
+                or not usable
+                or self._reader.checks.of(number)
+            ):
                 self._held[key] = None
             else:
-                self._held[key] = values.values, None if values.missing is None else values.missing.view(np.uint8)
+                self._held[key] = (
+                    values.values,
+                    None if values.missing is None else values.missing.view(np.uint8),
+                )
         return self._held[key]
 
     def _is_in_all(self, name: str, held: _Held) -> bool:
@@ -209,7 +242,8 @@ class NumberReader:
         for shards in self._reader.divisions:
             having += [(before, shards)] if name in union_of_fields(kinds(shards)) else []
             before += len(shards)
-        if len(having) > 1:  # it is a field of one dataset, and was joined to another one, of those in a row
+        # it is a field of one dataset, and was joined to another one, of those in a row
+        if len(having) > 1:
             return False
         [(first, shards)] = having
         numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
@@ -220,16 +254,19 @@ class NumberReader:
         """Return a reader of the other fields."""
         return NumberReader(self._dataset, [one for one in self.fields if one.name not in names])
 
-    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+    def gather(
+        self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
+    ) -> list[I64 | None]:
         """Gather the values of samples, of all fields that are not ragged.
 
         Args:
             samples: int64[n], positions in the dataset.
-            arrays: For each field, contiguous arrays of its type that have n rows together; None for a ragged one.
+            arrays: For each field, contiguous arrays of its type that have n rows together; None
+                for a ragged one.
 
         Returns:
-            For each field, the places in `samples` whose values could not be gathered, and whose rows are undefined;
-            None if all could be gathered.
+            For each field, the places in `samples` whose values could not be gathered, and whose
+            rows are undefined; None if all could be gathered.
         """
         positions = self._rows(samples)
         found: dict[str, I64 | None] = {}
@@ -239,8 +276,14 @@ class NumberReader:
             groups = self._reader.all.groups(positions if whole else positions[there])
             for one, own in zip(self.fields, arrays, strict=True):
                 if one.name in self._in_index and own is not None:
-                    found[one.name] = self._take(one.name, groups, None if whole else there, own, len(samples))
-        files = [(one, own) for one, own in zip(self.fields, arrays, strict=True) if one.name not in self._in_index]
+                    found[one.name] = self._take(
+                        one.name, groups, None if whole else there, own, len(samples)
+                    )
+        files = [
+            (one, own)
+            for one, own in zip(self.fields, arrays, strict=True)
+            if one.name not in self._in_index
+        ]
         if files:
             bad = self._gather_files(positions, [own for _, own in files])
             found |= {one.name: places for (one, _), places in zip(files, bad, strict=True)}
@@ -264,7 +307,9 @@ class NumberReader:
             samples: Number of samples.
         """
         out = arrays[0] if len(arrays) == 1 else np.empty(samples, arrays[0].dtype)
-        bad: list[I64] = [] if there is None else [np.delete(np.arange(samples, dtype=np.int64), there)]
+        bad: list[I64] = (
+            [] if there is None else [np.delete(np.arange(samples, dtype=np.int64), there)]
+        )
         for group in groups:
             held = self._held_in_index(name, group.number)
             places: Any = slice(None) if group.places is None else group.places
@@ -286,12 +331,17 @@ class NumberReader:
         wrong = np.concatenate(bad) if bad else np.zeros(0, np.int64)
         return np.sort(wrong) if len(wrong) else None
 
-    def _gather_files(self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+    def _gather_files(
+        self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
+    ) -> list[I64 | None]:
         for _ in range(3):  # other threads may replace the table meanwhile
             table = self._table
             try:
                 bad, self.waited = table.gather(positions, arrays)
-            except (ExtentError, OSError):  # raised again, with the sample, when it is read in the ordinary way
+            except (
+                ExtentError,
+                OSError,
+            ):  # raised again, with the sample, when it is read in the ordinary way
                 return [np.arange(len(positions), dtype=np.int64)] * len(arrays)
             wrong = [places for places in bad if places is not None]
             if not wrong or not self._learn(positions[np.concatenate(wrong)], table):
@@ -357,7 +407,9 @@ class NumberReader:
 
     def _of(self, positions: I64) -> list[int]:
         """Return the numbers of the shards that hold these samples."""
-        return sorted(set((np.searchsorted(self._reader.all.starts, positions, side="right") - 1).tolist()))
+        return sorted(
+            set((np.searchsorted(self._reader.all.starts, positions, side="right") - 1).tolist())
+        )
 
     def _learn(self, positions: I64, table: NumberTable) -> bool:
         """Learn from samples that a table could not gather. Return whether there is another table to try."""
@@ -402,7 +454,8 @@ class NumberReader:
             if column is None or column.starts is not None or shard.damage is not None:
                 return None
             home, offset, length = column.file, np.asarray(column.offset), np.asarray(column.length)
-            if shard.index.blocks_of(home) is not None:  # the kernel copies values that are one piece of a real file
+            # the kernel copies values that are one piece of a real file
+            if shard.index.blocks_of(home) is not None:
                 homes, offset = in_one_piece(shard.index, column)
                 if not (homes >= 0).any():
                     return None
@@ -442,5 +495,7 @@ class NumberReader:
             for one, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
                 sums = column.crc32 if self._reader.checks.of(number) else None
                 rows.append((file, offset, length, sums, *one.forms(column.codec)))
-            shards.append((int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows))
+            shards.append(
+                (int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows)
+            )
         return NumberTable(shards, len(self._in_files))

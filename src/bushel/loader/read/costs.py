@@ -1,8 +1,8 @@
 """What an epoch reads: the size of `shuffle="blocks"`, warnings of expensive orders, and direct reads (`O_DIRECT`).
 
-Direct reads are for epochs of several times the bytes that fit into memory. The page cache would add
-pages that are evicted before the next epoch needs them, and evicting takes more time than reading. An
-epoch that fits, or nearly does, is read through the page cache.
+Direct reads are for epochs of several times the bytes that fit into memory. The page cache would
+add pages that are evicted before the next epoch needs them, and evicting takes more time than
+reading. An epoch that fits, or nearly does, is read through the page cache.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ import numpy as np
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import direct, reader_and_selection, reader_of, reading, whole_positions
+from bushel._dataset.views.inside import (
+    direct,
+    reader_and_selection,
+    reader_of,
+    reading,
+    whole_positions,
+)
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.order import Blocks, Order, Sequential
 from bushel._runtime.system import memory_limit
@@ -47,8 +53,8 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
     Args:
         dataset: A dataset or a view; others have no blocks.
         fields: `fields=` of a loader.
-        fetch: Whether to load the tables of remote shards, too. Then the result depends on the dataset only, so that it
-            is the same on all ranks, and whenever training resumes.
+        fetch: Whether to load the tables of remote shards, too. Then the result depends on the
+            dataset only, so that it is the same on all ranks, and whenever training resumes.
 
     Returns:
         None if nothing has to be expanded, judged by some of the shards.
@@ -62,7 +68,9 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
     reader, samples = reader_of(dataset), len(dataset)
     count = min(_PARTS, samples)
     firsts = np.array([samples * part // count for part in range(count + 1)])
-    chosen = [(number, reader.shards[number]) for number in map(dataset.shard_of, firsts[:-1].tolist())]
+    chosen = [
+        (number, reader.shards[number]) for number in map(dataset.shard_of, firsts[:-1].tolist())
+    ]
     tables = [shard.index if fetch or shard.local or shard.loaded else None for _, shard in chosen]
     if not any(table is not None and table.compressed for table in tables):
         return None
@@ -73,7 +81,11 @@ def expansion(dataset: Any, fields: Any = None, *, fetch: bool = True) -> Expans
             whole = whole_positions(dataset, places)
             inside = (whole >= reader.starts[number]) & (whole < reader.starts[number + 1])
             parts.append(Part(table, whole[inside] - reader.starts[number], places[inside]))
-    left_out = {name for name, elements in fields.items() if elements is False} if isinstance(fields, Mapping) else ()
+    left_out = (
+        {name for name, elements in fields.items() if elements is False}
+        if isinstance(fields, Mapping)
+        else ()
+    )
     names = frozenset(dataset.spec if fields is None else fields).difference(left_out)
     return Expansion.of(parts, samples, names)
 
@@ -96,7 +108,8 @@ def blocks_that_fit(dataset: Any, seed: int = 0, fields: Any = None) -> Blocks:
 def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
     """Return size and window for a remote dataset with known sections only; None for any other.
 
-    A block has the samples of one or more sections. A window needs at most half of the bytes that a process keeps.
+    A block has the samples of one or more sections. A window needs at most half of the bytes that a
+    process keeps.
     """
     if not isinstance(dataset, Dataset) or not len(dataset):
         return None
@@ -121,15 +134,20 @@ def bytes_to_find(dataset: Any, fields: Any) -> int:
 
 def blocks_of_state(version: str, own: Any) -> Any:
     """Return an order of blocks with the size and window that a state names; any other order as it is."""
-    if (base := getattr(own, "base", None)) is not None:  # packs or chunks: their version ends with the base's
-        return replace(own, base=blocks_of_state(version.partition(";")[2].rpartition(")/")[0], base))
+    # packs or chunks: their version ends with the base's
+    if (base := getattr(own, "base", None)) is not None:
+        return replace(
+            own, base=blocks_of_state(version.partition(";")[2].rpartition(")/")[0], base)
+        )
     named = _BLOCKS.fullmatch(version)
     if named is None or not isinstance(own, Blocks):
         return own
     try:
         return replace(own, size=int(named["size"]), window=int(named["window"]))
     except ValueError as error:
-        raise StateError(f"the state has the order {version!r}, which is impossible: {error}") from error
+        raise StateError(
+            f"the state has the order {version!r}, which is impossible: {error}"
+        ) from error
 
 
 def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
@@ -138,7 +156,9 @@ def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
     The tables of remote shards are looked at if they are loaded.
     """
     base: Any = getattr(order, "base", order)
-    if (costs := expansion(dataset, fields, fetch=False)) is None or (own := _cost(costs, base)) <= COSTLY:
+    if (costs := expansion(dataset, fields, fetch=False)) is None or (
+        own := _cost(costs, base)
+    ) <= COSTLY:
         return
     kind = base.version.partition("(")[0].partition("/")[0]
     message = f"the order {kind!r} expands up to {own:,.0f} times the bytes that it returns"
@@ -148,13 +168,17 @@ def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
         message += f'; shuffle="blocks" expands {cost:,.1f} times'
     elif own > 2 * (cost := costs.in_stored_order):
         message += f"; the stored order expands {cost:,.1f} times"
-    warnings.warn(f"{message}. `bushel convert` writes a dataset that needs no expansion", stacklevel=_TO_USER)
+    warnings.warn(
+        f"{message}. `bushel convert` writes a dataset that needs no expansion", stacklevel=_TO_USER
+    )
 
 
 def _cost(costs: Expansion, order: Order) -> float:
     if isinstance(order, Sequential):
         return costs.in_stored_order
-    return costs.in_blocks(order.size, order.window) if isinstance(order, Blocks) else costs.at_random
+    return (
+        costs.in_blocks(order.size, order.window) if isinstance(order, Blocks) else costs.at_random
+    )
 
 
 def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
@@ -181,7 +205,8 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
     reader, selection = reader_and_selection(dataset)
     positions = selection.absolute(places)
-    with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when a batch is read
+    # raised again, with the sample, when a batch is read
+    with suppress(BushelError, OSError, KeyError):
         asked = reader.asked(positions, selection.wanted(fields))
         groups = reader.readable(positions, asked)
         rest = reader.unknown(groups, asked) if decode else asked

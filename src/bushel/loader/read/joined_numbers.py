@@ -65,7 +65,9 @@ class _JoinedNumbers(NumberReader):
         """Return a reader of the other fields."""
         return _JoinedNumbers(self._dataset, [reader.without(names) for reader in self._readers])
 
-    def gather(self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]) -> list[I64 | None]:
+    def gather(
+        self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
+    ) -> list[I64 | None]:
         """Gather the values of samples, of all fields that are not ragged."""
         found: list[I64 | None] = []
         for reader in self._readers:

@@ -30,8 +30,8 @@ class ListReader:
 
     Attributes:
         dataset: The dataset.
-        names: The fields that can be read as lists: all if they stay stored bytes, otherwise the fields whose values
-            take less time to decode than to pass from thread to thread.
+        names: The fields that can be read as lists: all if they stay stored bytes, otherwise the
+            fields whose values take less time to decode than to pass from thread to thread.
         waited: Whether values of the last batch were not in memory.
     """
 
@@ -51,11 +51,14 @@ class ListReader:
             names: The fields.
 
         Returns:
-            The values by field; None if they have to be read in the ordinary way, which also reports errors.
+            The values by field; None if they have to be read in the ordinary way, which also
+            reports errors.
         """
         before = cold_reads()
         with suppress(BushelError, OSError, KeyError):
-            found = field_lists(self._reader, self._selection.absolute(samples), names, decode=self._decode)
+            found = field_lists(
+                self._reader, self._selection.absolute(samples), names, decode=self._decode
+            )
             self.waited = cold_reads() > before
             return found
         return None
@@ -90,7 +93,9 @@ class ListedFields:
         lists: Reads the fields.
     """
 
-    def __init__(self, lists: ListReader, rules: Mapping[str, FieldCollate], pool: BufferPool) -> None:
+    def __init__(
+        self, lists: ListReader, rules: Mapping[str, FieldCollate], pool: BufferPool
+    ) -> None:
         self.lists = lists
         self._rules, self._pool = rules, pool
         self._made, self._failed = 0, 0
@@ -113,7 +118,8 @@ class ListedFields:
         Args:
             samples: int64[n], positions in the dataset.
             names: The fields.
-            clock: Adds up seconds; the caller counts the seconds of this call as time of the storage.
+            clock: Adds up seconds; the caller counts the seconds of this call as time of the
+                storage.
 
         Returns:
             The decoded values by field; None if a sample cannot be read.
@@ -149,7 +155,9 @@ class ListedFields:
         if not is_large(first) or len(values) * first.nbytes < _POOLED:
             return None
         form = first.shape, first.dtype
-        if not all(type(value) is np.ndarray and (value.shape, value.dtype) == form for value in values):
+        if not all(
+            type(value) is np.ndarray and (value.shape, value.dtype) == form for value in values
+        ):
             return None
         return self._pool.array((len(values), *first.shape), first.dtype.newbyteorder("="))
 

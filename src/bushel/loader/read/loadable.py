@@ -41,7 +41,11 @@ class Loadable(Protocol):
         """Return many samples, in one read."""
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
+        self,
+        stored: Sequence[Sample],
+        positions: I64,
+        encoded: Collection[str] = (),
+        fields: Any = None,
     ) -> list[Sample]:
         """Decode samples that `read(decode=False)` returned. Images of the fields `encoded` may stay stored bytes.
 
@@ -60,7 +64,11 @@ class Loadable(Protocol):
 
 def source_of(dataset: Loadable, fields: Any = None) -> BatchReader | PlainReader:
     """Return the reads of a dataset, or of some of its fields."""
-    return BatchReader.of(reading(dataset, fields)) if isinstance(dataset, Dataset) else PlainReader(dataset)
+    return (
+        BatchReader.of(reading(dataset, fields))
+        if isinstance(dataset, Dataset)
+        else PlainReader(dataset)
+    )
 
 
 class PlainReader(Struct, frozen=True):
@@ -83,7 +91,11 @@ class PlainReader(Struct, frozen=True):
         return self.dataset.read(positions, fields, decode=False)
 
     def decode_samples(
-        self, stored: Sequence[Sample], positions: I64, encoded: Collection[str] = (), fields: Any = None
+        self,
+        stored: Sequence[Sample],
+        positions: I64,
+        encoded: Collection[str] = (),
+        fields: Any = None,
     ) -> list[Sample]:
         """Decode samples of `read_encoded`."""
         if fields is None:
@@ -104,7 +116,11 @@ class PlainReader(Struct, frozen=True):
 
 
 def failure_of(
-    dataset: Loadable, error: Exception, sample: int, key: str | None = None, field: str | None = None
+    dataset: Loadable,
+    error: Exception,
+    sample: int,
+    key: str | None = None,
+    field: str | None = None,
 ) -> Failure:
     """Return the `Failure` that replaces a bad sample. Its error gets the sample's key and position.
 
@@ -126,18 +142,29 @@ def failure_of(
         error = _located(dataset, error, sample, key, field)
     cause = cause_of(error)
     note_once(error, f"sample {key!r} (position {sample} of the dataset)")
-    own = getattr(error, "field", None) or (error.details.get("field") if isinstance(error, BushelError) else None)
+    own = getattr(error, "field", None) or (
+        error.details.get("field") if isinstance(error, BushelError) else None
+    )
     return Failure(error, own if isinstance(own, str) else field, key, cause)
 
 
 def _located(dataset: Loadable, error: CodecError, sample: int, key: str, field: str) -> CodecError:
     """Return the error with the location of the field, as a dataset raises it."""
     file, offset = dataset.location(sample, field)
-    details = {**error.details, "key": key, "field": field, "file": file, "offset": offset, "position": sample}
+    details = {
+        **error.details,
+        "key": key,
+        "field": field,
+        "file": file,
+        "offset": offset,
+        "position": sample,
+    }
     return CodecError(f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **details)
 
 
-def describe(dataset: Loadable, sample: int, failure: Failure, error: Exception, first: str) -> BadSample:
+def describe(
+    dataset: Loadable, sample: int, failure: Failure, error: Exception, first: str
+) -> BadSample:
     """Return the entry about a bad sample for `Loader.errors`.
 
     Args:
@@ -145,7 +172,8 @@ def describe(dataset: Loadable, sample: int, failure: Failure, error: Exception,
         sample: Position of the sample in the dataset.
         failure: The failure in its place.
         error: The exception.
-        first: The first field that is read, whose location stands for the sample if no field is known.
+        first: The first field that is read, whose location stands for the sample if no field is
+            known.
     """
     file, offset = getattr(error, "file", None), getattr(error, "offset", None)
     if file is None:
@@ -168,4 +196,6 @@ def excluded_positions(
         named = (one.key if isinstance(one, BadSample) else one for one in exclude)
         return frozenset(one if isinstance(one, int) else dataset.position(one) for one in named)
     except KeyError as error:
-        raise ValueError(f"exclude= names a sample that the dataset does not have: {error.args[0]}") from error
+        raise ValueError(
+            f"exclude= names a sample that the dataset does not have: {error.args[0]}"
+        ) from error

@@ -29,10 +29,11 @@ class Rooms(Struct, frozen=True, eq=False):
 
     Attributes:
         out: A contiguous array of the field's type.
-        starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis of `out`.
+        starts: int64[n + 1]: value `i` belongs at `starts[i]` to `starts[i + 1]` of the first axis
+            of `out`.
         fill: The bytes of the element that fills the rest of each room; None without a rest.
-        skip: int64[n], elements of each value before those that fill its room; any may follow these. None for whole
-            values. `fill` is None then.
+        skip: int64[n], elements of each value before those that fill its room; any may follow
+            these. None for whole values. `fill` is None then.
     """
 
     out: npt.NDArray[Any]
@@ -86,7 +87,9 @@ class NumberField(Struct):
 
     def may_learn(self, codec: str) -> bool:
         """Return whether values of a codec may still be met that have another length."""
-        return codec not in self._known or (self.ragged and len(self._known[codec].headers or ()) < _MOST_LENGTHS)
+        return codec not in self._known or (
+            self.ragged and len(self._known[codec].headers or ()) < _MOST_LENGTHS
+        )
 
     def learn(self, codec: str, data: bytes) -> bool:
         """Learn the layout of this codec's values of one length from a stored one. Return whether that succeeded."""
@@ -94,13 +97,17 @@ class NumberField(Struct):
         if self.stored or (codec == "bytes" and self.bytes_too and not is_registered(codec)):
             if not self._fits("bytes", _UINT8, (len(data),)):
                 return False
-            self._known.setdefault(codec, _Known("bytes", None if self.ragged else {})).add(len(data), b"")
+            self._known.setdefault(codec, _Known("bytes", None if self.ragged else {})).add(
+                len(data), b""
+            )
         elif isinstance(layout, NumberLayout):
             dtype = np.dtype(np.float64 if layout.kind == "real" else np.int64)
             of_length = layout.length is None or len(data) == layout.length
             if self.ragged or not of_length or not self._fits("number", dtype, ()):
                 return False
-            self._known[codec] = _Known(layout.kind, None if layout.length is None else {layout.length: layout.header})
+            self._known[codec] = _Known(
+                layout.kind, None if layout.length is None else {layout.length: layout.header}
+            )
         elif layout is not None:
             try:
                 found = layout(data)
@@ -109,7 +116,9 @@ class NumberField(Struct):
             if found is None or not self._fits("array", found.dtype, found.shape):
                 return False
             plain = self.ragged and _takes_any_length(layout, data, found)
-            self._known.setdefault(codec, _Known("bytes", None if plain else {})).add(len(data), found.header)
+            self._known.setdefault(codec, _Known("bytes", None if plain else {})).add(
+                len(data), found.header
+            )
         else:
             return False
         return True
@@ -118,7 +127,11 @@ class NumberField(Struct):
         """Return whether values of this type and shape are like those before. The first one decides."""
         own, first = (1, 0) if self.ragged else (0, 1)
         if self.dtype == _NONE:
-            if 0 in shape[own:] or (self.ragged and not shape) or self.axes not in (None, len(shape)):
+            if (
+                0 in shape[own:]
+                or (self.ragged and not shape)
+                or self.axes not in (None, len(shape))
+            ):
                 return False
             self.value, self.dtype, self.shape = value, dtype, shape
         return (
@@ -139,7 +152,9 @@ class NumberField(Struct):
         return known.kind, known.forms()
 
 
-def _takes_any_length(layout: Callable[[bytes], ArrayLayout | None], data: bytes, found: ArrayLayout) -> bool:
+def _takes_any_length(
+    layout: Callable[[bytes], ArrayLayout | None], data: bytes, found: ArrayLayout
+) -> bool:
     """Return whether a codec stores numbers of one axis without a header, and as many as there are."""
     if found.header or len(found.shape) != 1:
         return False

@@ -30,18 +30,18 @@ _MOST = 1 << 31
 class RandomWindow:
     """One window of each sample, another one in every epoch, for `fields=` of a Loader.
 
-    Where it starts is a pure function of (seed, epoch, sample, name of the field), which docs/order.md specifies.
-    Every possible start is equally likely. Only the bytes of the window are read, of a clip those from the keyframe
-    before it.
+    Where it starts is a pure function of (seed, epoch, sample, name of the field), which
+    docs/order.md specifies. Every possible start is equally likely. Only the bytes of the window
+    are read, of a clip those from the keyframe before it.
 
     Attributes:
         length: Number of elements in the window.
         step: Distance of its elements: 4 takes every fourth.
-        like: Another field with a random window, at whose start this one starts, too; both fields have equally many
-            elements. None to draw its own.
-        pad: Whether samples with fewer elements are allowed. Their last element then fills the window up, and the
-            batches have another field, `frames_is_pad` of bool[length], that says where. Otherwise such a sample is a
-            bad sample.
+        like: Another field with a random window, at whose start this one starts, too; both fields
+            have equally many elements. None to draw its own.
+        pad: Whether samples with fewer elements are allowed. Their last element then fills the
+            window up, and the batches have another field, `frames_is_pad` of bool[length], that
+            says where. Otherwise such a sample is a bad sample.
 
     Examples:
         >>> from bushel.loader import RandomWindow
@@ -118,19 +118,27 @@ class RandomWindows:
         if not windows:
             return fields, None
         if not isinstance(dataset, Dataset):
-            raise TypeError(f"RandomWindow needs an index, which {type(dataset).__name__} does not have")
+            raise TypeError(
+                f"RandomWindow needs an index, which {type(dataset).__name__} does not have"
+            )
         made = windows_of(dataset)
         for name, own in windows.items():
             if made is not None and name in made.shape.offsets:
-                raise TypeError(f"field {name!r} is read in windows already: leave RandomWindow out")
+                raise TypeError(
+                    f"field {name!r} is read in windows already: leave RandomWindow out"
+                )
             check_has_elements(reader_of(dataset), name, "RandomWindow")
             if own.pad and name + PAD in dataset.spec:
-                raise ValueError(f"the window of {name!r} would have a field {name + PAD!r}, which the dataset has")
+                raise ValueError(
+                    f"the window of {name!r} would have a field {name + PAD!r},"
+                    " which the dataset has"
+                )
             if own.like is not None:
                 _check_like(name, own, windows)
         found = cls(dataset, windows, seed)
         if len(dataset):
-            found.ranges(0, np.zeros(1, np.int64), checked=False)  # raises if the index lacks the lengths
+            # raises if the index lacks the lengths
+            found.ranges(0, np.zeros(1, np.int64), checked=False)
         return {name: slice(None) if name in windows else own for name, own in given}, found
 
     @cached_property
@@ -138,7 +146,9 @@ class RandomWindows:
         """The fields, those that others start like before those."""
         return sorted(self.windows, key=lambda name: self.windows[name].like is not None)
 
-    def ranges(self, epoch: int, numbers: I64, draws: I64 | None = None, *, checked: bool = True) -> dict[str, Ranges]:
+    def ranges(
+        self, epoch: int, numbers: I64, draws: I64 | None = None, *, checked: bool = True
+    ) -> dict[str, Ranges]:
         """Return the elements of samples.
 
         Args:
@@ -148,7 +158,8 @@ class RandomWindows:
             checked: Whether all samples must have enough elements.
 
         Raises:
-            SpecError: A sample has fewer elements than a window, or another number than the field that it is like.
+            SpecError: A sample has fewer elements than a window, or another number than the field
+                that it is like.
         """
         found: dict[str, Ranges] = {}
         whole = whole_positions(self.dataset, numbers)
@@ -159,7 +170,9 @@ class RandomWindows:
                 self._check(name, counts, numbers, None if own.like is None else found[own.like])
             if own.like is None:
                 choices = np.maximum(counts - own.span + 1, 1)
-                start = draw_starts(self.seed, epoch, numbers if draws is None else draws, name, choices)
+                start = draw_starts(
+                    self.seed, epoch, numbers if draws is None else draws, name, choices
+                )
             else:
                 start = found[own.like].start
             found[name] = Ranges(start, own.offsets, np.maximum(counts, 1))
@@ -167,7 +180,14 @@ class RandomWindows:
 
     def mask(self, fields: Any, epoch: int, numbers: I64, draws: I64 | None) -> Any:
         """Return the elements to read of samples, given the fields to read."""
-        return {**fields, **{name: own for name, own in self.ranges(epoch, numbers, draws).items() if name in fields}}
+        return {
+            **fields,
+            **{
+                name: own
+                for name, own in self.ranges(epoch, numbers, draws).items()
+                if name in fields
+            },
+        }
 
     def add_pads(self, samples: Sequence[Any], epoch: int, numbers: I64, draws: I64 | None) -> None:
         """Add the fields that say which elements fill windows up. Samples are changed in place."""
@@ -184,13 +204,16 @@ class RandomWindows:
         if short.any():
             place = int(np.flatnonzero(short)[0])
             raise SpecError(
-                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements of {name!r}, and "
-                f"the window takes {own.span}: give pad=True, which repeats the last one, or leave the sample out"
+                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements"
+                f" of {name!r}, and "
+                f"the window takes {own.span}: give pad=True, which repeats the last one, or"
+                " leave the sample out"
             )
         if like is not None and (unlike := (counts >= 0) & (counts != like.counts)).any():
             place = int(np.flatnonzero(unlike)[0])
             raise SpecError(
-                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements of {name!r} and "
+                f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements"
+                f" of {name!r} and "
                 f"{like.counts[place]} of {own.like!r}: windows that start together need as many"
             )
 
@@ -200,10 +223,15 @@ def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow
     other = windows.get(own.like or "")
     if other is None or other.like is not None:
         others = [one for one, window in windows.items() if window.like is None]
-        meant = did_you_mean(own.like or "", others) or f"expected one of {', '.join(map(repr, others)) or 'none'}"
-        raise ValueError(f"like={own.like!r} of {name!r} names no field with a RandomWindow of its own: {meant}")
+        meant = did_you_mean(own.like or "", others) or (
+            f"expected one of {', '.join(map(repr, others)) or 'none'}"
+        )
+        raise ValueError(
+            f"like={own.like!r} of {name!r} names no field with a RandomWindow of its own: {meant}"
+        )
     if own.span > other.span and not own.pad:
         raise ValueError(
-            f"the window of {name!r} takes {own.span} elements, and the window of {own.like!r}, where it starts, "
+            f"the window of {name!r} takes {own.span} elements, and the window of {own.like!r},"
+            " where it starts, "
             f"{other.span}: draw the longer one, and let the other be like it"
         )

@@ -1,8 +1,9 @@
 """Plan the read-ahead of an epoch's batches from object stores. Pure: no I/O.
 
-Batches are read ahead in groups. Depending on the order, batches share neighbouring extents: the batches of a window of
-blocks, or consecutive batches in stored order. The extents of a group are joined into long requests, as far as that
-does not read much that is not needed. A batch itself reads extents that cannot share a request.
+Batches are read ahead in groups. Depending on the order, batches share neighbouring extents: the
+batches of a window of blocks, or consecutive batches in stored order. The extents of a group are
+joined into long requests, as far as that does not read much that is not needed. A batch itself
+reads extents that cannot share a request.
 """
 
 from __future__ import annotations
@@ -63,11 +64,14 @@ class AheadRequest:
     rows: I64
 
 
-def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64) -> list[AheadRequest]:
+def plan_ahead(
+    file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64
+) -> list[AheadRequest]:
     """Join extents into long requests.
 
-    A request has at most 8 MiB. Bytes in gaps of up to 16 KiB, which are requested too, cost less than further
-    requests would. Those in longer gaps (up to 256 KiB each) are at most a quarter of the needed bytes.
+    A request has at most 8 MiB. Bytes in gaps of up to 16 KiB, which are requested too, cost less
+    than further requests would. Those in longer gaps (up to 256 KiB each) are at most a quarter of
+    the needed bytes.
 
     Args:
         file: int64[n], number of the file of each extent.
@@ -76,8 +80,9 @@ def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64)
         turn: int64[n], when each is needed: numbers of batches.
 
     Returns:
-        The requests, ordered by when they are needed, then by file and offset. Extents that are in none are long, or
-        have no neighbours and are more than the requests of others: a batch has more requests at a time.
+        The requests, ordered by when they are needed, then by file and offset. Extents that are in
+        none are long, or have no neighbours and are more than the requests of others: a batch has
+        more requests at a time.
     """
     rows = np.flatnonzero((length > 0) & (length < _LONG))
     rows = rows[np.lexsort((offset[rows], file[rows]))]
@@ -91,7 +96,10 @@ def plan_ahead(file: npt.NDArray[np.int64], offset: I64, length: I64, turn: I64)
     if len(requests) > 2 * len(joined):
         requests = joined
     needed = [int(turn[request.rows].min()) for request in requests]
-    return [requests[number] for number in np.argsort(np.array(needed, np.int64), kind="stable").tolist()]
+    return [
+        requests[number]
+        for number in np.argsort(np.array(needed, np.int64), kind="stable").tolist()
+    ]
 
 
 def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRequest]:
@@ -112,12 +120,14 @@ def _requests(file: int, rows: I64, start: I64, end: I64) -> list[AheadRequest]:
             last = min(last, int(breaks[at]))
         last = max(last, first + 1)
         if wasted[last - 1] > wasted[first]:
-            in_vain = (wasted[first:last] - wasted[first]) * _SHARE > needed[first:last] - needed[first] + end[
+            in_vain = (wasted[first:last] - wasted[first]) * _SHARE > needed[first:last] - needed[
                 first
-            ] - start[first]
+            ] + end[first] - start[first]
             if in_vain.any():
                 last = first + int(in_vain.argmax())
-        requests.append(AheadRequest(file, int(start[first]), int(reached[last - 1]), rows[first:last]))
+        requests.append(
+            AheadRequest(file, int(start[first]), int(reached[last - 1]), rows[first:last])
+        )
         first = last
     return requests
 
@@ -127,8 +137,8 @@ class Grouping:
     """The division of an epoch's batches into groups that are read ahead.
 
     Attributes:
-        width: Number of positions whose samples are neighbours in the files: a window of blocks, or the whole epoch. 0
-            for the stored order, in which any batches are.
+        width: Number of positions whose samples are neighbours in the files: a window of blocks, or
+            the whole epoch. 0 for the stored order, in which any batches are.
         most_bytes: Bytes of a group, at most; a single batch may have more.
     """
 
@@ -142,7 +152,8 @@ class Grouping:
         Args:
             order: The order.
             stored_bytes: Size of the dataset.
-            limit: Bytes that may be held in memory. Groups take 7/8 of it, so that a part of the next one fits.
+            limit: Bytes that may be held in memory. Groups take 7/8 of it, so that a part of the
+                next one fits.
         """
         most = limit // 8 * 7
         base = getattr(order, "base", order)  # of packs, whose windows are not in it

@@ -1,7 +1,8 @@
 """Running a pipeline whose batches need no samples: numbers, texts, bytes and light objects, some batches at a time.
 
-Reading a small batch takes a few microseconds, less than passing it from thread to thread. So one call reads a group of
-batches, of about a megabyte together. Rows that documents share are made of flat arrays of numbers.
+Reading a small batch takes a few microseconds, less than passing it from thread to thread. So one
+call reads a group of batches, of about a megabyte together. Rows that documents share are made of
+flat arrays of numbers.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
-_COLD_GROUPS = 8  # that are asked for in advance, beyond those in work, while values have to be read from disk
+# that are asked for in advance, beyond those in work, while values have to be read from disk
+_COLD_GROUPS = 8
 
 
 def run_groups(
@@ -57,8 +59,8 @@ def run_groups(
 ) -> Generator[Finished]:
     """Gather batches, in threads or in the consumer's own thread (`threads=0`).
 
-    The numbers of `factory` and the fields that are `listed` are all fields of the batches, and `kind` makes them; None
-    for a row per sample. The other arguments are as in `run_batches`.
+    The numbers of `factory` and the fields that are `listed` are all fields of the batches, and
+    `kind` makes them; None for a row per sample. The other arguments are as in `run_batches`.
     """
     numbers = factory.numbers if listed is None else factory.numbers or listed.numbers
     if numbers is None:
@@ -132,7 +134,9 @@ def _uploaded(made: _Group, upload: Upload, output: Output) -> Generator[Finishe
     while made.batches:
         finished = made.batches.popleft()
         if output.to != "numpy":
-            finished = replace(finished, batch=upload.finish(made.started or upload.start(finished.batch)))
+            finished = replace(
+                finished, batch=upload.finish(made.started or upload.start(finished.batch))
+            )
             # the next one is copied while the trainer works on this one
             made.started = upload.start(made.batches[0].batch) if made.batches else None
         yield finished
@@ -151,14 +155,22 @@ class Groups:
     """Makes the batches of groups. Threads share it."""
 
     def __init__(
-        self, iteration: Iteration, factory: ArrayFactory, numbers: NumberReader, listed: ListedFields | None
+        self,
+        iteration: Iteration,
+        factory: ArrayFactory,
+        numbers: NumberReader,
+        listed: ListedFields | None,
     ) -> None:
         self.numbers, self._iteration = numbers, iteration
         self._pipeline, self._factory, self._listed = iteration.pipeline, factory, listed
         self._is_ragged = any(field.ragged for field in numbers.fields)
         # of a ragged field the example's size
-        self._sample_bytes = sum(math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields)
-        self._lists = [name for name in factory.names if all(field.name != name for field in numbers.fields)]
+        self._sample_bytes = sum(
+            math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields
+        )
+        self._lists = [
+            name for name in factory.names if all(field.name != name for field in numbers.fields)
+        ]
 
     @property
     def waited(self) -> bool:
@@ -168,7 +180,11 @@ class Groups:
 
     def bytes_of(self, plan: BatchPlan) -> int:
         """Return the size of a batch in bytes, an estimate if it is ragged."""
-        lists = 0 if self._listed is None or not self._lists else self._listed.lists.size(plan.samples, self._lists)
+        lists = (
+            0
+            if self._listed is None or not self._lists
+            else self._listed.lists.size(plan.samples, self._lists)
+        )
         return lists + len(plan.samples) * self._sample_bytes
 
     def note(self, group: list[BatchPlan]) -> None:
@@ -188,7 +204,11 @@ class Groups:
             self._iteration.clock.add({"storage": perf_counter() - start})
             for plan, made in zip(group, batches, strict=True):
                 # one that could not be gathered is made in the ordinary way
-                finished = self._iteration.made(plan, self._factory) if made is None else self._finished(plan, made)
+                finished = (
+                    self._iteration.made(plan, self._factory)
+                    if made is None
+                    else self._finished(plan, made)
+                )
                 done.batches.append(self._iteration.on_host(finished))
         except Exception as error:  # raised after the batches before it
             done.error = error
@@ -260,15 +280,23 @@ class RowGroups(Groups):
         """Return the size of a batch in bytes."""
         if plan.rows is None or self._pipeline.shape is None:
             return 0
-        return len(plan.rows.ends) * self._pipeline.shape.tokens * sum(each.nbytes for each in self.numbers.fields)
+        return (
+            len(plan.rows.ends)
+            * self._pipeline.shape.tokens
+            * sum(each.nbytes for each in self.numbers.fields)
+        )
 
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
         found = self._together(group)
         if found is not None:
-            return [Made(batch, count_bytes([batch[name] for name in self._factory.names])) for batch in found]
+            return [
+                Made(batch, count_bytes([batch[name] for name in self._factory.names]))
+                for batch in found
+            ]
         if len(group) == 1:
             return [None]
-        return [batch for plan in group for batch in self._batches([plan])]  # one of them has to be read otherwise
+        # one of them has to be read otherwise
+        return [batch for plan in group for batch in self._batches([plan])]
 
     def _together(self, group: Sequence[BatchPlan]) -> list[Batch] | None:
         """Return the batches of some plans; None if any has to be read in the ordinary way."""
@@ -307,17 +335,26 @@ class RowGroups(Groups):
         if len(group) == 1:
             return [whole]
         ends = offsets_of(len(each.ends) for each in rows).tolist()
-        return [{name: value[first:end] for name, value in whole.items()} for first, end in pairwise(ends)]
+        return [
+            {name: value[first:end] for name, value in whole.items()}
+            for first, end in pairwise(ends)
+        ]
 
-    def _joined(self, number: int, samples: I64, pieces: _Pieces, tokens: int) -> npt.NDArray[Any] | None:
+    def _joined(
+        self, number: int, samples: I64, pieces: _Pieces, tokens: int
+    ) -> npt.NDArray[Any] | None:
         """Return a field [rows, tokens]; None if a value cannot be gathered."""
         field = self.numbers.fields[number]
         rules = self._pipeline.collate
         rule = rules.get(field.name) if isinstance(rules, dict) else None
         flat = np.empty(int(pieces.starts[-1]), field.dtype)
-        if not self.numbers.gather_rows(number, samples, Rooms(flat, pieces.starts, skip=pieces.begins)):
+        if not self.numbers.gather_rows(
+            number, samples, Rooms(flat, pieces.starts, skip=pieces.begins)
+        ):
             return None
-        return pieces.padded(flat, tokens, rule.padding(field.dtype)[0] if isinstance(rule, Padded) else 0)
+        return pieces.padded(
+            flat, tokens, rule.padding(field.dtype)[0] if isinstance(rule, Padded) else 0
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -358,7 +395,9 @@ class _Pieces:
         ends, places = np.concatenate(all_ends), np.concatenate(all_places)
         own = lengths[places]
         if batches[0].lengths is not None:
-            expected = np.concatenate([rows.lengths for rows in batches if rows.lengths is not None])
+            expected = np.concatenate(
+                [rows.lengths for rows in batches if rows.lengths is not None]
+            )
             if not np.array_equal(own, expected):
                 return None  # an error, which names the sample in the ordinary way
         begins = np.minimum(np.concatenate([rows.begins for rows in batches]), own)
@@ -369,7 +408,10 @@ class _Pieces:
 
     def by_row(self, values: list[str]) -> list[list[str]]:
         """Return the values of pieces, row by row."""
-        return [values[first:end] for first, end in zip(self.firsts.tolist(), self.ends.tolist(), strict=True)]
+        return [
+            values[first:end]
+            for first, end in zip(self.firsts.tolist(), self.ends.tolist(), strict=True)
+        ]
 
     def positions(self) -> npt.NDArray[np.int32]:
         """Return the place of each token in its piece."""
@@ -387,7 +429,9 @@ class _Pieces:
         """Return where the pieces of each row begin, and its number of tokens."""
         sizes = self.ends - self.firsts + 1
         row = np.repeat(np.arange(len(sizes)), sizes)
-        flat = (self.starts[np.arange(len(row)) - row] - self.starts[self.firsts][row]).astype(np.int32)
+        flat = (self.starts[np.arange(len(row)) - row] - self.starts[self.firsts][row]).astype(
+            np.int32
+        )
         ends = np.cumsum(sizes).tolist()
         return [flat[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
 

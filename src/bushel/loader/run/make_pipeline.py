@@ -45,13 +45,18 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         sample=options.sample_transform,
     )
     transforms, sources = make(options.transforms), None
-    if isinstance(options.dataset, Mixture) and (sources := Sources.of(options.dataset, transforms, make)) is not None:
+    if (
+        isinstance(options.dataset, Mixture)
+        and (sources := Sources.of(options.dataset, transforms, make)) is not None
+    ):
         transforms = sources.all_transforms(transforms)
     asked = options.fields
     if isinstance(source, Mapped | MappedParts):
         source, asked = chosen_fields(source, asked, decode=decode), None
     check_fields(asked, source.spec, transforms.names)
-    fields, windows = random_windows(asked, source, order.seed, packed=options.pack_by or options.chunk_by)
+    fields, windows = random_windows(
+        asked, source, order.seed, packed=options.pack_by or options.chunk_by
+    )
     excluded = excluded_positions(source, options.exclude)
     skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
     check_whole_batches(options, leaves_out=skips.get(options.on_error))
@@ -76,29 +81,40 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     )
 
 
-def _device(options: LoaderOptions, transforms: SampleTransforms, sources: Sources | None) -> DeviceStep | None:
+def _device(
+    options: LoaderOptions, transforms: SampleTransforms, sources: Sources | None
+) -> DeviceStep | None:
     """Return the step that decodes on a device; None if the CPU decodes everything."""
     if options.decode != "device":
         return None
     if sources is not None and sources.transforms:
-        raise ValueError('decode="device" needs one list of transforms: leave out the transforms of single datasets')
+        raise ValueError(
+            'decode="device" needs one list of transforms: leave out the transforms'
+            " of single datasets"
+        )
     from bushel.loader.device.device_options import device_step_of
 
     return device_step_of(options, transforms)
 
 
-def random_windows(fields: Any, dataset: Any, seed: int, *, packed: object = None) -> tuple[Any, RandomWindows | None]:
+def random_windows(
+    fields: Any, dataset: Any, seed: int, *, packed: object = None
+) -> tuple[Any, RandomWindows | None]:
     """Return `fields=` of a loader without random windows, and these windows, or None if it has no random windows.
 
     Raises:
         TypeError, ValueError, KeyError: As `RandomWindows.of`.
         ValueError: The loader packs whole documents.
     """
-    if not isinstance(fields, Mapping) or all(isinstance(own, bool | slice | range) for own in fields.values()):
+    if not isinstance(fields, Mapping) or all(
+        isinstance(own, bool | slice | range) for own in fields.values()
+    ):
         return fields, None
     from bushel.loader.read.random_window import RandomWindows
 
     mask, windows = RandomWindows.of(dataset, fields, seed)
     if windows is not None and packed is not None:
-        raise ValueError("pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out")
+        raise ValueError(
+            "pack_by= and chunk_by= fill rows with whole documents: leave RandomWindow out"
+        )
     return mask, windows

@@ -75,8 +75,10 @@ class Fetched(Struct, frozen=True):
     Attributes:
         samples: The samples, in the order of the batch.
         stored_bytes: Their size in bytes.
-        gathered: The fields that were gathered into the arrays of the batch, which the samples lack.
-        decoded: Whether they are decoded, except for images with fused transforms: if there is nothing else to decode.
+        gathered: The fields that were gathered into the arrays of the batch, which the samples
+            lack.
+        decoded: Whether they are decoded, except for images with fused transforms: if there is
+            nothing else to decode.
     """
 
     samples: list[Sample | Failure]
@@ -115,10 +117,13 @@ class Pipeline(Struct, frozen=True):
         collate: How samples become a batch.
         batch_transform: Function that is applied to each batch, or None.
         on_error: Treatment of bad samples.
-        excluded: Positions of samples that are known to be bad. They are not read, but replaced or skipped.
-        batched: Whether samples become batches. If not, a "batch" is a list with None for every skipped sample.
+        excluded: Positions of samples that are known to be bad. They are not read, but replaced or
+            skipped.
+        batched: Whether samples become batches. If not, a "batch" is a list with None for every
+            skipped sample.
         keys: Whether batches and samples have keys.
-        shape: The form of batches whose rows are shared by documents; None if each sample has its own row.
+        shape: The form of batches whose rows are shared by documents; None if each sample has its
+            own row.
         sources: The named datasets of a mixture, whose samples say where they come from.
         windows: The random windows of fields, or None without such fields.
         device: Decodes images on a device; None if the CPU decodes all.
@@ -173,30 +178,40 @@ class Pipeline(Struct, frozen=True):
 
     def prefetch(self, plan: BatchPlan) -> None:
         """Announce the samples of a batch to the storage."""
-        with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
-            fields = _mask(self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan))
+        # raised again, with the sample, when the batch is read
+        with suppress(BushelError, OSError, KeyError):
+            fields = _mask(
+                self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan)
+            )
             self.source.prefetch(plan.samples, fields, decode=self.decode)
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
-        with suppress(BushelError, OSError, KeyError):  # raised again, with the sample, when the batch is read
+        # raised again, with the sample, when the batch is read
+        with suppress(BushelError, OSError, KeyError):
             numbers, draws = self._wanted(plan)
             fields = _mask(self.windows, self.fields, plan.epoch, numbers, draws)
             return self.source.extents(numbers, fields, decode=self.decode)
         return []
 
     def fetch(
-        self, plan: BatchPlan, clock: Clock, arrays: BatchArrays | None = None, held: HeldBatch | None = None
+        self,
+        plan: BatchPlan,
+        clock: Clock,
+        arrays: BatchArrays | None = None,
+        held: HeldBatch | None = None,
     ) -> Fetched:
         """Read the stored samples of a batch in one read. If that fails, read them one by one to find the bad ones.
 
-        Fields of numbers are gathered into `arrays`, unless the batch has excluded samples, which are replaced later.
-        Bytes that are `held` are not read again, and are released.
+        Fields of numbers are gathered into `arrays`, unless the batch has excluded samples, which
+        are replaced later. Bytes that are `held` are not read again, and are released.
         """
         start = perf_counter()
         whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
         gathered = frozenset[str]() if arrays is None or not whole else arrays.gather(plan.samples)
-        others = self.fields if arrays is None or not gathered else arrays.others(self.fields, gathered)
+        others = (
+            self.fields if arrays is None or not gathered else arrays.others(self.fields, gathered)
+        )
         # of images that only the decoder sees
         inside = self.transforms.fused if self.device is None else frozenset[str]()
         room = None if arrays is None or not inside else arrays.room(inside)
@@ -209,7 +224,10 @@ class Pipeline(Struct, frozen=True):
         if others_size or self.is_stored or (self.sources is not None and self.sources.transforms):
             return Fetched(stored, size, gathered)
         return Fetched(
-            self._decode(plan.epoch, plan.samples, stored, draws_of(self.order, plan), clock), size, gathered, True
+            self._decode(plan.epoch, plan.samples, stored, draws_of(self.order, plan), clock),
+            size,
+            gathered,
+            True,
         )
 
     def _wanted(self, plan: BatchPlan) -> tuple[I64, I64 | None]:
@@ -227,13 +245,23 @@ class Pipeline(Struct, frozen=True):
         with suppress(Exception):  # the bad sample raises it again below
             wanted, draws = self._wanted(plan)
             mask = _mask(self.windows, fields, plan.epoch, wanted, draws)
-            stored = iter(self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room))
-            return [Failure(None) if number in self.excluded else next(stored) for number in numbers]
+            stored = iter(
+                self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room)
+            )
+            return [
+                Failure(None) if number in self.excluded else next(stored) for number in numbers
+            ]
         own = draws_of(self.order, plan)
 
         def read(place: int, number: int) -> Sample:
             one = np.array([number], np.int64)
-            mask = _mask(self.windows, fields, plan.epoch, one, None if own is None else own[place : place + 1])
+            mask = _mask(
+                self.windows,
+                fields,
+                plan.epoch,
+                one,
+                None if own is None else own[place : place + 1],
+            )
             return self.source.read_encoded(one, mask, decode=self.decode)[0]
 
         return one_by_one(
@@ -267,12 +295,20 @@ class Pipeline(Struct, frozen=True):
         done: list[Sample | Failure] = []
         if self.sources is not None and self.sources.transforms:
             for own, start, end in self.sources.runs(plan.samples[begin:stop]):
-                one = replace(self, transforms=self.sources.transforms[own], sources=self.sources.without_transforms())
+                one = replace(
+                    self,
+                    transforms=self.sources.transforms[own],
+                    sources=self.sources.without_transforms(),
+                )
                 places = begin + start, begin + end
-                done += one.decode_and_transform(plan, fetched, clock, arrays, places, begin + start + shift)
+                done += one.decode_and_transform(
+                    plan, fetched, clock, arrays, places, begin + start + shift
+                )
             return done
         stored, seeds = fetched.samples[begin:stop], draws_of(self.order, plan)
-        pieces = [(0, len(stored))] if fetched.decoded else micro_batches(stored, self.transforms.fused)
+        pieces = (
+            [(0, len(stored))] if fetched.decoded else micro_batches(stored, self.transforms.fused)
+        )
         for start, end in pieces:
             here = slice(begin + start, begin + end)
             numbers, draws = plan.samples[here], None if seeds is None else seeds[here]
@@ -280,9 +316,12 @@ class Pipeline(Struct, frozen=True):
             if not fetched.decoded:
                 samples = self._decode(plan.epoch, numbers, samples, draws, clock)
             seeds_here = numbers if draws is None else draws
-            rngs = SampleDraws(self.order.seed, plan.epoch, seeds_here, random=self.transforms.random)
+            rngs = SampleDraws(
+                self.order.seed, plan.epoch, seeds_here, random=self.transforms.random
+            )
             started, refused, own = perf_counter(), list[int](), numbers.tolist()
-            # what a transform of samples returns is written into the rows: images must not be there before
+            # what a transform of samples returns is written into the rows: images must not be there
+            # before
             rows = arrays if self.transforms.sample is None else None
             first, dataset = begin + start + shift, self.source.dataset
             micro = MicroBatch(samples, own, rngs, first, rows, dataset, refused, self.device)
@@ -294,7 +333,12 @@ class Pipeline(Struct, frozen=True):
         return done
 
     def _decode(
-        self, epoch: int, numbers: I64, stored: Sequence[Sample | Failure], draws: I64 | None, clock: Clock
+        self,
+        epoch: int,
+        numbers: I64,
+        stored: Sequence[Sample | Failure],
+        draws: I64 | None,
+        clock: Clock,
     ) -> list[Sample | Failure]:
         """Decode samples together. If that fails, decode them one by one to find the bad ones."""
         started = perf_counter()
@@ -304,15 +348,23 @@ class Pipeline(Struct, frozen=True):
         def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
             own, seeds = numbers[places], None if draws is None else draws[places]
             mask = _mask(self.windows, fields, epoch, own, seeds)
-            found = self.source.decode_samples(samples, own, encoded=self.transforms.encoded, fields=mask)
+            found = self.source.decode_samples(
+                samples, own, encoded=self.transforms.encoded, fields=mask
+            )
             if self.windows is not None:
                 self.windows.add_pads(found, epoch, own, seeds)
             return found
 
         if self.decode:
-            good = {place: sample for place, sample in enumerate(stored) if not isinstance(sample, Failure)}
+            good = {
+                place: sample
+                for place, sample in enumerate(stored)
+                if not isinstance(sample, Failure)
+            }
             try:
-                for place, sample in zip(good, decode(list(good.values()), list(good)), strict=True):
+                for place, sample in zip(
+                    good, decode(list(good.values()), list(good)), strict=True
+                ):
                     decoded[place] = sample
             except Exception:  # the bad sample raises it again
                 decoded = decoded_one_by_one(self.source.dataset, stored, numbers, decode)
@@ -344,7 +396,11 @@ class Pipeline(Struct, frozen=True):
         if self.on_error == "raise":
             raise_first(decoded)
         gathered = fetched.gathered
-        if arrays is not None and gathered and any(isinstance(sample, Failure) for sample in decoded):
+        if (
+            arrays is not None
+            and gathered
+            and any(isinstance(sample, Failure) for sample in decoded)
+        ):
             decoded, gathered = arrays.scatter(decoded), frozenset()
         filled: list[Sample | None] = []
         rows = None if plan.rows is None else plan.rows.copied()
@@ -363,27 +419,40 @@ class Pipeline(Struct, frozen=True):
         samples = [sample for sample in filled if sample is not None]
         batch: Any = filled if self.keys else [sample and without_key(sample) for sample in filled]
         if rows is not None:
-            batch = self._collate(replace(plan, rows=rows), filled, {}, (), clock) if samples else None
+            batch = (
+                self._collate(replace(plan, rows=rows), filled, {}, (), clock) if samples else None
+            )
         elif self.batched:
             stacked = arrays.whole() if arrays is not None and len(samples) == len(filled) else {}
             names = arrays.names if arrays is not None and gathered else ()
             batch = self._collate(plan, samples, stacked, names, clock) if samples else None
-        return Finished(plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded)
+        return Finished(
+            plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded
+        )
 
     def _collate(
-        self, plan: BatchPlan, filled: Sequence[Sample | None], stacked: Batch, names: Sequence[str], clock: Clock
+        self,
+        plan: BatchPlan,
+        filled: Sequence[Sample | None],
+        stacked: Batch,
+        names: Sequence[str],
+        clock: Clock,
     ) -> Any:
         start = perf_counter()
         samples = [sample for sample in filled if sample is not None]
         if callable(self.collate):
-            batch = self.collate(samples if self.keys else [without_key(sample) for sample in samples])
+            batch = self.collate(
+                samples if self.keys else [without_key(sample) for sample in samples]
+            )
         elif plan.rows is not None and self.shape is not None:
             batch = collate_rows(filled, plan.rows, self.shape, self.collate)
         elif self.device is not None:
             batch = self.device.collated(samples, self.collate, stacked)
         else:
             batch = collate(samples, self.collate, stacked)
-        if names:  # fields that were gathered, which samples lack, get their place among the fields of the first sample
+        # fields that were gathered, which samples lack, get their place among the fields of the
+        # first sample
+        if names:
             first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
             both = {**batch, **stacked}
             batch = {name: both[name] for name in dict.fromkeys([*first, *batch])}
@@ -398,15 +467,27 @@ class Pipeline(Struct, frozen=True):
         return batch
 
     def _replacement(
-        self, plan: BatchPlan, place: int, arrays: BatchArrays | None, report: ErrorReport, clock: Clock
+        self,
+        plan: BatchPlan,
+        place: int,
+        arrays: BatchArrays | None,
+        report: ErrorReport,
+        clock: Clock,
     ) -> tuple[Sample | None, int]:
         """Return the next good sample of the epoch after a place of the batch. The start follows the end.
 
-        In a pack, it comes with its first token there, and is None if no document fits into the row instead.
+        In a pack, it comes with its first token there, and is None if no document fits into the row
+        instead.
         """
-        own = self if self.device is None else replace(self, device=replace(self.device, host_only=True))
+        own = (
+            self
+            if self.device is None
+            else replace(self, device=replace(self.device, host_only=True))
+        )
         for one in following(self.order, plan.epoch, int(plan.positions[place])):
-            [sample] = own.decode_and_transform(one, self.fetch(one, clock), clock, arrays, row=place)
+            [sample] = own.decode_and_transform(
+                one, self.fetch(one, clock), clock, arrays, row=place
+            )
             if not isinstance(sample, Failure):
                 return sample, 0 if one.rows is None else int(one.rows.begins[0])
             self._report(int(one.samples[0]), sample, report)
@@ -418,10 +499,14 @@ class Pipeline(Struct, frozen=True):
         """Report a bad sample, unless `exclude=` names it."""
         if failure.error is not None:
             first = next(iter(self.fields or self.source.dataset.spec), "")
-            report.add(describe(self.source.dataset, sample, failure, failure.error, first), failure.error)
+            report.add(
+                describe(self.source.dataset, sample, failure, failure.error, first), failure.error
+            )
 
 
-def _mask(windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None) -> Any:
+def _mask(
+    windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None
+) -> Any:
     """Return the fields to read of samples; random windows choose the elements of each sample."""
     return fields if windows is None else windows.mask(fields, epoch, samples, draws)
 

@@ -1,7 +1,7 @@
 """Running a pipeline in worker processes: the consumer's end, and the main loop of a worker process.
 
-Worker process `i` of `n` makes batches `i`, `i + n`, … in threads, and sends them through shared memory. The consumer
-takes batch `t` from process `t mod n`, so batches keep their order.
+Worker process `i` of `n` makes batches `i`, `i + n`, … in threads, and sends them through shared
+memory. The consumer takes batch `t` from process `t mod n`, so batches keep their order.
 """
 
 from __future__ import annotations
@@ -46,7 +46,8 @@ if TYPE_CHECKING:
 _ALIGNMENT = 64  # a cache line, which also suits vector instructions
 _STEP = 1 << 20  # segments grow in steps, so that batches of about one size fit into the same ones
 _CREDIT = 2  # batches that may wait in shared memory, per worker process
-_PARENT_CHECK_SECONDS = 2  # how soon a worker process notices that its parent ended while a fork keeps its socket open
+# how soon a worker process notices that its parent ended while a fork keeps its socket open
+_PARENT_CHECK_SECONDS = 2
 
 
 class SharedBatch(Struct, frozen=True):
@@ -83,7 +84,8 @@ class SegmentPool:
         """Write a batch into a segment.
 
         Returns:
-            The serialized batch, and a list with the segment's descriptor if the segment is new, else an empty list.
+            The serialized batch, and a list with the segment's descriptor if the segment is new,
+            else an empty list.
         """
         pickled, buffers = pickle_with_buffers(batch)
         views = [buffer.raw() for buffer in buffers]
@@ -120,7 +122,8 @@ class SegmentReader:
     """The consumer's side: returns batches whose arrays lie in the segments of one worker process.
 
     Attributes:
-        freed: Numbers of segments whose arrays are all gone. The garbage collector adds to it, in any thread.
+        freed: Numbers of segments whose arrays are all gone. The garbage collector adds to it, in
+            any thread.
     """
 
     def __init__(self) -> None:
@@ -129,7 +132,9 @@ class SegmentReader:
 
     def add(self, descriptor: int) -> None:
         """Take over the descriptor of a new segment."""
-        self._segments.append(_Segment(descriptor, mmap.mmap(descriptor, os.fstat(descriptor).st_size)))
+        self._segments.append(
+            _Segment(descriptor, mmap.mmap(descriptor, os.fstat(descriptor).st_size))
+        )
 
     def read(self, shared: SharedBatch) -> Any:
         """Return the batch. Its arrays are writable views of the segment, which stays in use until they are deleted."""
@@ -143,7 +148,8 @@ class SegmentReader:
         # all arrays of the batch refer to this one and keep it alive
         weakref.finalize(whole, self.freed.append, shared.segment).atexit = False
         return pickle.loads(
-            shared.pickled, buffers=[whole[offset : offset + length] for offset, length in shared.places]
+            shared.pickled,
+            buffers=[whole[offset : offset + length] for offset, length in shared.places],
         )
 
     def close(self) -> None:
@@ -216,7 +222,17 @@ def run_processes(
             started.append(_Worker())  # noqa: PERF401 - if one fails to start, the others must be ended
         jobs = [
             pickle_for_worker(
-                _Job(iteration.pipeline, plan, epoch, consumed, number, processes, threads, window, report.max_errors),
+                _Job(
+                    iteration.pipeline,
+                    plan,
+                    epoch,
+                    consumed,
+                    number,
+                    processes,
+                    threads,
+                    window,
+                    report.max_errors,
+                ),
                 "the dataset, transforms and collate functions",
             )
             for number in range(processes)
@@ -236,7 +252,8 @@ def run_processes(
             del finished  # a reference here would keep the segment of the consumer's batch taken
             if os.getpid() != own:
                 raise RuntimeError(
-                    "this iteration started before a fork, and its worker processes serve the parent process: start a "
+                    "this iteration started before a fork, and its worker processes serve the"
+                    " parent process: start a "
                     "new iteration in this one"
                 )
     finally:
@@ -266,7 +283,10 @@ class _Worker:
             self.reader.add(descriptor)
         delivery: _Delivery | _Failed = pickle.loads(message)
         if isinstance(delivery, _Failed):
-            for note in (*delivery.notes, f"in worker process {self.process.pid}:\n{delivery.traceback}"):
+            for note in (
+                *delivery.notes,
+                (f"in worker process {self.process.pid}:\n{delivery.traceback}"),
+            ):
                 note_once(delivery.error, note)  # most errors were pickled with their notes
             raise delivery.error
         return delivery
@@ -363,10 +383,15 @@ def _send_batches(channel: Channel, parent: int) -> None:
     job: _Job = pickle.loads(message)
     expansion_cache().share(job.count)
     pool, credit = SegmentPool(), threading.Semaphore(_CREDIT)
-    threading.Thread(target=_listen, args=(channel, parent, pool.release, credit), daemon=True).start()
+    threading.Thread(
+        target=_listen, args=(channel, parent, pool.release, credit), daemon=True
+    ).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
     plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
-    iteration, memory = Iteration(job.pipeline, report, clock, Output()), BufferPool(job.window.most_bytes)
+    iteration, memory = (
+        Iteration(job.pipeline, report, clock, Output()),
+        BufferPool(job.window.most_bytes),
+    )
     batches = run_batches(iteration, plans, threads=job.threads, window=job.window, pool=memory)
     for finished in batches:
         bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
@@ -377,10 +402,13 @@ def _send_batches(channel: Channel, parent: int) -> None:
         delivery = _Delivery(finished.consumed, packed, *counts, bad, clock.drain())
         channel.send(pickle_for_parent(delivery), created)
         del finished  # so that its memory can be reused
-    threading.Event().wait()  # until the listener ends the process: the last segments are still in use
+    # until the listener ends the process: the last segments are still in use
+    threading.Event().wait()
 
 
-def _listen(channel: Channel, parent: int, release: Callable[[Any], None], credit: threading.Semaphore) -> None:
+def _listen(
+    channel: Channel, parent: int, release: Callable[[Any], None], credit: threading.Semaphore
+) -> None:
     """Receive the credits and free segments that the consumer returns. End the process when the consumer ended."""
     try:
         while os.getppid() == parent:

@@ -1,8 +1,9 @@
 """Reading ahead from object stores: the bytes of later batches, in long requests, bounded by memory.
 
-A `ReadAhead` belongs to one iteration. It draws the batch plans, group by group (`ahead_plan`), requests
-what the batches of a group have in common, and holds each value until its batch takes it. Other values are read by the
-batch itself. If reading ahead fails, each sample of the batch is read again, so that errors name samples.
+A `ReadAhead` belongs to one iteration. It draws the batch plans, group by group (`ahead_plan`),
+requests what the batches of a group have in common, and holds each value until its batch takes it.
+Other values are read by the batch itself. If reading ahead fails, each sample of the batch is read
+again, so that errors name samples.
 """
 
 from __future__ import annotations
@@ -136,7 +137,10 @@ class _Part:
             and np.array_equal(own.length, extents.length)
             and np.array_equal(own.file, extents.file)
             and len(self.files) == len(files)
-            and all(one is other or one.path == other.path for one, other in zip(self.files, files, strict=True))
+            and all(
+                one is other or one.path == other.path
+                for one, other in zip(self.files, files, strict=True)
+            )
         )
 
 
@@ -160,7 +164,8 @@ class HeldBatch:
     def take(self, files: Sequence[File], extents: Extents) -> list[bytes | None]:
         """Wait for the extents that it has, and hand them over: bytes or None for each of the n extents.
 
-        A hurried batch does not wait for long requests on a slow link: what has not arrived is None.
+        A hurried batch does not wait for long requests on a slow link: what has not arrived is
+        None.
 
         Raises:
             Exception: A request failed, or an object was replaced.
@@ -178,25 +183,37 @@ class HeldBatch:
 class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     """Draws the plans of batches, reads ahead of them, and yields each with the bytes that are held for it.
 
-    Its threads are ended by `stop` and `close`. The bytes that it holds, running requests included, are at most
-    `limit`, or what one batch needs if that is more.
+    Its threads are ended by `stop` and `close`. The bytes that it holds, running requests included,
+    are at most `limit`, or what one batch needs if that is more.
 
     Args:
         plans: The batches.
-        extents_of: Return the extents that a batch will read; called in a thread. It does not raise.
+        extents_of: Return the extents that a batch will read; called in a thread. It does not
+            raise.
         grouping: How they are grouped.
         limit: Bytes to hold.
     """
 
     def __init__(
-        self, plans: Iterator[BatchPlan], extents_of: Callable[[BatchPlan], Planned], grouping: Grouping, limit: int
+        self,
+        plans: Iterator[BatchPlan],
+        extents_of: Callable[[BatchPlan], Planned],
+        grouping: Grouping,
+        limit: int,
     ) -> None:
-        self._plans, self._extents_of, self._grouping, self._limit = plans, extents_of, grouping, limit
+        self._plans, self._extents_of, self._grouping, self._limit = (
+            plans,
+            extents_of,
+            grouping,
+            limit,
+        )
         self._process = os.getpid()
-        self._threads = Threads(sum(_REQUESTS.values()) + 1, "bushel-loader-ahead")  # one of them plans
+        # one of them plans
+        self._threads = Threads(sum(_REQUESTS.values()) + 1, "bushel-loader-ahead")
         self._changed = threading.Condition()
         self._groups: deque[deque[tuple[BatchPlan, HeldBatch]]] = deque()
-        self._left: tuple[BatchPlan, _Asked, int] | None = None  # the batch that ended the last group
+        # the batch that ended the last group
+        self._left: tuple[BatchPlan, _Asked, int] | None = None
         self._waiting = {short: deque[_Request]() for short in _REQUESTS}
         self._running: dict[bool, set[_Request]] = {short: set() for short in _REQUESTS}
         self._numbers = count()
@@ -300,14 +317,23 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             self._running[request.short].add(request)
             self._held += request.size
             self._threads.submit(partial(self._fetch, request))
-        if not (any(self._waiting.values()) or self._planning or self._drawn) and len(self._groups) < _GROUPS:
+        if (
+            not (any(self._waiting.values()) or self._planning or self._drawn)
+            and len(self._groups) < _GROUPS
+        ):
             self._planning = True
             self._threads.submit(self._plan)
 
     def _next_request(self) -> _Request | None:
         """Return the request that is needed first of those that may start; None if memory is lacking for it."""
-        free = [short for short in _REQUESTS if self._waiting[short] and len(self._running[short]) < _REQUESTS[short]]
-        request = min((self._waiting[short][0] for short in free), key=lambda one: one.number, default=None)
+        free = [
+            short
+            for short in _REQUESTS
+            if self._waiting[short] and len(self._running[short]) < _REQUESTS[short]
+        ]
+        request = min(
+            (self._waiting[short][0] for short in free), key=lambda one: one.number, default=None
+        )
         if request is None or self._held + request.size <= self._limit:
             return request
         return request if self._takers and not any(self._running.values()) else None
@@ -327,7 +353,8 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         with self._changed:
             self._running[request.short].remove(request)
             self._held += sum(map(len, values)) - request.size
-            for value, part, row in zip(values, request.parts, request.rows, strict=False):  # none if it failed
+            # none if it failed
+            for value, part, row in zip(values, request.parts, request.rows, strict=False):
                 if part.values is None:  # its batch has failed
                     self._held -= len(value)
                 else:
@@ -361,13 +388,21 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
     def _draw(self) -> list[tuple[BatchPlan, _Asked, int]]:
         """Draw the batches of a group, with the extents and the number of bytes of each."""
         batches = [] if self._left is None else [self._left]
-        samples, nbytes = sum(len(plan.samples) for plan, *_ in batches), sum(size for *_, size in batches)
+        samples, nbytes = (
+            sum(len(plan.samples) for plan, *_ in batches),
+            sum(size for *_, size in batches),
+        )
         self._left = None
         seen = set[Hashable]()
         for plan in self._plans:
-            asked = (ranges_to_prefetch(files, extents, seen) for files, extents in self._extents_of(plan))
+            asked = (
+                ranges_to_prefetch(files, extents, seen)
+                for files, extents in self._extents_of(plan)
+            )
             planned = [one for one in asked if one is not None]
-            size = sum(int(np.maximum(extents.length[needed], 0).sum()) for _, extents, needed in planned)
+            size = sum(
+                int(np.maximum(extents.length[needed], 0).sum()) for _, extents, needed in planned
+            )
             samples, nbytes = samples + len(plan.samples), nbytes + size
             if batches and self._grouping.ends(
                 int(batches[0][0].positions[0]), int(plan.positions[0]), samples, nbytes
@@ -390,7 +425,9 @@ def _requests(
     for turn, batch in enumerate(batches):
         own = []
         for known, extents, needed in batch[1]:
-            part = _Part(known, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents))
+            part = _Part(
+                known, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents)
+            )
             own.append(part)
             number, rows = _remote_rows(known, extents, needed, numbers, files)
             places = np.array([[turn], [len(parts)]]).repeat(len(rows), 1)
@@ -413,7 +450,9 @@ def _requests(
     for part, (own_numbers, *_) in zip(parts, columns, strict=True):
         first, last = last, last + len(own_numbers)
         part.covered[row[first:last]] = request_of[first:last] >= 0
-        part.requests += [requests[one] for one in sorted(set(request_of[first:last].tolist())) if one >= 0]
+        part.requests += [
+            requests[one] for one in sorted(set(request_of[first:last].tolist())) if one >= 0
+        ]
     return of_batches, requests
 
 
@@ -426,7 +465,11 @@ def _remote_rows(
 ) -> tuple[I64, I64]:
     """Return the extents that lie within remote files: the number of the file in the group, and the row of each."""
     places = np.array([_number(file, numbers, files) for file in known], np.int64)
-    at = np.full(len(extents), extents.file, np.int64) if isinstance(extents.file, int) else extents.file
+    at = (
+        np.full(len(extents), extents.file, np.int64)
+        if isinstance(extents.file, int)
+        else extents.file
+    )
     number = places[at] if len(places) else np.full(len(extents), -1, np.int64)
     sizes = np.array([file.size for file in files], np.int64)
     offset, length = extents.offset, extents.length

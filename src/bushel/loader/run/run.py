@@ -1,9 +1,9 @@
 """Running a pipeline in threads: batches come out in the order of their plans, with a bounded number prefetched.
 
-A batch has two stages, reading and decoding, and several threads decode parts of it. It is therefore not one item of
-`parallel_map`: this module schedules the parts itself, on the same `Threads` and `Result`. The consumer's own thread
-does that: at every step it plans batches and prefetches their bytes, hands the next ones to the threads, and waits for
-the oldest.
+A batch has two stages, reading and decoding, and several threads decode parts of it. It is
+therefore not one item of `parallel_map`: this module schedules the parts itself, on the same
+`Threads` and `Result`. The consumer's own thread does that: at every step it plans batches and
+prefetches their bytes, hands the next ones to the threads, and waits for the oldest.
 """
 
 from __future__ import annotations
@@ -31,7 +31,9 @@ if TYPE_CHECKING:
 
 _FETCHERS, _REMOTE_FETCHERS = 2, 8
 _PATIENCE = 16  # batches in a row that needed no larger window before it shrinks by one
-_LATE = 2  # batches in a row that were not read in time before it grows: one may be late because the machine is busy
+# batches in a row that were not read in time before it grows: one may be late because the machine
+# is busy
+_LATE = 2
 
 
 class PrefetchWindow(Struct, frozen=True):
@@ -40,11 +42,14 @@ class PrefetchWindow(Struct, frozen=True):
     Attributes:
         least: Minimum number of batches.
         most: Maximum number; the same as `least` for a fixed number.
-        most_bytes: Maximum size of them together, in bytes. One batch of any size is always worked on.
+        most_bytes: Maximum size of them together, in bytes. One batch of any size is always worked
+            on.
         wanted: The number without the limit on bytes.
         in_time: Number of batches in a row that needed no larger window.
-        late: Number of batches in a row whose stored bytes were not read when the trainer asked for them.
-        idle: Whether all batches were ready at some time since the last increase, so that threads had nothing to do.
+        late: Number of batches in a row whose stored bytes were not read when the trainer asked for
+            them.
+        idle: Whether all batches were ready at some time since the last increase, so that threads
+            had nothing to do.
         largest: Size of the largest batch so far, in bytes.
     """
 
@@ -77,7 +82,8 @@ class PrefetchWindow(Struct, frozen=True):
     def observe(self, *, ready: bool, all_ready: bool, fetched: bool, size: int) -> PrefetchWindow:
         """Return the window after one batch.
 
-        It does not grow while all threads are busy decoding: more batches would then only take more memory.
+        It does not grow while all threads are busy decoding: more batches would then only take more
+        memory.
 
         Args:
             ready: Whether the batch was ready when the trainer asked for it.
@@ -91,7 +97,14 @@ class PrefetchWindow(Struct, frozen=True):
             wanted, idle, in_time = min(wanted + 1, self.most), False, 0
         elif in_time == _PATIENCE:
             wanted, in_time = max(wanted - 1, self.least), 0
-        return replace(self, wanted=wanted, in_time=in_time, late=late, idle=idle, largest=max(self.largest, size))
+        return replace(
+            self,
+            wanted=wanted,
+            in_time=in_time,
+            late=late,
+            idle=idle,
+            largest=max(self.largest, size),
+        )
 
 
 class Iteration(Struct, frozen=True):
@@ -124,7 +137,9 @@ class Iteration(Struct, frozen=True):
         return replace(finished, batch=self.output.to_host(finished.batch))
 
 
-def run_inline(iteration: Iteration, plans: Iterator[BatchPlan], factory: ArrayFactory) -> Generator[Finished]:
+def run_inline(
+    iteration: Iteration, plans: Iterator[BatchPlan], factory: ArrayFactory
+) -> Generator[Finished]:
     """Make each batch in the consumer's thread when it asks for one."""
     upload = Upload(iteration.output)
     for plan in plans:
@@ -150,14 +165,17 @@ def run_threads(
         plans: The batches; each is drawn as late as possible.
         factory: Makes the arrays of batches.
         threads: Number of threads that decode and transform.
-        window: How many batches are worked on, or wait, at a time. The bytes of as many again are prefetched.
-        fetchers: Number of threads that read: 1 for a source that can only be read in turn. By default 2, so that one
-            batch is waited for while the bytes of another are copied, and 8 for a remote dataset, since an object
-            store answers many requests as fast as one. At most `window.batches` batches are read at a time.
+        window: How many batches are worked on, or wait, at a time. The bytes of as many again are
+            prefetched.
+        fetchers: Number of threads that read: 1 for a source that can only be read in turn. By
+            default 2, so that one batch is waited for while the bytes of another are copied, and 8
+            for a remote dataset, since an object store answers many requests as fast as one. At
+            most `window.batches` batches are read at a time.
         ahead: Draws the plans, and reads ahead of them; None to read each batch by itself.
 
     Raises:
-        RuntimeError: The process was forked during the iteration: the threads are in the parent process.
+        RuntimeError: The process was forked during the iteration: the threads are in the parent
+            process.
     """
     pipeline, output = iteration.pipeline, iteration.output
     if fetchers is None:
@@ -168,7 +186,10 @@ def run_threads(
 
         decoding = threads + AT_ONCE  # these only wait for the device
         window = window.at_least(2 * AT_ONCE)
-    readers, decoders = Threads(fetchers, "bushel-loader-fetch"), Threads(decoding, "bushel-loader-decode")
+    readers, decoders = (
+        Threads(fetchers, "bushel-loader-fetch"),
+        Threads(decoding, "bushel-loader-decode"),
+    )
     planned: deque[tuple[BatchPlan, HeldBatch | None]] = deque()
     running: deque[_BatchTask] = deque()
     upload = Upload(output)
@@ -176,7 +197,11 @@ def run_threads(
     try:
         while True:
             while len(running) < window.batches:
-                while ahead is None and len(planned) <= window.batches and (plan := next(plans, None)) is not None:
+                while (
+                    ahead is None
+                    and len(planned) <= window.batches
+                    and (plan := next(plans, None)) is not None
+                ):
                     pipeline.prefetch(plan)
                     planned.append((plan, None))
                 if ahead is not None and (drawn := next(ahead, None)) is not None:
@@ -193,12 +218,15 @@ def run_threads(
             task = running.popleft()
             fetched = task.fetched or not window.largest  # the first batch was only just asked for
             finished = task.upload(upload)
-            window = window.observe(ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size)
+            window = window.observe(
+                ready=ready[0], all_ready=all(ready), fetched=fetched, size=task.size
+            )
             if converts:
                 finished = replace(finished, batch=upload.finish(finished.batch))
             del task  # it refers to the batch, which belongs to the consumer from here on
             if converts and running and ready[1] and running[0].result.error is None:
-                running[0].upload(upload)  # it is copied while the trainer works on the batch before
+                # it is copied while the trainer works on the batch before
+                running[0].upload(upload)
             yield finished
             del finished
             readers.check_process()
@@ -208,8 +236,13 @@ def run_threads(
 
 def _close(readers: Threads, decoders: Threads, ahead: ReadAhead | None) -> None:
     """End the threads of an iteration."""
-    # the garbage collector may run this in one of the threads, which must not wait for itself or another
-    wait = not (readers.has_current() or decoders.has_current() or (ahead is not None and ahead.has_current()))
+    # the garbage collector may run this in one of the threads, which must not wait for itself or
+    # another
+    wait = not (
+        readers.has_current()
+        or decoders.has_current()
+        or (ahead is not None and ahead.has_current())
+    )
     if ahead is not None:
         ahead.stop()
     try:  # in this order: readers wait for bytes that are read ahead, and hand work to decoders
@@ -237,7 +270,11 @@ class _BatchTask:
         self.plan = plan
         self.size, self.fetched = 0, False
         self.result: Result[Finished] = Result()
-        self._iteration, self._pipeline, self._clock = iteration, iteration.pipeline, iteration.clock
+        self._iteration, self._pipeline, self._clock = (
+            iteration,
+            iteration.pipeline,
+            iteration.clock,
+        )
         self._held = held
         self._decoders, self._parts = decoders, parts
         self._arrays: BatchArrays | None = iteration.pipeline.arrays(plan, factory)
@@ -278,8 +315,11 @@ class _BatchTask:
 
     def _assemble(self, decoded: list[Sample | Failure]) -> None:
         report = self._iteration.report
-        finished = self._pipeline.assemble(self.plan, self._fetched, decoded, self._arrays, report, self._clock)
-        del self._fetched  # the memory of its stored bytes is for the next batch, while this one waits for the trainer
+        finished = self._pipeline.assemble(
+            self.plan, self._fetched, decoded, self._arrays, report, self._clock
+        )
+        # the memory of its stored bytes is for the next batch, while this one waits for the trainer
+        del self._fetched
         self.size = count_bytes(finished.batch)
         self.result.set(self._iteration.on_host(finished))
 

@@ -27,11 +27,19 @@ def run_batches(
     """Return the batches of an iteration, in the order of their plans."""
     pipeline = iteration.pipeline
     factory = pipeline.factory(pool)
-    numbers = frozenset[str]() if factory.numbers is None else {field.name for field in factory.numbers.fields}
+    numbers = (
+        frozenset[str]()
+        if factory.numbers is None
+        else {field.name for field in factory.numbers.fields}
+    )
     listed = _listed(pipeline, factory)
-    if factory.names and numbers | (frozenset() if listed is None else listed.names) == set(factory.names):
+    if factory.names and numbers | (frozenset() if listed is None else listed.names) == set(
+        factory.names
+    ):
         kind = None if pipeline.shape is None else _rows()
-        return run_groups(iteration, plans, factory, threads=threads, window=window, kind=kind, listed=listed)
+        return run_groups(
+            iteration, plans, factory, threads=threads, window=window, kind=kind, listed=listed
+        )
     if not threads:
         return run_inline(iteration, plans, factory)
     ahead = _read_ahead(pipeline, plans, window) if pipeline.source.remote else None
@@ -40,18 +48,31 @@ def run_batches(
 
 def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
     """Return the fields that batches can have without samples, beside those that are gathered; None if none can."""
-    if not pipeline.batched or callable(pipeline.collate) or pipeline.shape is not None or pipeline.windows is not None:
+    if (
+        not pipeline.batched
+        or callable(pipeline.collate)
+        or pipeline.shape is not None
+        or pipeline.windows is not None
+    ):
         return None
     if pipeline.transforms.sample is not None or pipeline.source.remote:
         return None
     from bushel.loader.read.listed import listed_fields
 
     transformed = frozenset(name for one in pipeline.transforms.fields for name in one.fields)
-    asked = pipeline.source.dataset, pipeline.fields, pipeline.collate or {}, transformed, factory.pool
+    asked = (
+        pipeline.source.dataset,
+        pipeline.fields,
+        pipeline.collate or {},
+        transformed,
+        factory.pool,
+    )
     return listed_fields(*asked, decode=pipeline.decode)
 
 
-def run_one(iteration: Iteration, plan: BatchPlan, window: PrefetchWindow, pool: BufferPool) -> Finished:
+def run_one(
+    iteration: Iteration, plan: BatchPlan, window: PrefetchWindow, pool: BufferPool
+) -> Finished:
     """Return one batch, made in the consumer's thread. Arguments: see `run_batches`."""
     made = run_batches(iteration, iter([plan]), threads=0, window=window, pool=pool)
     try:
@@ -66,7 +87,9 @@ def _rows() -> type[Groups]:
     return RowGroups
 
 
-def _read_ahead(pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow) -> ReadAhead | None:
+def _read_ahead(
+    pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow
+) -> ReadAhead | None:
     """Return the `ReadAhead` of a remote dataset; None if its batches have no neighbours in common."""
     from bushel.loader.run.ahead_plan import Grouping
     from bushel.loader.run.read_ahead import ReadAhead

@@ -29,13 +29,17 @@ class LoaderStats(Struct, frozen=True):
         collate: Seconds that threads spent in collation and the batch transform.
         waiting: Seconds that the trainer waited for batches.
         training: Seconds that the trainer worked between batches.
-        ready: Mean share of the prefetched batches that were ready when the trainer asked for one. Near 1, the loader
-            keeps up; near 0, the trainer waits for each batch. None with worker processes.
+        ready: Mean share of the prefetched batches that were ready when the trainer asked for one.
+            Near 1, the loader keeps up; near 0, the trainer waits for each batch. None with worker
+            processes.
         errors: Number of bad samples.
-        threads: Number of threads that decode and transform, in all processes; 0 if the consumer's thread does it.
+        threads: Number of threads that decode and transform, in all processes; 0 if the consumer's
+            thread does it.
         cpus: Number of CPUs that this process may use.
-        whole_clips: Number of clips that were read whole because the packets in the index did not give their frames.
-        refused_seek_tables: Number of images whose seek table did not fit, and which were decoded without it.
+        whole_clips: Number of clips that were read whole because the packets in the index did not
+            give their frames.
+        refused_seek_tables: Number of images whose seek table did not fit, and which were decoded
+            without it.
         device: Seconds that threads spent waiting for a device that decodes.
         device_images: Number of images that it decoded.
         device_refused: Number of images that it refused, and which the CPU decoded.
@@ -69,10 +73,13 @@ class LoaderStats(Struct, frozen=True):
     device_refused: int = 0
 
     @classmethod
-    def of(cls, totals: Mapping[str, float], *, errors: int, threads: int, cpus: int) -> LoaderStats:
+    def of(
+        cls, totals: Mapping[str, float], *, errors: int, threads: int, cpus: int
+    ) -> LoaderStats:
         """Return the statistics from the totals of a `Clock`."""
         stages = {
-            name: totals.get(name, 0.0) for name in ("storage", "decode", "transform", "collate", "waiting", "training")
+            name: totals.get(name, 0.0)
+            for name in ("storage", "decode", "transform", "collate", "waiting", "training")
         }
         asked = totals.get("asked", 0)
         return cls(
@@ -109,19 +116,29 @@ class LoaderStats(Struct, frozen=True):
             return "nothing was loaded yet"
         share = self.waiting / self.seconds if self.seconds else 0.0
         if share < _NEGLIGIBLE_WAITING:
-            return f"the trainer waits for data {share:.0%} of its time: the loader keeps up, so change nothing"
-        work = {"storage": self.storage, "decode": self.decode, "transform": self.transform, "collate": self.collate}
+            return (
+                f"the trainer waits for data {share:.0%} of its time: the loader keeps up, so"
+                " change nothing"
+            )
+        work = {
+            "storage": self.storage,
+            "decode": self.decode,
+            "transform": self.transform,
+            "collate": self.collate,
+        }
         slowest = max(work, key=lambda stage: work[stage])
         busy = (self.decode + self.transform + self.collate) / self.waiting if self.waiting else 0.0
-        waits = f"the trainer waits for data {share:.0%} of its time, and most work is in {slowest}: "
+        waits = (
+            f"the trainer waits for data {share:.0%} of its time, and most work is in {slowest}: "
+        )
         if slowest == "storage":
             return waits + 'read fewer fields (fields=), use shuffle="blocks", or raise prefetch'
         if self.threads < self.cpus:
             return waits + f"{max(self.threads, 1)} of {self.cpus} CPUs are used, so raise threads"
         if slowest == "decode":
-            return (
-                waits
-                + f"{min(busy, self.cpus):.1f} of {self.cpus} CPUs are busy; store smaller images, or use more CPUs"
+            return waits + (
+                f"{min(busy, self.cpus):.1f} of {self.cpus} CPUs are busy; store smaller"
+                " images, or use more CPUs"
             )
         if slowest == "transform":
             return waits + "threads that run pure Python share one core; use processes="
@@ -131,7 +148,8 @@ class LoaderStats(Struct, frozen=True):
     def _summary(self) -> str:
         return (
             f"{self.samples} samples in {self.batches} batches, {self.seconds:.2f} s: "
-            f"{self.samples_per_second:.0f} samples/s, {self.bytes_per_second / 1e6:.1f} MB/s, {self.errors} bad"
+            f"{self.samples_per_second:.0f} samples/s, {self.bytes_per_second / 1e6:.1f} MB/s,"
+            f" {self.errors} bad"
             + (f", {self.whole_clips} clips read whole" if self.whole_clips else "")
             + (f", {self.device_images} images decoded on the device" if self.device_images else "")
             + (f", {self.device_refused} refused there" if self.device_refused else "")
@@ -153,7 +171,10 @@ class LoaderStats(Struct, frozen=True):
 
         total = sum(seconds for _, seconds in self._stages()) or 1.0
         rows = [("stage", "seconds", "share")]
-        rows += [(name, f"{seconds:.3f}", "█" * round(20 * seconds / total)) for name, seconds in self._stages()]
+        rows += [
+            (name, f"{seconds:.3f}", "█" * round(20 * seconds / total))
+            for name, seconds in self._stages()
+        ]
         return facts_html(self._summary, [("", self.advice)], rows)
 
     def __rich__(self) -> Table:

@@ -27,7 +27,8 @@ class BadSample(Struct, frozen=True):
     """A sample that could not be read, decoded or transformed, as in `Loader.errors`.
 
     Attributes:
-        sample: Position of the sample in the dataset; with a `StreamLoader`, its number in the epoch of the rank.
+        sample: Position of the sample in the dataset; with a `StreamLoader`, its number in the
+            epoch of the rank.
         key: Key of the sample.
         field: The bad field; None if it is unknown.
         file: File that holds the field; None if it is unknown.
@@ -86,7 +87,9 @@ def note_once(error: BaseException, note: str) -> None:
 def named(function: object) -> str:
     """Return the name of a function, or the `repr` of another callable."""
     name = getattr(function, "__qualname__", None)
-    return f"{getattr(function, '__module__', '')}.{name}" if isinstance(name, str) else repr(function)
+    return (
+        f"{getattr(function, '__module__', '')}.{name}" if isinstance(name, str) else repr(function)
+    )
 
 
 def cause_of(error: BaseException) -> str:
@@ -101,25 +104,36 @@ def error_limit(max_errors: float | None, samples: int | None) -> int | None:
     `max_errors` means the same in `pack`, `Loader` and `StreamLoader`.
 
     Args:
-        max_errors: A number of samples (int), a share of all samples between 0 and 1 (float), or None for no limit.
+        max_errors: A number of samples (int), a share of all samples between 0 and 1 (float), or
+            None for no limit.
         samples: Number of all samples; None if it is unknown, as for a stream.
 
     Raises:
         TypeError: `max_errors` is not a number.
-        ValueError: `max_errors` is negative, a share above 1, or a share of an unknown number of samples.
+        ValueError: `max_errors` is negative, a share above 1, or a share of an unknown number of
+            samples.
     """
     if max_errors is None:
         return None
     if isinstance(max_errors, bool) or not isinstance(max_errors, int | float):
-        raise TypeError(f"max_errors={max_errors!r} is not a number: give an int, a share such as 0.01, or None")
+        raise TypeError(
+            f"max_errors={max_errors!r} is not a number: give an int, a share such as 0.01, or None"
+        )
     if not max_errors >= 0 or math.isinf(max_errors):
-        raise ValueError(f"max_errors={max_errors} is not a count: give 0 or more, or None for no limit")
+        raise ValueError(
+            f"max_errors={max_errors} is not a count: give 0 or more, or None for no limit"
+        )
     if isinstance(max_errors, int):
         return max_errors
     if max_errors > 1:
-        raise ValueError(f"max_errors={max_errors} is above 1, which is all samples: give an int to count samples")
+        raise ValueError(
+            f"max_errors={max_errors} is above 1, which is all samples: give an int"
+            " to count samples"
+        )
     if samples is None:
-        raise ValueError(f"max_errors={max_errors} is a share, but the number of samples is unknown: give an int")
+        raise ValueError(
+            f"max_errors={max_errors} is a share, but the number of samples is unknown: give an int"
+        )
     return int(max_errors * samples)
 
 
@@ -145,7 +159,9 @@ class ErrorReport:
             self._bad.setdefault(bad.sample, bad)
             count = len(self._bad)
         if self.max_errors is not None and count > self.max_errors:
-            raise TooManyErrors(f"{count} bad samples, but max_errors={self.max_errors}; the last is {bad}") from error
+            raise TooManyErrors(
+                f"{count} bad samples, but max_errors={self.max_errors}; the last is {bad}"
+            ) from error
 
     def merge(self, bad: Iterable[BadSample]) -> None:
         """Add the bad samples of another report."""
@@ -184,7 +200,9 @@ def read_errors(path: str | os.PathLike[str]) -> list[str]:
     return keys
 
 
-def apply_calls(calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str) -> Any:
+def apply_calls(
+    calls: Sequence[Call], value: Any, rng: np.random.Generator | None, field: str
+) -> Any:
     """Apply transforms to the value of a field, and return the result.
 
     Raises:
@@ -192,7 +210,9 @@ def apply_calls(calls: Sequence[Call], value: Any, rng: np.random.Generator | No
     """
     for call in calls:
         try:
-            value = checked(call.function(value, rng=rng) if call.random else call.function(value), object)
+            value = checked(
+                call.function(value, rng=rng) if call.random else call.function(value), object
+            )
         except Exception as error:
             note_once(error, f"in the transform {named(call.function)} of field {field!r}")
             raise

@@ -17,7 +17,9 @@ from bushel.spec import KEY
 Sample = dict[str, Any]
 Batch = dict[str, Any]
 
-NO_TENSORS = frozenset({np.ndarray, str, bytes, memoryview, bool, int, float, complex, list, tuple, dict, type(None)})
+NO_TENSORS = frozenset(
+    {np.ndarray, str, bytes, memoryview, bool, int, float, complex, list, tuple, dict, type(None)}
+)
 """Types of values that `as_array` returns as they are."""
 
 _CPU = 1  # DLPack's number for memory of the host
@@ -33,9 +35,10 @@ class Padded:
 
     Attributes:
         value: Value of the padding.
-        shape: The common shape; None for the largest size in the batch along each axis. A None in the tuple means the
-            largest size along that axis. A larger array is an error.
-        multiple_of: The largest sizes of the batch are rounded up to a multiple of this, so that fewer shapes occur.
+        shape: The common shape; None for the largest size in the batch along each axis. A None in
+            the tuple means the largest size along that axis. A larger array is an error.
+        multiple_of: The largest sizes of the batch are rounded up to a multiple of this, so that
+            fewer shapes occur.
 
     Examples:
         >>> from bushel.loader import Padded, collate
@@ -60,11 +63,15 @@ class Padded:
         """
         given = (None,) * len(largest) if self.shape is None else self.shape
         if len(given) != len(largest):
-            raise ValueError(f"arrays of {len(largest)} axes cannot be padded to a shape of {len(given)} axes")
+            raise ValueError(
+                f"arrays of {len(largest)} axes cannot be padded to a shape of {len(given)} axes"
+            )
         rounded = [-(-size // self.multiple_of) * self.multiple_of for size in largest]
         shape = [up if size is None else size for up, size in zip(rounded, given, strict=True)]
         if any(most > size for most, size in zip(largest, shape, strict=True)):
-            raise ValueError(f"arrays of up to {tuple(largest)} do not fit into the padded shape {tuple(shape)}")
+            raise ValueError(
+                f"arrays of up to {tuple(largest)} do not fit into the padded shape {tuple(shape)}"
+            )
         return shape
 
     def padding(self, dtype: np.dtype[Any]) -> npt.NDArray[Any]:
@@ -76,20 +83,27 @@ class Padded:
         if dtype.kind in "biu":
             low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
             if not (low <= self.value <= high and self.value == int(self.value)):
-                raise ValueError(f"arrays of {dtype} cannot be padded with {self.value!r}, which is not such a number")
+                raise ValueError(
+                    f"arrays of {dtype} cannot be padded with {self.value!r}, which"
+                    " is not such a number"
+                )
         return np.full(1, self.value, dtype)
 
     def __call__(self, values: Sequence[Any]) -> npt.NDArray[Any]:
         """Collate the values of one field.
 
         Raises:
-            ValueError: The arrays differ in the number of axes, one is larger than `shape` or masked, no type holds
-                all of their numbers, or theirs does not have the number of the padding.
+            ValueError: The arrays differ in the number of axes, one is larger than `shape` or
+                masked, no type holds all of their numbers, or theirs does not have the number of
+                the padding.
         """
         arrays = _arrays(values)
         axes = arrays[0].ndim
         if any(array.ndim != axes for array in arrays):
-            raise ValueError(f"arrays of {sorted({array.ndim for array in arrays})} axes cannot be padded to one shape")
+            raise ValueError(
+                f"arrays of {sorted({array.ndim for array in arrays})} axes cannot"
+                " be padded to one shape"
+            )
         if not axes:
             raise ValueError("numbers have no length to be padded: leave out the rule")
         shape = self.shape_for([max(array.shape[axis] for array in arrays) for axis in range(axes)])
@@ -105,8 +119,9 @@ class Padded:
 class Ragged:
     """Collate arrays of different lengths without padding: one after another, and where each begins.
 
-    The batch has a dict: `values`, an array of shape (total, ...) of all arrays joined along their first axis; and
-    `offsets`, int64[n + 1]: array `i` is `values[offsets[i]:offsets[i + 1]]`. Bytes are arrays of uint8.
+    The batch has a dict: `values`, an array of shape (total, ...) of all arrays joined along their
+    first axis; and `offsets`, int64[n + 1]: array `i` is `values[offsets[i]:offsets[i + 1]]`. Bytes
+    are arrays of uint8.
 
     Examples:
         >>> from bushel.loader import Ragged, collate
@@ -119,16 +134,29 @@ class Ragged:
         """Collate the values of one field.
 
         Raises:
-            ValueError: A value is not an array of numbers, or masked, the arrays differ in more than their length, or
-                no type holds all of their numbers.
+            ValueError: A value is not an array of numbers, or masked, the arrays differ in more
+                than their length, or no type holds all of their numbers.
         """
-        arrays = _arrays([np.frombuffer(bytearray(one), np.uint8) if type(one) is bytes else one for one in values])
+        arrays = _arrays(
+            [
+                np.frombuffer(bytearray(one), np.uint8) if type(one) is bytes else one
+                for one in values
+            ]
+        )
         if any(array.ndim == 0 or array.dtype.kind not in "biufc" for array in arrays):
-            raise ValueError(f"values without a length, or of other things than numbers: {', '.join(_forms(values))}")
+            raise ValueError(
+                "values without a length, or of other things than numbers:"
+                f" {', '.join(_forms(values))}"
+            )
         if len({array.shape[1:] for array in arrays}) > 1:
-            raise ValueError(f"arrays that differ in more than their length: {', '.join(_forms(values))}")
+            raise ValueError(
+                f"arrays that differ in more than their length: {', '.join(_forms(values))}"
+            )
         offsets = offsets_of(map(len, arrays))
-        return {"values": np.concatenate(arrays, dtype=common_type(arrays), casting="unsafe"), "offsets": offsets}
+        return {
+            "values": np.concatenate(arrays, dtype=common_type(arrays), casting="unsafe"),
+            "offsets": offsets,
+        }
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,7 +184,8 @@ class AsFloats:
         for value, held in zip(values, array.tolist(), strict=True):
             if held != value and isinstance(value, int | np.integer):
                 raise ValueError(
-                    f"the field is float because some files have floats, and no float64 equals {int(value)}. Collate "
+                    "the field is float because some files have floats, and no float64 equals"
+                    f" {int(value)}. Collate "
                     'it with "list", or declare the same type in all files'
                 )
         return array
@@ -173,25 +202,27 @@ def collate(
 ) -> Batch:
     """Make a batch from samples.
 
-    Without a rule, numbers become an array that equals them (Python ints int64, or uint64 if one is above 2**63 - 1;
-    floats float64, bools bool; numbers that no type holds stay a list), arrays of one shape and type are stacked and
-    keep their type, in native byte order, and all other values (text, bytes, dicts, arrays of different shapes) stay a
-    list. Tensors that have `__array__` or DLPack, as in torch and JAX, are arrays; tensors of torch without an
-    array (on a device, or of bfloat16) are stacked by torch.
+    Without a rule, numbers become an array that equals them (Python ints int64, or uint64 if one is
+    above 2**63 - 1; floats float64, bools bool; numbers that no type holds stay a list), arrays of
+    one shape and type are stacked and keep their type, in native byte order, and all other values
+    (text, bytes, dicts, arrays of different shapes) stay a list. Tensors that have `__array__` or
+    DLPack, as in torch and JAX, are arrays; tensors of torch without an array (on a device, or of
+    bfloat16) are stacked by torch.
 
     Args:
         samples: The samples, in the order of the batch.
-        rules: A mapping of fields to rules: `"list"`, `"stack"` (arrays that do not stack are an error; the elements
-            of sequences are stacked, too, and bytes of one length become an array of uint8), a `Padded`, a `Ragged`,
-            or a function of the list of values.
+        rules: A mapping of fields to rules: `"list"`, `"stack"` (arrays that do not stack are an
+            error; the elements of sequences are stacked, too, and bytes of one length become an
+            array of uint8), a `Padded`, a `Ragged`, or a function of the list of values.
         stacked: The fields of the batch that are collated already.
 
     Returns:
-        A dict of fields to arrays of shape (len(samples), ...) or lists. `__key__` is a list of str.
+        A dict of fields to arrays of shape (len(samples), ...) or lists. `__key__` is a list of
+        str.
 
     Raises:
-        SpecError: A sample lacks a field that others have, or has a masked array there, and the rule of the field is
-            not `"list"`; or values do not collate.
+        SpecError: A sample lacks a field that others have, or has a masked array there, and the
+            rule of the field is not `"list"`; or values do not collate.
 
     Examples:
         >>> from bushel.loader import collate
@@ -204,7 +235,8 @@ def collate(
     rules, stacked = rules or {}, stacked or {}
     names = dict.fromkeys(name for sample in samples for name in sample)
     return {
-        name: stacked[name] if name in stacked else _collate_field(name, samples, rules.get(name)) for name in names
+        name: stacked[name] if name in stacked else _collate_field(name, samples, rules.get(name))
+        for name in names
     }
 
 
@@ -215,13 +247,17 @@ def _collate_field(name: str, samples: list[Sample], rule: FieldCollate | None) 
     for sample in samples:
         if name not in sample:
             raise SpecError(
-                f"sample {sample.get(KEY)!r} has no field {name!r}, but other samples of its batch have. Leave the "
-                f'field out with fields=, or get a list with None for it with collate={{{name!r}: "list"}}'
+                f"sample {sample.get(KEY)!r} has no field {name!r}, but other samples of its"
+                " batch have. Leave the "
+                f"field out with fields=, or get a list with None for it with collate={{{name!r}:"
+                f' "list"}}'
             )
     return collate_values(name, values, rule, lambda: samples[0].get(KEY))
 
 
-def collate_values(name: str, values: list[Any], rule: FieldCollate | None, first_key: Callable[[], Any]) -> Any:
+def collate_values(
+    name: str, values: list[Any], rule: FieldCollate | None, first_key: Callable[[], Any]
+) -> Any:
     """Collate the values of one field, which all samples have.
 
     Raises:
@@ -244,11 +280,16 @@ def _stack(values: list[Any], *, must: bool) -> Any:
     first = values[0]
     if isinstance(first, np.ndarray):
         _refuse_masks(values)
-        if all(isinstance(v, np.ndarray) and v.shape == first.shape and v.dtype == first.dtype for v in values):
+        if all(
+            isinstance(v, np.ndarray) and v.shape == first.shape and v.dtype == first.dtype
+            for v in values
+        ):
             return np.stack(values, dtype=first.dtype.newbyteorder("="))
     elif must and type(first) is bytes:
         if all(type(value) is bytes and len(value) == len(first) for value in values):
-            return np.frombuffer(bytearray().join(values), np.uint8).reshape(len(values), len(first))
+            return np.frombuffer(bytearray().join(values), np.uint8).reshape(
+                len(values), len(first)
+            )
     elif must and isinstance(first, list):
         sequences = [_stack(value, must=True) if value else value for value in values]
         if all(isinstance(sequence, np.ndarray) for sequence in sequences):
@@ -258,13 +299,17 @@ def _stack(values: list[Any], *, must: bool) -> Any:
             return np.array(values)  # in the finest of their units
     elif isinstance(first, bool | int | float | complex | np.generic):
         kinds = bool | int | float | complex | np.number | np.bool_
-        if all(isinstance(value, kinds) for value in values) and (array := _exact(values)) is not None:
+        if (
+            all(isinstance(value, kinds) for value in values)
+            and (array := _exact(values)) is not None
+        ):
             return array
     elif (tensor := _stacked_by_torch(values)) is not None:
         return tensor
     if must:
         raise ValueError(
-            f"values of different kinds do not stack: {', '.join(_forms(values))}. Resize them, or collate with "
+            f"values of different kinds do not stack: {', '.join(_forms(values))}. Resize them,"
+            " or collate with "
             'Padded, Ragged or "list"'
         )
     return values
@@ -282,7 +327,11 @@ def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:
     array = np.array(values)
     if array.dtype.kind not in "fcO":
         return array
-    whole = {place: int(value) for place, value in enumerate(values) if isinstance(value, int | np.integer)}
+    whole = {
+        place: int(value)
+        for place, value in enumerate(values)
+        if isinstance(value, int | np.integer)
+    }
     if len(whole) == len(values):  # NumPy makes floats of integers on both sides of 2**63
         return (
             np.array([*whole.values()], np.uint64)
@@ -302,13 +351,16 @@ def _arrays(values: Sequence[Any]) -> list[npt.NDArray[Any]]:
 def _refuse_masks(values: Sequence[Any]) -> None:
     if any(is_masked(value) for value in values):
         raise ValueError(
-            'a masked array would lose its mask: fill it in a transform, as in array.filled(0), or collate with "list"'
+            "a masked array would lose its mask: fill it in a transform, as in array.filled(0),"
+            ' or collate with "list"'
         )
 
 
 def is_masked(value: Any) -> bool:
     """Return whether a value is a masked array, without importing `numpy.ma`."""
-    return type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+    return (
+        type(value) is not np.ndarray and isinstance(value, np.ndarray) and hasattr(value, "mask")
+    )
 
 
 def common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
@@ -322,7 +374,10 @@ def common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
     if len(dtypes) == 1 or common.kind not in "fc":
         return common
     whole = [array for array in arrays if array.dtype.kind in "iu" and array.size]
-    low, high = min((int(one.min()) for one in whole), default=0), max((int(one.max()) for one in whole), default=0)
+    low, high = (
+        min((int(one.min()) for one in whole), default=0),
+        max((int(one.max()) for one in whole), default=0),
+    )
     if all(dtype.kind in "biu" for dtype in dtypes):
         if low >= 0:
             return np.dtype(np.uint64)
@@ -330,7 +385,10 @@ def common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
             return np.dtype(np.int64)
     elif low >= -(1 << 53) and high <= 1 << 53:
         return common
-    raise ValueError(f"no type holds the numbers of arrays of {', '.join(sorted(map(str, dtypes)))}: convert them")
+    raise ValueError(
+        "no type holds the numbers of arrays of"
+        f" {', '.join(sorted(map(str, dtypes)))}: convert them"
+    )
 
 
 def _forms(values: Sequence[Any]) -> list[str]:
@@ -340,15 +398,19 @@ def _forms(values: Sequence[Any]) -> list[str]:
 def _form(value: Any) -> str:
     if type(value) is bytes:
         return f"bytes[{len(value)}]"
-    return f"{value.dtype}{list(value.shape)}" if isinstance(value, np.ndarray) else type(value).__name__
+    return (
+        f"{value.dtype}{list(value.shape)}"
+        if isinstance(value, np.ndarray)
+        else type(value).__name__
+    )
 
 
 def as_array(value: Any) -> Any:
     """Return a tensor as an array that shares its memory, and every other value as it is.
 
-    A tensor has a shape, a type and `__array__` or DLPack, as in torch (which are detached from their graph), JAX
-    and TensorFlow have. Tensors in the memory of a device, and of types that NumPy lacks, such as torch's bfloat16,
-    stay tensors.
+    A tensor has a shape, a type and `__array__` or DLPack, as in torch (which are detached from
+    their graph), JAX and TensorFlow have. Tensors in the memory of a device, and of types that
+    NumPy lacks, such as torch's bfloat16, stay tensors.
     """
     if type(value) in NO_TENSORS or isinstance(value, np.ndarray | np.generic):
         return value

@@ -27,8 +27,9 @@ if TYPE_CHECKING:
 class _SampleSeed(ISpawnableSeedSequence):
     """The words (seed, epoch, sample). Philox takes the first two as its key.
 
-    `Philox(key=...)` would cost three times as much, since NumPy then also asks the system for entropy, and spawned
-    generators would differ from run to run. A `SeedSequence` mixes the words, and is made only for those.
+    `Philox(key=...)` would cost three times as much, since NumPy then also asks the system for
+    entropy, and spawned generators would differ from run to run. A `SeedSequence` mixes the words,
+    and is made only for those.
     """
 
     def __init__(self, *words: int) -> None:
@@ -48,8 +49,8 @@ class _SampleSeed(ISpawnableSeedSequence):
 def generator(seed: int, epoch: int, sample: int) -> np.random.Generator:
     """Return the source of random numbers for one sample in one epoch.
 
-    It is Philox (Salmon et al., 2011) with the key (seed, epoch) and the sample's position in the upper half of its
-    counter.
+    It is Philox (Salmon et al., 2011) with the key (seed, epoch) and the sample's position in the
+    upper half of its counter.
     """
     counter = np.array([0, 0, sample, 0], np.uint64)
     # NumPy takes any ISeedSequence, but its annotations name only this one
@@ -99,16 +100,33 @@ class SampleDraws:
             exif_rotate: Whether images are turned by their Exif orientation before.
 
         Returns:
-            The geometries, and the numbers of the images that are left to the caller, as `draw_crops` returns them.
+            The geometries, and the numbers of the images that are left to the caller, as
+            `draw_crops` returns them.
         """
         if self._drawn is None:
             self._samples = np.ascontiguousarray(self._samples, np.int64)
             self._drawn = np.zeros(len(self._samples), np.int64)
             self._drawn[list(self._made)] = -1
         if len(places) == len(self._samples):
-            return draw_crops(datas, program, self._seed, self._epoch, self._samples, self._drawn, orient=exif_rotate)
+            return draw_crops(
+                datas,
+                program,
+                self._seed,
+                self._epoch,
+                self._samples,
+                self._drawn,
+                orient=exif_rotate,
+            )
         drawn = self._drawn[places]
-        found = draw_crops(datas, program, self._seed, self._epoch, self._samples[places], drawn, orient=exif_rotate)
+        found = draw_crops(
+            datas,
+            program,
+            self._seed,
+            self._epoch,
+            self._samples[places],
+            drawn,
+            orient=exif_rotate,
+        )
         self._drawn[places] = drawn
         return found
 
@@ -124,5 +142,7 @@ def transformed(call: Call, batch: Any, seed: int, plan: BatchPlan) -> Any:
     else:
         batch = call.function(batch)
     if batch is None:
-        raise TypeError(f"the batch_transform {named(call.function)} returned None: return the batch")
+        raise TypeError(
+            f"the batch_transform {named(call.function)} returned None: return the batch"
+        )
     return batch

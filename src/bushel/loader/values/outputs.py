@@ -24,8 +24,8 @@ class Output:
     Attributes:
         to: Library of the arrays.
         pin_memory: With torch: whether to use page-locked memory.
-        device: With torch: device to copy tensors to; None for the CPU. With JAX: device or sharding; None for the
-            default device.
+        device: With torch: device to copy tensors to; None for the CPU. With JAX: device or
+            sharding; None for the default device.
     """
 
     to: To = "numpy"
@@ -49,14 +49,19 @@ class Output:
     def to_host(self, batch: Any) -> Any:
         """Convert the arrays of a batch to tensors in host memory. Any thread may do this.
 
-        Only arrays of numbers are converted, also within dicts, lists and tuples. All other values stay.
+        Only arrays of numbers are converted, also within dicts, lists and tuples. All other values
+        stay.
         """
         return _each(batch, _is_numbers, self._tensor) if self.to == "torch" else batch
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
         # torch supports neither read-only arrays nor negative strides
         shared = _native(array)
-        shared = shared if shared.flags.writeable and min(shared.strides, default=0) >= 0 else shared.copy()
+        shared = (
+            shared
+            if shared.flags.writeable and min(shared.strides, default=0) >= 0
+            else shared.copy()
+        )
         tensor = _library("torch").from_numpy(shared)
         return tensor.pin_memory() if self.pin_memory else tensor
 
@@ -82,7 +87,9 @@ class Upload:
             return batch
         torch = _library("torch")
         with torch.cuda.stream(self._stream):
-            return _each(batch, torch.is_tensor, lambda tensor: tensor.to(output.device, non_blocking=True))
+            return _each(
+                batch, torch.is_tensor, lambda tensor: tensor.to(output.device, non_blocking=True)
+            )
 
     def finish(self, batch: Any) -> Any:
         """Let the trainer's kernels wait for a batch that `start` returned."""
@@ -93,7 +100,8 @@ class Upload:
         current.wait_stream(self._stream)
 
         def note_use(tensor: Any) -> Any:
-            tensor.record_stream(current)  # or its memory could be reused by the next copy too early
+            # or its memory could be reused by the next copy too early
+            tensor.record_stream(current)
             return tensor
 
         return _each(batch, torch.is_tensor, note_use)
@@ -107,7 +115,10 @@ class Upload:
 
 def _is_numbers(value: Any) -> bool:
     if is_masked(value):
-        raise TypeError("a batch with masked arrays has no form as tensors: fill them in a transform (array.filled(0))")
+        raise TypeError(
+            "a batch with masked arrays has no form as tensors: fill them in a"
+            " transform (array.filled(0))"
+        )
     return isinstance(value, np.ndarray) and value.dtype.kind in "biufc"
 
 

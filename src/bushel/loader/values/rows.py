@@ -35,7 +35,8 @@ class RowShape(Struct, frozen=True):
     Attributes:
         field: The field with the tokens, whose length counts.
         tokens: The tokens of a row.
-        documents: Whether batches have the document of each token, and its place there. Rows of chunks do not.
+        documents: Whether batches have the document of each token, and its place there. Rows of
+            chunks do not.
     """
 
     field: str
@@ -49,11 +50,13 @@ class Rows(Struct, frozen=True):
     Attributes:
         ends: int64[rows], the number of pieces up to the end of each row.
         begins: int64[pieces], the first token of each piece in its document.
-        counts: int64[pieces], the number of tokens of each piece, at most; `WHOLE` for the rest of its document.
+        counts: int64[pieces], the number of tokens of each piece, at most; `WHOLE` for the rest of
+            its document.
         first: A number of the batch, no other batch of the epoch has the same.
-        places: int64[pieces], the place of the document of each piece among the samples of the batch; None if each
-            sample is one piece.
-        lengths: int64[pieces], the tokens that the document of each piece must have; None if it may have others.
+        places: int64[pieces], the place of the document of each piece among the samples of the
+            batch; None if each sample is one piece.
+        lengths: int64[pieces], the tokens that the document of each piece must have; None if it may
+            have others.
     """
 
     ends: I64
@@ -94,7 +97,10 @@ class _Piece(Struct, frozen=True):
 
 
 def collate_rows(
-    samples: Sequence[Sample | None], rows: Rows, shape: RowShape, rules: Mapping[str, FieldCollate] | None = None
+    samples: Sequence[Sample | None],
+    rows: Rows,
+    shape: RowShape,
+    rules: Mapping[str, FieldCollate] | None = None,
 ) -> Batch:
     """Return a batch whose rows are shared by documents.
 
@@ -102,18 +108,21 @@ def collate_rows(
         samples: The samples of the batch; None for one that is left out.
         rows: How they share the rows.
         shape: The form of the batch.
-        rules: How fields are collated: `Padded(value)` sets the value of the padding, `"stack"` demands that a field is
-            joined, and `"list"` that it is not. A function is given the values of all documents of the batch.
+        rules: How fields are collated: `Padded(value)` sets the value of the padding, `"stack"`
+            demands that a field is joined, and `"list"` that it is not. A function is given the
+            values of all documents of the batch.
 
     Returns:
-        Every field of numbers that is as long as the tokens in each document: an array [rows, tokens, ...]. Any other
-        field: a list with the values of each row. `cu_seqlens`: for each row, int32[documents + 1], where each of its
-        documents begins, and the number of its tokens. If the shape asks for them, `positions`: int32[rows, tokens],
-        the place of each token in its document, and `documents`: int32[rows, tokens], the number of the document in
-        its row, -1 for padding.
+        Every field of numbers that is as long as the tokens in each document: an array [rows,
+        tokens, ...]. Any other field: a list with the values of each row. `cu_seqlens`: for each
+        row, int32[documents + 1], where each of its documents begins, and the number of its tokens.
+        If the shape asks for them, `positions`: int32[rows, tokens], the place of each token in its
+        document, and `documents`: int32[rows, tokens], the number of the document in its row, -1
+        for padding.
 
     Raises:
-        SpecError: A sample has no tokens, the documents of a row are longer than it, or a rule cannot be followed.
+        SpecError: A sample has no tokens, the documents of a row are longer than it, or a rule
+            cannot be followed.
     """
     rules = rules or {}
     pieces = _pieces([sample and _with_arrays(sample) for sample in samples], rows, shape)
@@ -146,8 +155,10 @@ def _pieces(samples: Sequence[Sample | None], rows: Rows, shape: RowShape) -> li
             one = _Piece(sample, row, number, first, min(length, first + counts[piece]), used)
             if lengths[piece] not in (-1, length):
                 raise SpecError(
-                    f"sample {sample.get(KEY)!r} has {length} tokens in field {shape.field!r}, but the column of "
-                    f"lengths says {lengths[piece]}: chunks need the lengths after all transforms. Store "
+                    f"sample {sample.get(KEY)!r} has {length} tokens in field {shape.field!r},"
+                    " but the column of "
+                    f"lengths says {lengths[piece]}: chunks need the lengths after all"
+                    " transforms. Store "
                     f"what these make, with `bushel convert --transform`"
                 )
             found.append(one)
@@ -155,8 +166,10 @@ def _pieces(samples: Sequence[Sample | None], rows: Rows, shape: RowShape) -> li
         if used > shape.tokens:
             long = max((one for one in found if one.row == row), key=lambda one: one.size)
             raise SpecError(
-                f"a row of {shape.tokens} tokens got {used}: documents are longer than the column of lengths says, "
-                f"such as sample {long.sample.get(KEY)!r} with {long.size} tokens in field {shape.field!r}. If a "
+                f"a row of {shape.tokens} tokens got {used}: documents are longer than the column"
+                " of lengths says, "
+                f"such as sample {long.sample.get(KEY)!r} with {long.size} tokens in field"
+                f" {shape.field!r}. If a "
                 f"transform adds tokens, store what it makes, with `bushel convert --transform`"
             )
         start = end
@@ -172,22 +185,32 @@ def _with_arrays(sample: Sample) -> Sample:
 def _length(sample: Sample, name: str) -> int:
     value = sample.get(name)
     if not isinstance(value, np.ndarray) or not value.ndim:
-        kind = f"an array of {value.ndim} axes" if isinstance(value, np.ndarray) else f"a {type(value).__name__}"
+        kind = (
+            f"an array of {value.ndim} axes"
+            if isinstance(value, np.ndarray)
+            else f"a {type(value).__name__}"
+        )
         raise SpecError(
-            f"sample {sample.get(KEY)!r}: packs and chunks are made of arrays of numbers, but field {name!r} is {kind}"
+            f"sample {sample.get(KEY)!r}: packs and chunks are made of arrays of numbers, but"
+            f" field {name!r} is {kind}"
         )
     return len(value)
 
 
-def _field(name: str, pieces: Sequence[_Piece], rows: int, shape: RowShape, rule: FieldCollate | None) -> Any:
+def _field(
+    name: str, pieces: Sequence[_Piece], rows: int, shape: RowShape, rule: FieldCollate | None
+) -> Any:
     """Return a field of the batch."""
     if callable(rule) and not isinstance(rule, Padded):
         return _called(name, pieces, rule)
-    joined = name == shape.field or (name != KEY and rule != "list" and _moves_along(name, pieces, shape.field))
+    joined = name == shape.field or (
+        name != KEY and rule != "list" and _moves_along(name, pieces, shape.field)
+    )
     if not joined:
         if isinstance(rule, Padded) or rule == "stack":
             raise SpecError(
-                f"collate={{{name!r}: {rule!r}}}: not every document has an array there as long as {shape.field!r}"
+                f"collate={{{name!r}: {rule!r}}}: not every document has an array there as long"
+                f" as {shape.field!r}"
             )
         values: list[list[Any]] = [[] for _ in range(rows)]
         for piece in pieces:
@@ -203,7 +226,8 @@ def _field(name: str, pieces: Sequence[_Piece], rows: int, shape: RowShape, rule
             out[piece.row, piece.at : piece.at + piece.size] = array[piece.begin : piece.end]
     except ValueError as error:
         raise SpecError(
-            f"cannot join field {name!r} of the batch that starts at sample {pieces[0].sample.get(KEY)!r}: {error}"
+            f"cannot join field {name!r} of the batch that starts at sample"
+            f" {pieces[0].sample.get(KEY)!r}: {error}"
         ) from error
     return out
 
@@ -213,7 +237,9 @@ def _called(name: str, pieces: Sequence[_Piece], rule: Callable[[list[Any]], Any
         return rule([piece.sample.get(name) for piece in pieces])
     except ValueError as error:
         key = pieces[0].sample.get(KEY)
-        raise SpecError(f"cannot collate field {name!r} of the batch that starts at sample {key!r}: {error}") from error
+        raise SpecError(
+            f"cannot collate field {name!r} of the batch that starts at sample {key!r}: {error}"
+        ) from error
 
 
 def _moves_along(name: str, pieces: Sequence[_Piece], field: str) -> bool:

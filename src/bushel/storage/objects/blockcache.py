@@ -1,10 +1,11 @@
 """A cache of object blocks on a local disk, for data that is read again: in the next epoch, or in the next run.
 
-Each block is a file. Its name is a digest of the object's URL, size and stamp (made from the ETag) and the block's
-number, so blocks of a replaced object are never found. A block is written under another name and renamed, so a killed
-process leaves no partial block. It starts with the CRC-32 of its bytes, which every read checks: a damaged block is
-fetched again. Processes share a folder without coordination, and hold no file open. The modification time of the file
-is the last use of the block, within a minute; the least recently used blocks are removed first.
+Each block is a file. Its name is a digest of the object's URL, size and stamp (made from the ETag)
+and the block's number, so blocks of a replaced object are never found. A block is written under
+another name and renamed, so a killed process leaves no partial block. It starts with the CRC-32 of
+its bytes, which every read checks: a damaged block is fetched again. Processes share a folder
+without coordination, and hold no file open. The modification time of the file is the last use of
+the block, within a minute; the least recently used blocks are removed first.
 """
 
 from __future__ import annotations
@@ -45,7 +46,8 @@ class BlockCache:
 
     Args:
         folder: The folder. It is created if necessary, and may be deleted at any time.
-        limit: Maximum size of all blocks, in bytes. Each process may exceed it by 1/32 for a short time.
+        limit: Maximum size of all blocks, in bytes. Each process may exceed it by 1/32 for a short
+            time.
     """
 
     def __init__(self, folder: Path, limit: int) -> None:
@@ -81,7 +83,8 @@ class BlockCache:
                 path.unlink()
             return None
         if age > _MINUTE:
-            with suppress(OSError):  # evicted meanwhile, or owned by another user: then it looks older than it is
+            # evicted meanwhile, or owned by another user: then it looks older than it is
+            with suppress(OSError):
                 os.utime(path)
         return body
 
@@ -90,7 +93,8 @@ class BlockCache:
         if self._broken:
             return
         path = self._path(identity, block)
-        partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")  # containers have the same process ids
+        # containers have the same process ids
+        partial = path.with_name(f"{path.name}.{os.urandom(8).hex()}.partial")
         try:
             try:
                 file = open(partial, "xb", buffering=0)  # noqa: SIM115 - closed below

@@ -1,12 +1,14 @@
 """Connections to object stores, one per process, bucket and settings, and their credentials.
 
-obstore makes its requests in threads of its own, which a fork does not copy: a forked process that used the parent's
-copy of the library would wait forever. A forked process therefore loads the library a second time, from a copy of its
-file, since a shared object is loaded once per file. Its connections are then its own.
+obstore makes its requests in threads of its own, which a fork does not copy: a forked process that
+used the parent's copy of the library would wait forever. A forked process therefore loads the
+library a second time, from a copy of its file, since a shared object is loaded once per file. Its
+connections are then its own.
 
-obstore reads credentials from the environment and gets the roles of machines, containers and pods. It does not read
-`~/.aws/credentials` and `~/.aws/config`: this module reads plain keys in them, and leaves what needs more (single
-sign-on, roles to assume, a credential process) to boto3 if it is installed.
+obstore reads credentials from the environment and gets the roles of machines, containers and pods.
+It does not read `~/.aws/credentials` and `~/.aws/config`: this module reads plain keys in them, and
+leaves what needs more (single sign-on, roles to assume, a credential process) to boto3 if it is
+installed.
 """
 
 from __future__ import annotations
@@ -48,7 +50,14 @@ _OBSTORE_FINDS_THEM = (
     "AWS_CONTAINER_CREDENTIALS_FULL_URI",
     "AWS_WEB_IDENTITY_TOKEN_FILE",
 )
-_BEYOND = ("sso_session", "sso_start_url", "role_arn", "credential_process", "web_identity_token_file", "login_session")
+_BEYOND = (
+    "sso_session",
+    "sso_start_url",
+    "role_arn",
+    "credential_process",
+    "web_identity_token_file",
+    "login_session",
+)
 
 
 def library() -> ModuleType:
@@ -79,10 +88,16 @@ def _load_copy() -> None:
         del sys.modules[name]
     package = importlib.machinery.PathFinder.find_spec("obstore")
     if package is None or not package.submodule_search_locations:
-        raise ImportError("obstore cannot be found after fork(); start worker processes with 'spawn'")
-    compiled = importlib.machinery.PathFinder.find_spec(_COMPILED, list(package.submodule_search_locations))
+        raise ImportError(
+            "obstore cannot be found after fork(); start worker processes with 'spawn'"
+        )
+    compiled = importlib.machinery.PathFinder.find_spec(
+        _COMPILED, list(package.submodule_search_locations)
+    )
     if compiled is None or compiled.origin is None:
-        raise ImportError(f"{_COMPILED} cannot be found after fork(); start worker processes with 'spawn'")
+        raise ImportError(
+            f"{_COMPILED} cannot be found after fork(); start worker processes with 'spawn'"
+        )
     with tempfile.TemporaryDirectory(prefix="bushel-") as folder:
         copy = shutil.copy(compiled.origin, folder)
         loader = importlib.machinery.ExtensionFileLoader(_COMPILED, copy)
@@ -111,16 +126,20 @@ def store_of(root: str, *, retries: bool = True) -> ObjectStore:
 
     Args:
         root: The URL without a key.
-        retries: Whether obstore itself retries failed requests. Only for what cannot be retried as a whole: the pages
-            of a listing and the parts of an upload.
+        retries: Whether obstore itself retries failed requests. Only for what cannot be retried as
+            a whole: the pages of a listing and the parts of an upload.
     """
     variables = os.environb  # text would be decoded, of all variables and every time
-    settings = tuple(sorted((name, variables[name]) for name in variables if name.startswith(_SETTINGS)))
+    settings = tuple(
+        sorted((name, variables[name]) for name in variables if name.startswith(_SETTINGS))
+    )
     return _make(os.getpid(), root, settings, retries)
 
 
 @lru_cache(maxsize=256)
-def _make(process: int, root: str, settings: tuple[tuple[bytes, bytes], ...], retries: bool) -> ObjectStore:
+def _make(
+    process: int, root: str, settings: tuple[tuple[bytes, bytes], ...], retries: bool
+) -> ObjectStore:
     library()
     from obstore import store
 
@@ -130,7 +149,11 @@ def _make(process: int, root: str, settings: tuple[tuple[bytes, bytes], ...], re
     if scheme == "s3":
         config: dict[str, Any] = s3_settings(environment)
         provider = config.pop("credential_provider", None)
-        if _is_plain(config.get("endpoint", environment.get("AWS_ENDPOINT_URL", environment.get("AWS_ENDPOINT", "")))):
+        if _is_plain(
+            config.get(
+                "endpoint", environment.get("AWS_ENDPOINT_URL", environment.get("AWS_ENDPOINT", ""))
+            )
+        ):
             options["allow_http"] = True
         return store.S3Store(
             place,
@@ -143,7 +166,10 @@ def _make(process: int, root: str, settings: tuple[tuple[bytes, bytes], ...], re
         return store.GCSStore(place, client_options=options, retry_config=retry)
     if scheme == "az":
         endpoint = environment.get("AZURE_STORAGE_ENDPOINT", environment.get("AZURE_ENDPOINT", ""))
-        if _is_plain(endpoint) or environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in ("1", "true"):
+        if _is_plain(endpoint) or environment.get("AZURE_STORAGE_USE_EMULATOR", "").lower() in (
+            "1",
+            "true",
+        ):
             options["allow_http"] = True
         return store.AzureStore(place, client_options=options, retry_config=retry)
     if scheme == "hf":
@@ -176,7 +202,9 @@ def _client_options() -> ClientConfig:
             with open(certificate, "rb") as file:
                 options["root_certificate"] = file.read()
         except OSError as error:  # a missing local file is not a missing object
-            raise ValueError(f"BUSHEL_NETWORK_CA is {certificate!r}, which cannot be read: {error.strerror}") from error
+            raise ValueError(
+                f"BUSHEL_NETWORK_CA is {certificate!r}, which cannot be read: {error.strerror}"
+            ) from error
     return options
 
 
@@ -218,15 +246,24 @@ def s3_settings(environment: Mapping[str, str]) -> dict[str, Any]:
     """
     settings: dict[str, Any] = {}
     profile = _profile(environment)
-    if "AWS_REGION" not in environment and "AWS_DEFAULT_REGION" not in environment and "region" in profile:
+    if (
+        "AWS_REGION" not in environment
+        and "AWS_DEFAULT_REGION" not in environment
+        and "region" in profile
+    ):
         settings["region"] = profile["region"]
     if "AWS_ENDPOINT_URL_S3" in environment:
         settings["endpoint"] = environment["AWS_ENDPOINT_URL_S3"]
-    elif not {"AWS_ENDPOINT_URL", "AWS_ENDPOINT"} & environment.keys() and "endpoint_url" in profile:
+    elif (
+        not {"AWS_ENDPOINT_URL", "AWS_ENDPOINT"} & environment.keys() and "endpoint_url" in profile
+    ):
         settings["endpoint"] = profile["endpoint_url"]
     if _is_true(environment.get("AWS_SKIP_SIGNATURE")):
         return settings
-    if any(name in environment for name in _OBSTORE_FINDS_THEM) and "AWS_PROFILE" not in environment:
+    if (
+        any(name in environment for name in _OBSTORE_FINDS_THEM)
+        and "AWS_PROFILE" not in environment
+    ):
         return settings
     if "AWS_ACCESS_KEY_ID" in environment:
         return settings
@@ -269,17 +306,23 @@ def _profile(environment: Mapping[str, str]) -> dict[str, str]:
 
 def _unreadable(path: object, error: Exception) -> str:
     """Describe the error in a credentials file, without quoting it."""
-    lines = [number for number, _ in getattr(error, "errors", ())] or [getattr(error, "lineno", None)]
+    lines = [number for number, _ in getattr(error, "errors", ())] or [
+        getattr(error, "lineno", None)
+    ]
     line = ""
     if lines[0] is not None:
         line = f" (line {', '.join(map(str, lines))})"
-    return f"{path} cannot be read{line}: expected [sections] of lines `name = value`; correct or remove the file"
+    return (
+        f"{path} cannot be read{line}: expected [sections] of lines `name = value`; correct or"
+        " remove the file"
+    )
 
 
 def _boto3(profile: str) -> Any:
     if importlib.util.find_spec("boto3") is None:
         raise UnsupportedError(
-            f"the AWS profile {profile!r} needs boto3 to log in, which is not installed; run: pip install boto3, "
+            f"the AWS profile {profile!r} needs boto3 to log in, which is not installed; run: pip"
+            " install boto3, "
             f"or: eval $(aws configure export-credentials --profile {profile} --format env)"
         )
     import boto3

@@ -31,7 +31,9 @@ class HeldFile(RemoteFile):
 
     __slots__ = ("ranges",)
 
-    def __init__(self, location: Location, size: int, mtime_ns: int, ranges: tuple[_Range, ...]) -> None:
+    def __init__(
+        self, location: Location, size: int, mtime_ns: int, ranges: tuple[_Range, ...]
+    ) -> None:
         super().__init__(location, size, mtime_ns)
         self.ranges = ranges
 
@@ -85,7 +87,9 @@ class HeldFile(RemoteFile):
             return super().fetch(start, stop, give_up)
         return content
 
-    def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
+    def receive(
+        self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None
+    ) -> None:
         """Copy the values of a range: see `RemoteFile.receive`."""
         if (content := self._kept(start, stop)) is None:
             super().receive(start, stop, values, give_up)
@@ -93,7 +97,9 @@ class HeldFile(RemoteFile):
             values.put(content)
 
     def _kept(self, start: int, stop: int) -> memoryview | None:
-        containing = next((limits for limits in self.ranges if limits[0] <= start <= stop <= limits[1]), None)
+        containing = next(
+            (limits for limits in self.ranges if limits[0] <= start <= stop <= limits[1]), None
+        )
         content = None if containing is None else expansion_cache().get(self._name(containing))
         if content is None or containing is None:
             return None

@@ -1,7 +1,8 @@
 """Paths on the Hugging Face Hub: `hf://datasets/ORG/NAME@REVISION/path`.
 
-The revision is replaced by its commit when the path is made, so everything that is opened from it stays the same
-version, in every process that gets a copy. Files are read by HTTP ranges, as in any object store.
+The revision is replaced by its commit when the path is made, so everything that is opened from it
+stays the same version, in every process that gets a copy. Files are read by HTTP ranges, as in any
+object store.
 """
 
 from __future__ import annotations
@@ -50,7 +51,8 @@ class HubPath(ObjectPath):
         match = _URL.fullmatch(url)
         if match is None:
             raise UnsupportedError(
-                f"{url}: expected hf://datasets/ORG/NAME/path or hf://datasets/ORG/NAME@REVISION/path"
+                f"{url}: expected hf://datasets/ORG/NAME/path or"
+                " hf://datasets/ORG/NAME@REVISION/path"
             )
         revision = unquote(match["revision"] or "main")
         commit = revision if _COMMIT.fullmatch(revision) else commit_of(match["repo"], revision)
@@ -86,7 +88,9 @@ class HubPath(ObjectPath):
 
     def listing(self) -> tuple[list[Self], dict[str, ObjectMeta]]:
         """Return the files and folders in this folder, from the listing of the commit, by which `stat` answers, too."""
-        return [self / name for name in dict.fromkeys(name.partition("/")[0] for name in self._below())], {}
+        return [
+            self / name for name in dict.fromkeys(name.partition("/")[0] for name in self._below())
+        ], {}
 
     def known_names(self) -> list[str]:
         """Return the names of all files below it, relative to it, in order."""

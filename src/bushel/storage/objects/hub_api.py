@@ -1,7 +1,7 @@
 """Requests to the Hugging Face Hub: the commit of a revision, and the files of a commit.
 
-A root is `hf://datasets/ORG/NAME@COMMIT`. Files of a commit never change, so they are listed once per process, and once
-per machine if there is a block cache: the listing is kept in its folder.
+A root is `hf://datasets/ORG/NAME@COMMIT`. Files of a commit never change, so they are listed once
+per process, and once per machine if there is a block cache: the listing is kept in its folder.
 """
 
 from __future__ import annotations
@@ -95,7 +95,8 @@ def listing_of(root: str, key: str) -> Listing:
     """Return a listing that covers a path: of the folder at the path, or of the folder that contains it.
 
     Raises:
-        FileNotFoundError: The dataset does not exist, or has neither the path nor the folder that contains it.
+        FileNotFoundError: The dataset does not exist, or has neither the path nor the folder that
+            contains it.
         PermissionError, ConnectionError: As `commit_of`.
     """
     with _lock:  # threads that need the same listing wait for one of them
@@ -138,7 +139,8 @@ def _kept(root: str, folder: str) -> dict[str, Entry]:
         partial = place.with_name(f"{place.name}.{os.urandom(8).hex()}.partial")
         try:
             partial.write_text(
-                json.dumps({path: [entry.size, entry.digest] for path, entry in listed.items()}), "utf-8"
+                json.dumps({path: [entry.size, entry.digest] for path, entry in listed.items()}),
+                "utf-8",
             )
             os.replace(partial, place)
         finally:
@@ -150,7 +152,12 @@ def _load(place: Path) -> dict[str, Entry] | None:
     try:
         stored = json.loads(place.read_text("utf-8"))
         return {str(path): Entry(int(size), str(digest)) for path, (size, digest) in stored.items()}
-    except (FileNotFoundError, ValueError, TypeError, AttributeError):  # a damaged one is made again
+    except (
+        FileNotFoundError,
+        ValueError,
+        TypeError,
+        AttributeError,
+    ):  # a damaged one is made again
         return None
 
 
@@ -174,7 +181,9 @@ def _list(root: str, folder: str) -> dict[str, Entry]:
         for entry in page:
             if entry["type"] == "file":
                 large = entry.get("lfs") or {}
-                files[entry["path"]] = Entry(int(large.get("size", entry["size"])), str(large.get("oid", entry["oid"])))
+                files[entry["path"]] = Entry(
+                    int(large.get("size", entry["size"])), str(large.get("oid", entry["oid"]))
+                )
         url = None if following is None else urljoin(url, following)
     return dict(sorted(files.items()))
 
@@ -187,7 +196,13 @@ class _Redirects(urllib.request.HTTPRedirectHandler):
     """Follows redirects; the token is not sent to another server."""
 
     def redirect_request(
-        self, req: urllib.request.Request, fp: IO[bytes], code: int, msg: str, headers: HTTPMessage, newurl: str
+        self,
+        req: urllib.request.Request,
+        fp: IO[bytes],
+        code: int,
+        msg: str,
+        headers: HTTPMessage,
+        newurl: str,
     ) -> urllib.request.Request | None:
         following = super().redirect_request(req, fp, code, msg, headers, newurl)
         if following is not None and urlsplit(newurl)[:2] != urlsplit(req.full_url)[:2]:
@@ -207,7 +222,9 @@ def _get(url: str, shown: str) -> tuple[Any, str | None]:
 
     def once() -> tuple[Any, str | None] | None:
         try:
-            with opener.open(urllib.request.Request(url, headers=headers), timeout=silence()) as answer:
+            with opener.open(
+                urllib.request.Request(url, headers=headers), timeout=silence()
+            ) as answer:
                 data = answer.read(_MOST)
                 match = _NEXT.search(answer.headers.get("Link", ""))
                 return json.loads(data), None if match is None else match[1]
@@ -218,17 +235,28 @@ def _get(url: str, shown: str) -> tuple[Any, str | None]:
                 if error.code == 404:
                     return None
                 if error.code in (401, 403):
-                    advice = "it may be private, gated or misspelt; the token comes from HF_TOKEN or `hf auth login`"
-                    raise PermissionError(errno.EACCES, f"the Hub refuses access: {advice}", shown) from error
-                raise ConnectionError(f"{shown}: the Hub answers with status code {error.code}") from error
+                    advice = (
+                        "it may be private, gated or misspelt; the token comes from HF_TOKEN"
+                        " or `hf auth login`"
+                    )
+                    raise PermissionError(
+                        errno.EACCES, f"the Hub refuses access: {advice}", shown
+                    ) from error
+                raise ConnectionError(
+                    f"{shown}: the Hub answers with status code {error.code}"
+                ) from error
         except urllib.error.URLError as error:
             if isinstance(error.reason, ssl.SSLCertVerificationError):
                 advice = "set BUSHEL_NETWORK_CA to a file with a certificate to trust"
-                raise ConnectionError(f"{shown}: the Hub's certificate is not trusted; {advice}") from error
+                raise ConnectionError(
+                    f"{shown}: the Hub's certificate is not trusted; {advice}"
+                ) from error
             raise _Transient(str(error.reason)) from error
         except (OSError, ValueError) as error:  # silence, a broken connection, or half an answer
             raise _Transient(str(error)) from error
 
     if (answer := persistently(shown, once)) is None:
-        raise FileNotFoundError(errno.ENOENT, "the Hub has no such dataset, revision or folder", shown)
+        raise FileNotFoundError(
+            errno.ENOENT, "the Hub has no such dataset, revision or folder", shown
+        )
     return answer

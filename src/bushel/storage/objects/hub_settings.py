@@ -18,7 +18,9 @@ def authorization() -> dict[str, str]:
     """Return the header with the token of the environment (`HF_TOKEN`) or of `hf auth login`, if one is set."""
     token = os.environ.get("HF_TOKEN", "").strip()
     if not token:
-        home = os.environ.get("HF_HOME") or os.path.join(os.path.expanduser("~"), ".cache", "huggingface")
+        home = os.environ.get("HF_HOME") or os.path.join(
+            os.path.expanduser("~"), ".cache", "huggingface"
+        )
         path = Path(os.environ.get("HF_TOKEN_PATH") or os.path.join(home, "token"))
         try:
             token = path.read_text("utf-8").strip()

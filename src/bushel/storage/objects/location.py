@@ -30,7 +30,8 @@ if TYPE_CHECKING:
 _AT_ONCE = 64  # whole objects that are read at a time
 _READING = SpareThreads(_AT_ONCE - 1, "bushel-fetch")
 
-_PAGE = 1000  # objects that a listing requests at a time: a hundred thousand objects take a hundred requests
+# objects that a listing requests at a time: a hundred thousand objects take a hundred requests
+_PAGE = 1000
 _KEYS_ELSEWHERE = "credentials come from the environment and from the files of each store's tools"
 
 
@@ -46,18 +47,22 @@ class ObjectPath(StorePath):
         """Return the path of a URL. In a URL of an HTTP server, `%20` is a space.
 
         Raises:
-            UnsupportedError: The scheme is unknown, or the URL has a query or a password, which errors would show.
+            UnsupportedError: The scheme is unknown, or the URL has a query or a password, which
+                errors would show.
             ValueError: The URL has no bucket or host.
         """
         scheme, _, rest = url.partition("://")
         place, _, key = rest.partition("/")
         if scheme not in SCHEMES:
             raise UnsupportedError(
-                f"{url}: expected a URL that starts with one of {', '.join(f'{scheme}://' for scheme in SCHEMES)}"
+                f"{url}: expected a URL that starts with one of"
+                f" {', '.join(f'{scheme}://' for scheme in SCHEMES)}"
             )
         if "@" in place:
             address = f"{scheme}://{place.rpartition('@')[2]}/{key.partition('?')[0]}"
-            raise UnsupportedError(f"{address}: a URL must not contain a user or password; {_KEYS_ELSEWHERE}")
+            raise UnsupportedError(
+                f"{address}: a URL must not contain a user or password; {_KEYS_ELSEWHERE}"
+            )
         if not place:
             what = "host" if scheme.startswith("http") else "bucket"
             raise ValueError(f"{url}: the URL has no {what}; expected {scheme}://{what}/path")
@@ -65,7 +70,8 @@ class ObjectPath(StorePath):
             if "?" in key or "#" in key:
                 url = re.split("[?#]", url)[0]  # the query of a signed one is a secret
                 raise UnsupportedError(
-                    f"{url}: a URL with a query, such as a signed one, has no folder for an index: read the object "
+                    f"{url}: a URL with a query, such as a signed one, has no folder for an"
+                    " index: read the object "
                     "with the credentials of its store, or download it"
                 )
             key = unquote(key)
@@ -156,7 +162,8 @@ class ObjectPath(StorePath):
     def is_file(self) -> bool:
         """Return whether the object exists and may be read.
 
-        Without the right to list a bucket, a missing object is refused too. A refusal therefore counts as missing.
+        Without the right to list a bucket, a missing object is refused too. A refusal therefore
+        counts as missing.
         """
         try:
             self.stat()
@@ -229,7 +236,9 @@ class ObjectPath(StorePath):
         if any(sign in part for sign in "*?["):
             hidden = part.startswith(".")
             matches = sorted(
-                path for path in self.iterdir() if fnmatchcase(path.name, part) and path.name.startswith(".") == hidden
+                path
+                for path in self.iterdir()
+                if fnmatchcase(path.name, part) and path.name.startswith(".") == hidden
             )
         elif not rest:
             matches = [path for path in matches if path.exists()]
@@ -247,7 +256,8 @@ class ObjectPath(StorePath):
         if not self.listable:
             raise UnsupportedError(
                 f"{self}: an HTTP server cannot list its files; name them, as in "
-                f"{self}/train-{{000..146}}.tar, or run `bushel index` on the dataset before it is put there"
+                f"{self}/train-{{000..146}}.tar, or run `bushel index` on the dataset before it"
+                " is put there"
             )
 
     def open(self, mode: str = "rb") -> IO[Any]:
@@ -259,7 +269,9 @@ class ObjectPath(StorePath):
         """
         if mode != "rb":
             raise UnsupportedError(
-                f"{self}: cannot open an object in mode {mode!r}, only 'rb'; objects are written whole"
+                f"{self}: cannot open an object in mode {mode!r}, only 'rb'; objects are"
+                " written"
+                " whole"
             )
         return open_handle(RemoteFile.open(self))
 
@@ -281,7 +293,9 @@ class ObjectPath(StorePath):
 
     def _read_once(self, give_up: threading.Event | None = None) -> bytes:
         """Return the whole object, from one request, which is retried if it fails."""
-        return persistently(str(self), lambda: bytes(library().get(self._once, self.key).bytes()), give_up)
+        return persistently(
+            str(self), lambda: bytes(library().get(self._once, self.key).bytes()), give_up
+        )
 
 
 def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
@@ -295,7 +309,9 @@ def read_objects(paths: Sequence[ObjectPath]) -> list[bytes | Exception]:
         except Exception as error:
             contents[number] = error
 
-    for_each(read, range(len(paths)), threads=min(_AT_ONCE, len(paths)), stop=give_up, spare=_READING)
+    for_each(
+        read, range(len(paths)), threads=min(_AT_ONCE, len(paths)), stop=give_up, spare=_READING
+    )
     return contents
 
 
@@ -340,7 +356,9 @@ def walk_objects(root: ObjectPath) -> Iterator[str]:
         OSError: The store refuses, or cannot be reached.
     """
     if not root.listable:
-        raise UnsupportedError(f"{root}: an HTTP server cannot list its files: give a list or table of URLs")
+        raise UnsupportedError(
+            f"{root}: an HTTP server cannot list its files: give a list or table of URLs"
+        )
     if (names := root.known_names()) is not None:
         yield from names
         return

@@ -39,7 +39,9 @@ _GAP, _SHORT_GAP = 1 << 18, 1 << 14
 
 _FREE, _SHARE = 1 << 19, 16
 """Unneeded bytes of a batch that take no time that counts, and the part of the needed bytes that they may be if that is
-more. On a link that is full, each unneeded byte takes as long as a needed one, and requests take no time."""
+more. On a link that is full, each unneeded byte takes as long as a needed one, and requests take no
+time.
+"""
 
 _LONGEST = 1 << 23
 """Bytes of one request. A longer extent is fetched by several, since one connection is slower than many."""
@@ -67,7 +69,9 @@ class RangeFile(Protocol):
 class ReceivedFile(RangeFile, Protocol):
     """An object whose values can be copied while they arrive."""
 
-    def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
+    def receive(
+        self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None
+    ) -> None:
         """Copy the values of the range from `start` to `stop`."""
         ...
 
@@ -92,9 +96,9 @@ class Request:
 def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
     """Plan few requests that cover all extents. Pure: no I/O.
 
-    Neighbours share a request; an extent that is too long for one request is split. What lies between neighbours is at
-    most 16 KiB, or at most 256 KiB as long as all such gaps, the shortest first, have at most 512 KiB or 1/16 of the
-    needed bytes.
+    Neighbours share a request; an extent that is too long for one request is split. What lies
+    between neighbours is at most 16 KiB, or at most 256 KiB as long as all such gaps, the shortest
+    first, have at most 512 KiB or 1/16 of the needed bytes.
 
     Args:
         file: int32[n], number of the object of each extent.
@@ -108,7 +112,9 @@ def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
         for span in coalesce(offset[rows_of_file], length[rows_of_file], gap=gap, limit=_LONGEST):
             rows = tuple(rows_of_file[list(span.rows)].tolist())
             count = -(-(span.stop - span.start) // _LONGEST)
-            offsets = [span.start + (span.stop - span.start) * part // count for part in range(count + 1)]
+            offsets = [
+                span.start + (span.stop - span.start) * part // count for part in range(count + 1)
+            ]
             requests += [Request(number, first, last, rows) for first, last in pairwise(offsets)]
     return requests
 
@@ -142,8 +148,9 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
         file: int32[n].
         offset: int64[n].
         length: int64[n].
-        put: Called in any thread with the number of an extent, a position in it, and the bytes from there on: once for
-            each extent, more often for one that comes in several requests or blocks, never for an empty one.
+        put: Called in any thread with the number of an extent, a position in it, and the bytes from
+            there on: once for each extent, more often for one that comes in several requests or
+                blocks, never for an empty one.
 
     Raises:
         FormatError: An object was replaced.
@@ -166,7 +173,9 @@ def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, p
     _fetch(files, plan_requests(file, offset, length), share)
 
 
-def read_span(file: RangeFile, start: int, stop: int, give_up: threading.Event | None = None) -> Buffer:
+def read_span(
+    file: RangeFile, start: int, stop: int, give_up: threading.Event | None = None
+) -> Buffer:
     """Return the bytes of one range of an object, which several requests may fetch.
 
     Args:
@@ -190,7 +199,9 @@ def read_span(file: RangeFile, start: int, stop: int, give_up: threading.Event |
     return whole
 
 
-def receive_span(file: ReceivedFile, start: int, stop: int, values: RangeValues, give_up: threading.Event) -> None:
+def receive_span(
+    file: ReceivedFile, start: int, stop: int, values: RangeValues, give_up: threading.Event
+) -> None:
     """Copy the values of one range of an object as it arrives. Arguments and errors: see `read_span`."""
     if stop - start <= _LONGEST and cache_of_environment() is None:
         file.receive(start, stop, values, give_up)
@@ -198,7 +209,9 @@ def receive_span(file: ReceivedFile, start: int, stop: int, values: RangeValues,
         values.put(read_span(file, start, stop, give_up))
 
 
-def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:
+def _read_cached(
+    cache: BlockCache, files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put
+) -> None:
     """Read extents in whole blocks: cached ones from the disk, others from the store."""
     names = [cache.identity(remote.path, remote.size, remote.mtime_ns) for remote in files]
     rows_of: dict[tuple[int, int], list[int]] = {}
@@ -238,10 +251,14 @@ def _read_cached(cache: BlockCache, files: Sequence[RangeFile], file: I32, offse
 
 
 def _block_request(number: int, blocks: Sequence[int], file: RangeFile) -> Request:
-    return Request(number, blocks[0] * BLOCK, min((blocks[-1] + 1) * BLOCK, file.size), tuple(blocks))
+    return Request(
+        number, blocks[0] * BLOCK, min((blocks[-1] + 1) * BLOCK, file.size), tuple(blocks)
+    )
 
 
-def _fetch(files: Sequence[RangeFile], requests: Sequence[Request], put: Callable[[Request, Buffer], None]) -> None:
+def _fetch(
+    files: Sequence[RangeFile], requests: Sequence[Request], put: Callable[[Request, Buffer], None]
+) -> None:
     """Make requests, many at a time, and pass on each answer as it comes.
 
     After an error or Ctrl-C, running requests are waited for, but not retried.

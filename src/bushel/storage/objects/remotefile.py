@@ -46,8 +46,9 @@ class ObjectStat:
 
     Attributes:
         st_size: Size in bytes.
-        st_mtime_ns: A number that differs if the object differs. It is made from the ETag, which (unlike the time) is
-            the same in listings and answers, and changes within a second; without an ETag it is the time.
+        st_mtime_ns: A number that differs if the object differs. It is made from the ETag, which
+            (unlike the time) is the same in listings and answers, and changes within a second;
+            without an ETag it is the time.
         modified: Time of modification, in whole seconds since 1970.
         tag: The ETag, or None.
     """
@@ -100,8 +101,9 @@ class Location(Protocol):
 class RemoteFile(StoredObject):
     """An open remote object; reads fail if the object is replaced.
 
-    Making one sends no request: size and stamp are given, and every answer is compared with them. Several threads may
-    use it, and it continues in a forked process, which gets connections of its own.
+    Making one sends no request: size and stamp are given, and every answer is compared with them.
+    Several threads may use it, and it continues in a forked process, which gets connections of its
+    own.
 
     Attributes:
         location: The object's path.
@@ -184,18 +186,22 @@ class RemoteFile(StoredObject):
 
         Raises:
             FormatError: The object was replaced.
-            OSError: The store refuses, or could not be reached for `BUSHEL_NETWORK_PATIENCE` seconds.
+            OSError: The store refuses, or could not be reached for `BUSHEL_NETWORK_PATIENCE`
+                seconds.
         """
         return persistently(self.location, lambda: self._fetch_once(start, stop), give_up)
 
-    def receive(self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None) -> None:
+    def receive(
+        self, start: int, stop: int, values: RangeValues, give_up: threading.Event | None = None
+    ) -> None:
         """Copy the values of a range out of one request as it arrives: see `fetch`."""
         persistently(self.location, lambda: self._receive_once(start, stop, values), give_up)
 
     def _fetch_once(self, start: int, stop: int) -> Buffer:
         answer = self._answer(start, stop)
         length = stop - start
-        # a chunk is made as bytes, which needs no copy later; but with the interpreter lock, so not a large one
+        # a chunk is made as bytes, which needs no copy later; but with the interpreter lock, so not
+        # a large one
         data: Buffer = next(answer.stream(length), b"") if length <= _SHORT else answer.bytes()
         if (size := memoryview(data).nbytes) != length:
             raise TruncatedError(f"{size} bytes came instead of {length}")
@@ -270,11 +276,15 @@ def _end_of(location: Location, length: int) -> tuple[ObjectStat, bytes] | None:
     """Return size, stamp and last bytes of an object; None if the store does not answer requests for an end."""
     try:
         answer = library().get(
-            store_of(location.root, retries=False), location.key, options={"range": {"suffix": length}}
+            store_of(location.root, retries=False),
+            location.key,
+            options={"range": {"suffix": length}},
         )
         stat, data = stat_of(answer.meta), bytes(answer.bytes())
     except Exception as error:
-        if isinstance(error, library().exceptions.NotSupportedError) or "status code: 416" in str(error):
+        if isinstance(error, library().exceptions.NotSupportedError) or "status code: 416" in str(
+            error
+        ):
             return None  # Azure has no such requests, and an empty object has no range
         raise
     if len(data) == min(length, stat.st_size):
@@ -301,7 +311,8 @@ class _Handle(Seekable):
                 self._forward = _ForwardBytes(self._object)
         if self._forward.position != at:
             raise UnsupportedError(
-                f"{self.name}: the server does not support range requests, so the file can only be read from front to "
+                f"{self.name}: the server does not support range requests, so the file can only"
+                " be read from front to "
                 "back; copy it to a disk or object store"
             )
         return self._forward.read(size)
@@ -334,7 +345,9 @@ class _ForwardBytes:
             return next(self._chunks)
         except StopIteration:
             self._chunks = None
-            raise TruncatedError(f"the answer ended after {self.position} of {self._file.size} bytes") from None
+            raise TruncatedError(
+                f"the answer ended after {self.position} of {self._file.size} bytes"
+            ) from None
         except Exception:
             self._chunks = None
             raise

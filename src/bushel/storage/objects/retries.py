@@ -1,8 +1,9 @@
 """Retries of failed requests, and errors of object stores with hints on what to do next.
 
-Requests are retried here rather than by obstore, for three reasons: a truncated answer counts as a failure too, one
-time limit holds for everything, and Ctrl-C waits for running requests only. obstore retries by the same policy where a
-request is a part of a longer one: the pages of a listing, and the parts of an upload.
+Requests are retried here rather than by obstore, for three reasons: a truncated answer counts as a
+failure too, one time limit holds for everything, and Ctrl-C waits for running requests only.
+obstore retries by the same policy where a request is a part of a longer one: the pages of a
+listing, and the parts of an upload.
 """
 
 from __future__ import annotations
@@ -24,7 +25,9 @@ T = TypeVar("T")
 
 _STATUS = re.compile(r"status code: (\d{3})")
 _CAUSE = re.compile(r'(?:message|error): "([^"]+)"|\b(TimedOut|IncompleteMessage|UnexpectedEof)\b')
-_UNREACHABLE = re.compile(r'kind: (?:ConnectionRefused|HostUnreachable|NetworkUnreachable)|"dns error"')
+_UNREACHABLE = re.compile(
+    r'kind: (?:ConnectionRefused|HostUnreachable|NetworkUnreachable)|"dns' r' error"'
+)
 _FIRST_PATIENCE = 1.0
 """Seconds for which a request is retried if no server has ever answered this process at the address."""
 _SILENT_SECONDS, _WARN_EVERY = 5.0, 60.0
@@ -40,11 +43,14 @@ _FINAL = (_NO_FOLDER, _LONG_NAME, _NO_RANGES, _NO_ACCOUNT)
 """Errors of obstore for requests that fail in the same way each time, which their class does not show."""
 _TRY_AGAIN = frozenset({408, 425, 429, 500, 502, 503, 504})
 _KEYS = {
-    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or AWS_SKIP_SIGNATURE=true"
+    "s3": "AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, AWS_PROFILE, a role of this machine; or"
+    " AWS_SKIP_SIGNATURE=true"
     " for public data",
-    "gs": "GOOGLE_APPLICATION_CREDENTIALS, a role of this machine; or GOOGLE_SKIP_SIGNATURE=true for public data",
+    "gs": "GOOGLE_APPLICATION_CREDENTIALS, a role of this machine; or GOOGLE_SKIP_SIGNATURE=true"
+    " for public data",
     "hf": "HF_TOKEN or `hf auth login`; the dataset may be private, gated or misspelt",
-    "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN, a role of this"
+    "az": "AZURE_STORAGE_ACCOUNT_NAME with AZURE_STORAGE_ACCOUNT_KEY or AZURE_STORAGE_SAS_TOKEN,"
+    " a role of this"
     " machine; or AZURE_SKIP_SIGNATURE=true for public data",
 }
 
@@ -60,8 +66,8 @@ class TruncatedError(Exception):
 def persistently(url: object, request: Callable[[], T], stop: threading.Event | None = None) -> T:
     """Make a request until it succeeds, with growing pauses, while its errors are transient and time is left.
 
-    If no server listens at an address that has never answered, it is probably wrong, and a second is enough. If
-    retrying takes long, a warning is given.
+    If no server listens at an address that has never answered, it is probably wrong, and a second
+    is enough. If retrying takes long, a warning is given.
 
     Args:
         url: The URL that errors name, or an object whose text is the URL.
@@ -69,7 +75,8 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
         stop: When another thread sets it, a failed request is not made again.
 
     Raises:
-        OSError: See `translated`; `ConnectionError` after `BUSHEL_NETWORK_PATIENCE` seconds of failures.
+        OSError: See `translated`; `ConnectionError` after `BUSHEL_NETWORK_PATIENCE` seconds of
+            failures.
         BushelError: The error that `request` raised.
     """
     begin = time.monotonic()
@@ -86,9 +93,14 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
                 with translated(url):
                     raise
             limit = patience()
-            advice = "check the network and the endpoint, or set BUSHEL_NETWORK_PATIENCE to more seconds"
+            advice = (
+                "check the network and the endpoint, or set BUSHEL_NETWORK_PATIENCE to more seconds"
+            )
             if unreachable and _server(url) not in _reached:
-                limit, advice = min(_FIRST_PATIENCE, limit), "check the URL, the endpoint and the network"
+                limit, advice = (
+                    min(_FIRST_PATIENCE, limit),
+                    ("check the URL, the endpoint and the network"),
+                )
             jittered = pause * (0.5 + random.random())
             now = time.monotonic()
             if (stop is not None and stop.is_set()) or now + jittered > begin + limit:
@@ -118,7 +130,10 @@ def _warn(url: object, error: Exception, left: float) -> None:
     if now - _warned >= _WARN_EVERY:
         _warned = now
         warnings.warn(
-            f"{url}: {summary(error)}; trying again for up to {left:.0f} seconds (BUSHEL_NETWORK_PATIENCE)",
+            (
+                f"{url}: {summary(error)}; trying again for up to {left:.0f} seconds"
+                " (BUSHEL_NETWORK_PATIENCE)"
+            ),
             RuntimeWarning,
             stacklevel=3,
         )
@@ -158,25 +173,33 @@ def translated(path: object) -> Iterator[None]:
                 keys = f"; credentials come from {_KEYS[scheme]}"
             raise PermissionError(errno.EACCES, f"the server refuses access{keys}", url) from error
         if kind == "AlreadyExistsError":
-            raise FileExistsError(errno.EEXIST, "an object of this name exists already", url) from error
+            raise FileExistsError(
+                errno.EEXIST, "an object of this name exists already", url
+            ) from error
         if _NO_ACCOUNT in str(error):
             message = "no storage account is named: set AZURE_STORAGE_ACCOUNT_NAME"
-            raise PermissionError(errno.EACCES, f"{message}; credentials come from {_KEYS['az']}", url) from error
+            raise PermissionError(
+                errno.EACCES, f"{message}; credentials come from {_KEYS['az']}", url
+            ) from error
         if kind == "NotSupportedError" or _NO_RANGES in str(error):
             raise UnsupportedError(
-                f"{url}: the server does not support this: {summary(error)}; copy the files to a disk or object "
+                f"{url}: the server does not support this: {summary(error)}; copy the files to a"
+                " disk or object "
                 "store, or read archives from front to back with bushel.open_stream"
             ) from error
         if kind == "InvalidPathError":
             raise UnsupportedError(
-                f"{url}: {summary(error)}; object names with empty parts, `.`, `..` or control characters are not "
+                f"{url}: {summary(error)}; object names with empty parts, `.`, `..` or control"
+                " characters are not "
                 "supported: rename or remove that object"
             ) from error
         if status == "414" or _LONG_NAME in str(error):
             message = "no such object: its name is too long for the server"
             raise FileNotFoundError(errno.ENOENT, message, url) from error
         if status == "404" or _NO_FOLDER in str(error):
-            raise FileNotFoundError(errno.ENOENT, "the object or bucket does not exist", url) from error
+            raise FileNotFoundError(
+                errno.ENOENT, "the object or bucket does not exist", url
+            ) from error
         raise ConnectionError(f"{url}: {summary(error)}") from error
 
 
@@ -197,6 +220,9 @@ def summary(error: Exception) -> str:
     text, _, insides = str(error).partition("\n\nDebug source")
     text = " ".join(text.split())
     if _BAD_CERTIFICATE in insides:
-        return f"{text}: its certificate is not trusted; set BUSHEL_NETWORK_CA to a file with a certificate to trust"
+        return (
+            f"{text}: its certificate is not trusted; set BUSHEL_NETWORK_CA to a file with a"
+            " certificate to trust"
+        )
     cause = _CAUSE.search(insides)
     return text if cause is None else f"{text}: {cause[1] or cause[2]}"

@@ -1,8 +1,9 @@
 """Writing objects: each appears completely or not at all.
 
-A large object is uploaded in parts, which the store joins at the end; obstore sends several parts at a time. An error
-and Ctrl-C abort the upload, so no data stay in the store. A process that is killed leaves at most an unfinished
-multipart upload, which no reader sees and which the bucket's lifecycle rules remove.
+A large object is uploaded in parts, which the store joins at the end; obstore sends several parts
+at a time. An error and Ctrl-C abort the upload, so no data stay in the store. A process that is
+killed leaves at most an unfinished multipart upload, which no reader sees and which the bucket's
+lifecycle rules remove.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from bushel.storage.objects.retries import persistently, translated
 if TYPE_CHECKING:
     from obstore import ObjectMeta, PutResult, UpdateVersion
 
-_PART = 8 << 20  # bytes of a part, and of the largest object that is put in one request; S3 requires at least 5 MiB
+# bytes of a part, and of the largest object that is put in one request; S3 requires at least 5 MiB
+_PART = 8 << 20
 _MOST_PARTS = 10_000
 _AT_ONCE = 8  # parts of one object that are sent at a time; each of them is held in memory
 _MOST_BYTES = 256 << 20
@@ -31,15 +33,18 @@ _MOST_COPIED = 5 << 30  # bytes of the largest object that S3 copies in one requ
 _LOOK_AROUND = 0.1  # seconds between two checks whether an upload has to stop
 
 
-def put_file(target: ObjectPath, source: Path, *, new: bool = False, stop: threading.Event | None = None) -> None:
+def put_file(
+    target: ObjectPath, source: Path, *, new: bool = False, stop: threading.Event | None = None
+) -> None:
     """Upload a file.
 
     Args:
         target: The object.
         source: A local file.
         new: Refuse to replace an object.
-        stop: Ends the upload soon after it is set, for callers in a thread that Ctrl-C does not reach. If the server
-            is silent, that takes up to `BUSHEL_NETWORK_TIMEOUT` seconds and leaves an unfinished multipart upload.
+        stop: Ends the upload soon after it is set, for callers in a thread that Ctrl-C does not
+            reach. If the server is silent, that takes up to `BUSHEL_NETWORK_TIMEOUT` seconds and
+            leaves an unfinished multipart upload.
 
     Raises:
         FileExistsError: `new`, and the object exists.
@@ -56,10 +61,14 @@ def put_file(target: ObjectPath, source: Path, *, new: bool = False, stop: threa
         raise _taken(target)
     with open(source, "rb", buffering=0) as file, translated(str(target)):
         part = part_size(size)
-        _interruptibly(lambda: _until_stopped(target, lambda: _put_parts(target, file, part, stop), stop), stop)
+        _interruptibly(
+            lambda: _until_stopped(target, lambda: _put_parts(target, file, part, stop), stop), stop
+        )
 
 
-def put_bytes(target: ObjectPath, data: bytes, *, new: bool = False, stop: threading.Event | None = None) -> None:
+def put_bytes(
+    target: ObjectPath, data: bytes, *, new: bool = False, stop: threading.Event | None = None
+) -> None:
     """Write an object in one request.
 
     Args:
@@ -272,7 +281,9 @@ def _put_parts(target: ObjectPath, file: IO[bytes], part: int, stop: threading.E
         raise
 
 
-def _parts(target: ObjectPath, file: IO[bytes], size: int, stop: threading.Event) -> Iterator[bytes]:
+def _parts(
+    target: ObjectPath, file: IO[bytes], size: int, stop: threading.Event
+) -> Iterator[bytes]:
     while part := file.read(size):
         if stop.is_set():
             raise _stopped(target)
@@ -307,6 +318,7 @@ def _interruptibly(work: Callable[[], None], stop: threading.Event) -> None:
 
 def _taken(target: ObjectPath) -> FileExistsError:
     return FileExistsError(
-        f"{target} exists already, and did not when this write started: if another writer is active, write to another "
+        f"{target} exists already, and did not when this write started: if another writer is"
+        " active, write to another "
         "path; else remove that object and continue with mode='resume'"
     )

@@ -16,8 +16,8 @@ from bushel.compat.ffrecord.torch.dataset import Dataset
 class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # without PyTorch
     """PyTorch's `DataLoader` with forked workers, and `set_step` if `skippable`. Batches of `Dataset` are one read.
 
-    Arguments work as in PyTorch; `prefetch_factor` is ignored without workers. To resume an epoch with `shuffle`,
-    seed the generator as it was seeded for that epoch.
+    Arguments work as in PyTorch; `prefetch_factor` is ignored without workers. To resume an epoch
+    with `shuffle`, seed the generator as it was seeded for that epoch.
     """
 
     def __init__(
@@ -68,7 +68,9 @@ class DataLoader(TorchDataLoader[Any]):  # type: ignore[misc, unused-ignore]  # 
         The length of the loader shrinks by `step`. Reset it to 0 before the next epoch.
         """
         if not self._skippable:
-            raise RuntimeError("this loader cannot skip batches: it needs skippable=True and a map-style dataset")
+            raise RuntimeError(
+                "this loader cannot skip batches: it needs skippable=True and a map-style dataset"
+            )
         batches = len(super()._index_sampler)
         if not 0 <= step < max(batches, 1):
             raise WrongUseError(f"step {step} of {batches} batches: use 0 to {max(batches, 1) - 1}")
@@ -87,7 +89,9 @@ class _RestOf:
     def __init__(self, loader: DataLoader, sampler: Any) -> None:
         self._loader, self._sampler = loader, sampler
         self._single = (
-            loader.batch_size is None and loader.batch_sampler is None and isinstance(loader.dataset, Dataset)
+            loader.batch_size is None
+            and loader.batch_sampler is None
+            and isinstance(loader.dataset, Dataset)
         )
 
     def __len__(self) -> int:

@@ -1,7 +1,7 @@
 """Bags and datasets of Granular 0.24.
 
-Writers write generation C (`.bag` and `.idx` files) and continue where an earlier writer ended or died. Readers read
-every generation.
+Writers write generation C (`.bag` and `.idx` files) and continue where an earlier writer ended or
+died. Readers read every generation.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class _Appending(Closing):
         """Hand the buffered values to the operating system: records first, and then their ends.
 
         Raises:
-            MismatchError: They differ from the values that an interrupted writer left. None of them is written.
+            MismatchError: They differ from the values that an interrupted writer left. None of them
+                is written.
         """
 
     def _added(self, flush: bool) -> int:
@@ -61,9 +62,9 @@ class _Appending(Closing):
 class BagWriter(_Appending):
     """Writes records to a `.bag`, and their ends to an `.idx`, or continues existing files.
 
-    Flushed records can be read, and survive the death of this process. Bytes that an earlier writer left without an
-    end in the index are compared with the next records, whose part they become. On other file systems, files are
-    copied when they are closed.
+    Flushed records can be read, and survive the death of this process. Bytes that an earlier writer
+    left without an end in the index are compared with the next records, whose part they become. On
+    other file systems, files are copied when they are closed.
     """
 
     def __init__(self, bag_path: Any, idx_path: Any = None) -> None:
@@ -77,7 +78,11 @@ class BagWriter(_Appending):
         size = self._copies[0].path.stat().st_size if self._copies[0].path.exists() else 0
         if size < self._end:
             hint = "run `bushel verify` on the dataset, or delete both files"
-            raise DamagedError(f"the bag has {size} bytes, where {idx} expects {self._end}", file=str(path), hint=hint)
+            raise DamagedError(
+                f"the bag has {size} bytes, where {idx} expects {self._end}",
+                file=str(path),
+                hint=hint,
+            )
         self._length, self._records = len(ends), list[bytes]()
         self._idx = Sink(self._copies[1].path, 8 * len(ends))
         self._bag = Sink(self._copies[0].path, size)
@@ -113,7 +118,8 @@ class BagWriter(_Appending):
             return content[left:]
         self.forget()
         raise MismatchError(
-            f"{self.bag_path}: an interrupted writer left bytes {self._end} to {self._bag.position}, and the next "
+            f"{self.bag_path}: an interrupted writer left bytes {self._end} to"
+            f" {self._bag.position}, and the next "
             "record does not match them: append the same datapoints as before, or remove them "
             f"(truncate -s {self._end} {path})"
         )
@@ -131,7 +137,9 @@ class BagWriter(_Appending):
     def record(self, number: int) -> bytes:
         """Return a flushed record."""
         first = max(number - 1, 0)
-        ends = np.fromfile(self._copies[1].path, "<u8", number - first + 1, offset=8 * first).tolist()
+        ends = np.fromfile(
+            self._copies[1].path, "<u8", number - first + 1, offset=8 * first
+        ).tolist()
         start = ends[0] if number else 0
         return np.fromfile(self._copies[0].path, np.uint8, ends[-1] - start, offset=start).tobytes()
 
@@ -158,7 +166,8 @@ def _committed(path: Path) -> np.ndarray[Any, np.dtype[np.uint64]]:
 class BagReader(bag.BagReader):
     """Reads a bag of any generation: paths, or bytes. By default the `.idx` is the file beside the bag.
 
-    `cache_index` and `cache_data` keep the table and the records in memory; `single_file` is detected too.
+    `cache_index` and `cache_data` keep the table and the records in memory; `single_file` is
+    detected too.
     """
 
     def __init__(
@@ -172,7 +181,11 @@ class BagReader(bag.BagReader):
         if single_file and idx_source is not None:
             raise WrongUseError("a single file has no idx_source")
         self._missing: AnyPath | None = None
-        if idx_source is None and not single_file and not isinstance(bag_source, bytes | bytearray | memoryview):
+        if (
+            idx_source is None
+            and not single_file
+            and not isinstance(bag_source, bytes | bytearray | memoryview)
+        ):
             table = with_suffix(granular_path(bag_source), ".idx")
             idx_source, self._missing = (table, None) if table.exists() else (None, table)
         try:
@@ -201,8 +214,9 @@ class DatasetReader(AnyDatasetReader):
 class DatasetWriter(_Appending):
     """Writes a dataset without sequences, with a `.bag` and an `.idx` for each key, or continues an existing one.
 
-    Flushed datapoints can be read, and survive the death of this process. An existing dataset is continued after its
-    last whole datapoint; later records of single keys must equal the datapoints that are appended next.
+    Flushed datapoints can be read, and survive the death of this process. An existing dataset is
+    continued after its last whole datapoint; later records of single keys must equal the datapoints
+    that are appended next.
     """
 
     def __init__(self, directory: Any, spec: Mapping[str, str], encoders: Codecs) -> None:
@@ -210,10 +224,14 @@ class DatasetWriter(_Appending):
         self._spec = checked_spec(spec)
         if not self._spec:
             raise WrongUseError("a dataset needs at least one key")
-        fields = {name: Field(name, "bytes", kind.endswith("[]")) for name, kind in self._spec.items()}
+        fields = {
+            name: Field(name, "bytes", kind.endswith("[]")) for name, kind in self._spec.items()
+        }
         fields.pop("__key__", None)
         try:
-            plan_layout(fields, WriteOptions(keyed="__key__" in self._spec, generation="C", single=True))
+            plan_layout(
+                fields, WriteOptions(keyed="__key__" in self._spec, generation="C", single=True)
+            )
         except SpecError as error:
             if any(field.sequence for field in fields.values()):
                 raise UnknownTypeError(error.message, **error.details) from error
@@ -222,7 +240,9 @@ class DatasetWriter(_Appending):
         self.directory, path = directory, granular_path(directory)
         _put_spec(path, self._spec)
         with ExitStack() as opened:
-            self._bags = {name: opened.enter_context(BagWriter(path / f"{name}.bag")) for name in self._spec}
+            self._bags = {
+                name: opened.enter_context(BagWriter(path / f"{name}.bag")) for name in self._spec
+            }
             self._length = min(len(writer) for writer in self._bags.values())
             opened.pop_all()  # close() closes them
 
@@ -246,13 +266,15 @@ class DatasetWriter(_Appending):
             raise WrongUseError("the writer is closed")
         checked_point(datapoint, self._spec)
         records = {
-            name: stored_bytes(name, kind, self._encoders[name], datapoint[name]) for name, kind in self._spec.items()
+            name: stored_bytes(name, kind, self._encoders[name], datapoint[name])
+            for name, kind in self._spec.items()
         }
         names = {name for name, writer in self._bags.items() if len(writer) > self._length}
         for name in names:
             if self._bags[name].record(self._length) != records[name]:
                 raise MismatchError(
-                    f"Record mismatch: an interrupted writer left another {name!r} for datapoint {self._length} of "
+                    f"Record mismatch: an interrupted writer left another {name!r} for datapoint"
+                    f" {self._length} of "
                     f"{self.directory}: append the same datapoints as before, or delete the dataset"
                 )
         for name in records.keys() - names:
@@ -293,7 +315,9 @@ def _put_spec(path: AnyPath, spec: Mapping[str, str]) -> None:
     except ValueError as error:
         raise SpecError(f"{target}: invalid JSON: {error}") from error
     if existing != spec:
-        raise MismatchError(f"{path} has the spec {existing}: a writer with {dict(spec)} cannot continue it")
+        raise MismatchError(
+            f"{path} has the spec {existing}: a writer with {dict(spec)} cannot continue it"
+        )
 
 
 class ShardedDatasetWriter(NewShards):
@@ -313,7 +337,8 @@ class ShardedDatasetWriter(NewShards):
 class Loader(loader.BatchLoader):
     """Makes batches of the steps 0, 1, 2, …, of a source, without end.
 
-    The source is callable with a step, or has `[index]`. Workers are threads, or processes of the context `mp`.
+    The source is callable with a step, or has `[index]`. Workers are threads, or processes of the
+    context `mp`.
     """
 
     def __init__(

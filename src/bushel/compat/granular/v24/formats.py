@@ -43,7 +43,9 @@ def encode_video(array: Any, fps: int = 20, format: str = "mp4", codec: str = "h
         SpecError: Another format, or another codec of it.
     """
     if _ENCODER_OF.get(format) != codec:
-        usual = ", ".join(f"format={name!r} with codec={usual!r}" for name, usual in _ENCODER_OF.items())
+        usual = ", ".join(
+            f"format={name!r} with codec={usual!r}" for name, usual in _ENCODER_OF.items()
+        )
         raise SpecError(f"format={format!r} with codec={codec!r} cannot be written, only {usual}")
     return bytes(get_codec(f"{format}({fps})").encode(array))
 

@@ -43,12 +43,21 @@ def frame_rate(text: str) -> int:
     return rate
 
 
-_SIZE = {"type": int, "metavar": "PIXELS", "help": "shorter edge of resized frames [-1: the original size]"}
+_SIZE = {
+    "type": int,
+    "metavar": "PIXELS",
+    "help": "shorter edge of resized frames [-1: the original size]",
+}
 _OPTIONS: dict[str, dict[str, Any]] = {
     "frame_size": _SIZE,
     "image_size": {**_SIZE, "dest": "frame_size"},
     "img_size": {**_SIZE, "dest": "img_size"},
-    "frame_rate": {"type": frame_rate, "default": 8, "metavar": "N", "help": "frames kept of a second [8]"},
+    "frame_rate": {
+        "type": frame_rate,
+        "default": 8,
+        "metavar": "N",
+        "help": "frames kept of a second [8]",
+    },
     "label_name": {"metavar": "KEY", "help": "key of the label in the list [{default}]"},
     "extend": {"action": "store_true", "help": "add to existing chunks, which is the default"},
     "remove_duplicates": {
@@ -58,7 +67,11 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     },
     "shm_dir": {"dest": "shm_dir_path", "metavar": "DIR", "help": "accepted, and not used"},
     "phase": {"choices": ("training", "validation", "testing"), "help": "the subset [training]"},
-    "root_path": {"dest": "root_folder", "metavar": "DIR", "help": "folder that the paths are relative to [here]"},
+    "root_path": {
+        "dest": "root_folder",
+        "metavar": "DIR",
+        "help": "folder that the paths are relative to [here]",
+    },
 }
 """Options by name. An option without a default has the default of the adapter's parameter."""
 
@@ -67,8 +80,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
 class Gulp:
     """A command that gulps a dataset; it takes the command line's words and returns the exit code.
 
-    `layout` has examples of the files; `arguments` maps parameters of the adapter to their names in the help; `options`
-    are names in `_OPTIONS`; a chunk holds `items`.
+    `layout` has examples of the files; `arguments` maps parameters of the adapter to their names in
+    the help; `options` are names in `_OPTIONS`; a chunk holds `items`.
     """
 
     name: str
@@ -82,7 +95,9 @@ class Gulp:
     def __call__(self, arguments: list[str]) -> int:
         options = vars(self._parser().parse_args(arguments))
         adapter = made_by(self.adapter, options)
-        written = GulpIngestor(adapter, options["output_folder"], options["items_per_chunk"], options["num_workers"])()
+        written = GulpIngestor(
+            adapter, options["output_folder"], options["items_per_chunk"], options["num_workers"]
+        )()
         return 0 if written == len(adapter) else 1
 
     def _parser(self) -> argparse.ArgumentParser:
@@ -92,11 +107,24 @@ class Gulp:
             epilog=self.layout,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
-        parser.add_argument("--version", action="version", version=f"GulpIO2 {__version__}, by Bushel")
-        chunk: dict[str, Any] = {"dest": "items_per_chunk", "type": int, "default": 100, "metavar": "N"}
-        parser.add_argument(f"--{self.items}_per_chunk", **chunk, help=f"{self.items} in one chunk [100]")
-        parser.add_argument("--num_workers", type=int, default=4, metavar="N", help="parallel processes [4]")
-        parser.add_argument("--shuffle", action="store_true", help="shuffle the dataset before it is gulped")
+        parser.add_argument(
+            "--version", action="version", version=(f"GulpIO2 {__version__}, by Bushel")
+        )
+        chunk: dict[str, Any] = {
+            "dest": "items_per_chunk",
+            "type": int,
+            "default": 100,
+            "metavar": "N",
+        }
+        parser.add_argument(
+            f"--{self.items}_per_chunk", **chunk, help=(f"{self.items} in one chunk [100]")
+        )
+        parser.add_argument(
+            "--num_workers", type=int, default=4, metavar="N", help="parallel processes [4]"
+        )
+        parser.add_argument(
+            "--shuffle", action="store_true", help=("shuffle the dataset before it is gulped")
+        )
         for parameter, name in self.arguments.items():
             kind = _folder if name in _FOLDERS else str
             parser.add_argument(parameter, metavar=name, help=_HELP[name], type=kind)
@@ -112,10 +140,16 @@ class Gulp:
 
 def made_by(kind: Callable[..., Made], given: Mapping[str, Any]) -> Made:
     """Make an adapter from a command line's values for its parameters."""
-    return kind(**{name: given[name] for name in inspect.signature(kind).parameters if name in given})
+    return kind(
+        **{name: given[name] for name in inspect.signature(kind).parameters if name in given}
+    )
 
 
-_JSON = {"json_file": "input_json", "folder": "videos_directory", "output_folder": "output_directory"}
+_JSON = {
+    "json_file": "input_json",
+    "folder": "videos_directory",
+    "output_folder": "output_directory",
+}
 _CSV = {"csv_file": "input_csv", "folder": "videos_directory", "output_folder": "output_directory"}
 _TWENTYBN = ("frame_size", "frame_rate", "label_name", "extend", "remove_duplicates", "shm_dir")
 
@@ -124,7 +158,10 @@ COMMANDS = [
         "gulp2_20bn_json_videos",
         adapters.Custom20BNJsonVideoAdapter,
         "Gulp a 20BN dataset: a JSON list of videos, and a folder with an MP4 for each.",
-        'list:    [{"id": 1, "template": "Picking [something] up"}, ...]\nvideos:  videos_directory/1/any.mp4',
+        (
+            'list:    [{"id": 1, "template": "Picking [something] up"}, ...]\nvideos: '
+            " videos_directory/1/any.mp4"
+        ),
         _JSON,
         _TWENTYBN,
     ),
@@ -140,7 +177,10 @@ COMMANDS = [
         "gulp2_20bn_csv_jpeg",
         adapters.Custom20BNCsvJpegAdapter,
         "Gulp a 20BN dataset: a CSV list of videos, and a folder of JPEGs for each.",
-        "list:    1;Picking [something] up\nframes:  jpeg_directory/1/*.jpg, in the order of their names",
+        (
+            "list:    1;Picking [something] up\nframes:  jpeg_directory/1/*.jpg, in the order of"
+            " their names"
+        ),
         {**_CSV, "folder": "jpeg_directory"},
         ("image_size", "shm_dir"),
     ),
@@ -148,7 +188,10 @@ COMMANDS = [
         "gulp2_activitynet",
         adapters.ActivitynetAdapter,
         "Gulp a subset of ActivityNet.",
-        'list:    {"database": {"<id>": {"subset": "training", ...}, ...}}\nvideos:  videos_directory/<id>.<suffix>',
+        (
+            'list:    {"database": {"<id>": {"subset": "training", ...}, ...}}\nvideos: '
+            " videos_directory/<id>.<suffix>"
+        ),
         _JSON,
         ("image_size", "shm_dir", "phase"),
     ),

@@ -22,11 +22,15 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
     """Write a script that gulps with an adapter class into the current directory."""
     parser = argparse.ArgumentParser(
         prog="bushel gulp2_register_adapter",
-        description="Write a command line for an adapter class: an executable in the current directory, named like the "
-        "class in snake_case. Required parameters of the constructor become arguments, last one first; parameters "
+        description="Write a command line for an adapter class: an executable in the current"
+        " directory, named like the "
+        "class in snake_case. Required parameters of the constructor become arguments, last one"
+        " first; parameters "
         "with a default become options of that type.",
     )
-    parser.add_argument("adapter_file", help="the module of the class, such as gulpio2.adapters, or its file")
+    parser.add_argument(
+        "adapter_file", help=("the module of the class, such as gulpio2.adapters, or its file")
+    )
     parser.add_argument("class_name", help="the class, an AbstractDatasetAdapter")
     options = parser.parse_args(arguments)
     kind = _load(options.adapter_file, options.class_name)
@@ -53,7 +57,10 @@ def run(module: str, class_name: str, arguments: Sequence[str] | None = None) ->
     kind = _load(module, class_name)
     options = vars(build_parser(kind, script_name(class_name)).parse_args(arguments))
     GulpIngestor(
-        made_by(kind, options), options["output_folder"], options["videos_per_chunk"], options["num_workers"]
+        made_by(kind, options),
+        options["output_folder"],
+        options["videos_per_chunk"],
+        options["num_workers"],
     )()
 
 
@@ -74,7 +81,9 @@ def build_parser(kind: Callable[..., Any], name: str) -> argparse.ArgumentParser
         parser.add_argument("output_folder", help="folder of the chunks")
     for option, default in _USUAL.items():
         if option not in taken:
-            parser.add_argument(f"--{option}", type=int, default=default, metavar="N", help=f"[{default}]")
+            parser.add_argument(
+                f"--{option}", type=int, default=default, metavar="N", help=f"[{default}]"
+            )
     return parser
 
 
@@ -84,16 +93,30 @@ def _add(parser: argparse.ArgumentParser, parameter: inspect.Parameter, kind: An
     read = _reader(kind, default if not needed else None)
     if read is None:
         if needed:
-            raise ParameterError(f"a command line cannot give the parameter {name}, a {kind}: give it a default")
+            raise ParameterError(
+                f"a command line cannot give the parameter {name}, a {kind}: give it a default"
+            )
         return
     if needed:
         parser.add_argument(name, type=read)
     elif kind is bool:
         parser.add_argument(
-            f"--{name}", nargs="?", type=read, const=True, default=default, metavar="True|False", help=f"[{default}]"
+            f"--{name}",
+            nargs="?",
+            type=read,
+            const=True,
+            default=default,
+            metavar="True|False",
+            help=f"[{default}]",
         )
     else:
-        parser.add_argument(f"--{name}", type=read, default=default, metavar=name.upper(), help=f"[{_shown(default)}]")
+        parser.add_argument(
+            f"--{name}",
+            type=read,
+            default=default,
+            metavar=name.upper(),
+            help=f"[{_shown(default)}]",
+        )
 
 
 def _reader(kind: Any, default: Any) -> Callable[[str], Any] | None:
@@ -107,7 +130,9 @@ def _reader(kind: Any, default: Any) -> Callable[[str], Any] | None:
         [element, *_] = [*typing.get_args(kind), type(default[0]) if default else str]
         element_reader = _reader(element, None)
         if element_reader is not None:
-            return lambda text: [element_reader(part.strip()) for part in text.split(",") if part.strip()]
+            return lambda text: [
+                element_reader(part.strip()) for part in text.split(",") if part.strip()
+            ]
     return None
 
 

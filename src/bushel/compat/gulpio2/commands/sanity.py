@@ -25,8 +25,10 @@ def gulp2_sanity_check(arguments: list[str]) -> int:
     """Check a gulp directory, print the files that fail, and return 1 if there are any."""
     parser = SuggestingParser(
         prog="bushel gulp2_sanity_check",
-        description="Check that the files of a gulp directory have content and match each other, and that no id "
-        "appears twice. The exit code is 1 if a check fails. `bushel verify DIR` checks more, `bushel verify "
+        description="Check that the files of a gulp directory have content and match each other,"
+        " and that no id "
+        "appears twice. The exit code is 1 if a check fails. `bushel verify DIR` checks more,"
+        " `bushel verify "
         "--decode` every frame.",
     )
     parser.add_argument("gulp_directory", help="folder of the gulp files")
@@ -41,7 +43,10 @@ def gulp2_sanity_check(arguments: list[str]) -> int:
     for message, failed in failures.items():
         sanity_utils.check_for_failures({"message": message, "failures": failed})
     for id_ in failures["Check presence of duplicate ids"]:
-        print(f"    {id_!r} is in {', '.join(chunk.meta_file_path for chunk in chunks if id_ in chunk)}")
+        print(
+            f"    {id_!r} is in"
+            f" {', '.join(chunk.meta_file_path for chunk in chunks if id_ in chunk)}"
+        )
     return 1 if any(failures.values()) else 0
 
 
@@ -55,7 +60,8 @@ def _open(folder: Path, data: list[str], tables: list[str]) -> tuple[list[GulpCh
             broken.append(f"{folder / name}: no .gmeta file belongs to it")
             continue
         try:
-            with warnings.catch_warnings(category=GulpWarning, action="ignore"):  # another check reports empty files
+            # another check reports empty files
+            with warnings.catch_warnings(category=GulpWarning, action="ignore"):
                 chunk = GulpChunk(folder / name, folder / partner)
             chunk.check()
         except FormatError as error:

@@ -47,7 +47,9 @@ __all__ = [
 LUMA = np.array([0.299, 0.587, 0.114], np.float32)
 # Eigenvalues and eigenvectors of the colours of ImageNet (Krizhevsky et al. 2012).
 EIGENVALUES = np.array([55.46, 4.794, 1.148])
-EIGENVECTORS = np.array([[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]])
+EIGENVECTORS = np.array(
+    [[-0.5675, 0.7192, 0.4009], [-0.5808, -0.0045, -0.8140], [-0.5836, -0.6948, 0.4203]]
+)
 # From RGB to YIQ and back, in the rounded numbers of the original.
 YIQ = np.array([[0.299, 0.587, 0.114], [0.596, -0.274, -0.321], [0.211, -0.523, 0.311]])
 RGB = np.array([[1.0, 0.956, 0.621], [1.0, -0.272, -0.647], [1.0, -1.107, 1.705]])
@@ -76,12 +78,15 @@ class Augmenter:
 
     def __init__(self, **kwargs: Any) -> None:
         self._kwargs = {
-            name: value.tolist() if isinstance(value, np.ndarray) else value for name, value in kwargs.items()
+            name: value.tolist() if isinstance(value, np.ndarray) else value
+            for name, value in kwargs.items()
         }
 
     def __post_init__(self) -> None:
         arguments: Any = fields(self)  # type: ignore[arg-type]
-        Augmenter.__init__(self, **{argument.name: getattr(self, argument.name) for argument in arguments})
+        Augmenter.__init__(
+            self, **{argument.name: getattr(self, argument.name) for argument in arguments}
+        )
 
     def dumps(self) -> Any:
         """Return the name and arguments as JSON."""
@@ -209,7 +214,11 @@ class ColorJitterAug(RandomOrderAug):
     """Brightness, contrast and saturation in a random order."""
 
     def __init__(self, brightness: float, contrast: float, saturation: float) -> None:
-        amounts = {BrightnessJitterAug: brightness, ContrastJitterAug: contrast, SaturationJitterAug: saturation}
+        amounts = {
+            BrightnessJitterAug: brightness,
+            ContrastJitterAug: contrast,
+            SaturationJitterAug: saturation,
+        }
         super().__init__([kind(amount) for kind, amount in amounts.items() if amount > 0])
 
 
@@ -296,7 +305,9 @@ def CreateAugmenter(
             raise WrongUseError("rand_resize needs rand_crop=True")
         chosen.append(RandomSizedCropAug(size, 0.08, (3 / 4, 4 / 3), inter_method))
     else:
-        chosen.append(RandomCropAug(size, inter_method) if rand_crop else CenterCropAug(size, inter_method))
+        chosen.append(
+            RandomCropAug(size, inter_method) if rand_crop else CenterCropAug(size, inter_method)
+        )
     if rand_mirror:
         chosen.append(HorizontalFlipAug(0.5))
     chosen.append(CastAug())

@@ -1,6 +1,7 @@
 """Functions of single images: HxWxC arrays, colours in the order RGB unless noted otherwise.
 
-Random functions draw from the module `random`, as in the original, so `random.seed` makes them reproducible.
+Random functions draw from the module `random`, as in the original, so `random.seed` makes them
+reproducible.
 """
 
 from __future__ import annotations
@@ -39,7 +40,9 @@ Box = tuple[int, int, int, int]
 def imdecode(buf: Any, flag: int = COLOUR, to_rgb: int = 1, out: Array | None = None) -> NDArray:
     """Decode an image from bytes or uint8[n] to uint8[height, width, channels], in `out` if it is given."""
     if not isinstance(buf, bytes | bytearray | memoryview | np.ndarray):
-        raise ValueError(f"buf must be of type bytes, bytearray or numpy.ndarray, not {type(buf).__name__}")  # noqa: TRY004
+        raise ValueError(  # noqa: TRY004
+            f"buf must be of type bytes, bytearray or numpy.ndarray, not {type(buf).__name__}"
+        )
     data = np.ascontiguousarray(buf, np.uint8).tobytes() if isinstance(buf, np.ndarray) else buf
     image = decode(data, flag)
     image = image[:, :, None] if image.ndim == 2 else image if to_rgb else swapped(image)
@@ -67,7 +70,9 @@ def imresize(src: Array, w: int, h: int, interp: int = BILINEAR) -> NDArray:
         width, height = operator.index(w), operator.index(h)
         method = method_for(interp, pixels.shape[:2], (height, width))
     except (TypeError, ValueError) as error:
-        raise SizeError(f"cannot resize an image to {w}x{h} with interp={interp}: {error}") from error
+        raise SizeError(
+            f"cannot resize an image to {w}x{h} with interp={interp}: {error}"
+        ) from error
     if pixels.ndim != 3 or min(width, height) < 1 or 0 in pixels.shape:
         raise SizeError(f"cannot resize an image of shape {pixels.shape} to {width}x{height}")
     return resize(pixels, w, h, method).view(NDArray)
@@ -92,18 +97,28 @@ def resize_short(src: Array, size: int, interp: int = CUBIC) -> NDArray:
 
 
 def fixed_crop(
-    src: Array, x0: int, y0: int, w: int, h: int, size: tuple[int, int] | None = None, interp: int = CUBIC
+    src: Array,
+    x0: int,
+    y0: int,
+    w: int,
+    h: int,
+    size: tuple[int, int] | None = None,
+    interp: int = CUBIC,
 ) -> NDArray:
     """Return a box of an image, resized to (width, height) if a size is given."""
     out = np.asarray(src)[y0 : y0 + h, x0 : x0 + w]
     if size is not None and (w, h) != tuple(size):
         return imresize(out, *size, interp=interp)
     if 0 in out.shape:
-        raise SizeError(f"the box {x0}, {y0}, {w}, {h} does not lie inside an image of shape {np.shape(src)}")
+        raise SizeError(
+            f"the box {x0}, {y0}, {w}, {h} does not lie inside an image of shape {np.shape(src)}"
+        )
     return out.view(NDArray)
 
 
-def random_crop(src: Array, size: tuple[int, int], interp: int = CUBIC, *, draw: Any = random) -> tuple[NDArray, Box]:
+def random_crop(
+    src: Array, size: tuple[int, int], interp: int = CUBIC, *, draw: Any = random
+) -> tuple[NDArray, Box]:
     """Return a crop of this width and height at a random place, and its box; a smaller image is enlarged."""
     h, w = src.shape[:2]
     width, height = scale_down((w, h), size)
@@ -150,7 +165,9 @@ def color_normalize(src: Array, mean: Any, std: Any = None) -> NDArray:
     return np.asarray(out if std is None else out / np.asarray(std, np.float32)).view(NDArray)
 
 
-def imrotate(src: Array, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False) -> NDArray:
+def imrotate(
+    src: Array, rotation_degrees: Any, zoom_in: bool = False, zoom_out: bool = False
+) -> NDArray:
     """Rotate a float32 tensor CxHxW, or a batch NxCxHxW by one angle or one each; bilinear, with zeros outside."""
     if zoom_in and zoom_out:
         raise ValueError("`zoom_in` and `zoom_out` cannot be both True")
@@ -162,12 +179,20 @@ def imrotate(src: Array, rotation_degrees: Any, zoom_in: bool = False, zoom_out:
     if tensor.ndim == 3:
         return _rotated(tensor, float(rotation_degrees), zoom_in, zoom_out).view(NDArray)
     angles = np.broadcast_to(np.asarray(rotation_degrees, np.float64), len(tensor))
-    rotated = [_rotated(image, angle, zoom_in, zoom_out) for image, angle in zip(tensor, angles.tolist(), strict=True)]
+    rotated = [
+        _rotated(image, angle, zoom_in, zoom_out)
+        for image, angle in zip(tensor, angles.tolist(), strict=True)
+    ]
     return np.stack(rotated).view(NDArray)
 
 
 def random_rotate(
-    src: Array, angle_limits: tuple[float, float], zoom_in: bool = False, zoom_out: bool = False, *, draw: Any = random
+    src: Array,
+    angle_limits: tuple[float, float],
+    zoom_in: bool = False,
+    zoom_out: bool = False,
+    *,
+    draw: Any = random,
 ) -> NDArray:
     """Rotate a tensor by a random angle between two limits, or each of a batch by its own."""
     angles = [draw.uniform(*angle_limits) for _ in range(1 if src.ndim == 3 else len(src))]

@@ -62,18 +62,26 @@ class ImageIter(DataIter):
             keys = list(self.imglist)
         self.check_data_shape(data_shape)
         if not 0 <= part_index < num_parts:
-            raise WrongUseError(f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}")
+            raise WrongUseError(
+                f"part_index must be from 0 to num_parts - 1, not {part_index} of {num_parts}"
+            )
         if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}")
+            raise ValueError(
+                f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}"
+            )
         if keys is None and (shuffle or num_parts > 1):
             raise WrongUseError("shuffle and num_parts need path_imgidx")
         self.seq = keys
         if keys is not None:
-            self.seq = keys[len(keys) * part_index // num_parts : len(keys) * (part_index + 1) // num_parts]
+            self.seq = keys[
+                len(keys) * part_index // num_parts : len(keys) * (part_index + 1) // num_parts
+            ]
         self.path_root, self.shuffle = path_root, shuffle
         self.data_shape, self.label_width = tuple(data_shape), label_width
         self._provide(self.data_shape, label_width, data_name, label_name)
-        self.auglist = list(aug_list) if aug_list is not None else CreateAugmenter(data_shape, **kwargs)
+        self.auglist = (
+            list(aug_list) if aug_list is not None else CreateAugmenter(data_shape, **kwargs)
+        )
         self.last_batch_handle = last_batch_handle
         self.cur = 0
         self._over = False
@@ -140,7 +148,9 @@ class ImageIter(DataIter):
         for place, (label, image) in enumerate(samples):
             numbers = np.asarray(label, np.float32)
             if numbers.size != self.label_width:
-                raise ValueError(f"a label has {numbers.size} numbers, but label_width={self.label_width}")
+                raise ValueError(
+                    f"a label has {numbers.size} numbers, but label_width={self.label_width}"
+                )
             data[place], labels[place] = image, numbers.reshape(labels.shape[1:])
         return DataBatch([data.view(NDArray)], [labels.view(NDArray)], pad=pad)
 
@@ -185,15 +195,22 @@ def _listed(path: Any, rows: list[Any] | None, dtype: str) -> _Listed | None:
     """Return labels and path by key, from a list file, or from a list in memory, whose keys are 1, 2… as text.
 
     Raises:
-        TypeError: A label of the list file is not a whole number, though `dtype` is one of integers.
+        TypeError: A label of the list file is not a whole number, though `dtype` is one of
+            integers.
     """
     if path:
         parsed = [
-            parse_line(line) for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n") if line.strip()
+            parse_line(line)
+            for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n")
+            if line.strip()
         ]
         for line in parsed:
-            if dtype.startswith("int") and not all(float(label).is_integer() for label in line.labels):
-                raise TypeError(f"{path}: entry {line.index}: the labels {line.labels} are not {dtype}")
+            if dtype.startswith("int") and not all(
+                float(label).is_integer() for label in line.labels
+            ):
+                raise TypeError(
+                    f"{path}: entry {line.index}: the labels {line.labels} are not {dtype}"
+                )
         return {line.index: (np.array(line.labels, dtype), line.path) for line in parsed}
     if rows is None:
         return None

@@ -40,7 +40,9 @@ class NDArrayIter(DataIter):
     ) -> None:
         super().__init__(batch_size)
         if last_batch_handle not in ("pad", "discard", "roll_over"):
-            raise ValueError(f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}")
+            raise ValueError(
+                f"last_batch_handle must be pad, discard or roll_over, not {last_batch_handle!r}"
+            )
         self.data, self.label = _named(data, data_name), _named(label, label_name)
         if not self.data:
             raise WrongUseError("data has no array")
@@ -99,11 +101,19 @@ def _named(arrays: Any, name: str) -> list[tuple[str, NDArray]]:
     if isinstance(arrays, np.ndarray):
         arrays = [arrays]
     if isinstance(arrays, list):
-        names = [name] if len(arrays) == 1 else [f"_{number}_{name}" for number in range(len(arrays))]
+        names = (
+            [name] if len(arrays) == 1 else [f"_{number}_{name}" for number in range(len(arrays))]
+        )
         arrays = dict(zip(names, arrays, strict=True))
     if not isinstance(arrays, Mapping):
-        raise WrongTypeError(f"data must be an array, a list of arrays or a dict of them, not {type(arrays).__name__}")
-    return [(key, values if isinstance(values, NDArray) else array(values)) for key, values in sorted(arrays.items())]
+        raise WrongTypeError(
+            "data must be an array, a list of arrays or a dict of them, not"
+            f" {type(arrays).__name__}"
+        )
+    return [
+        (key, values if isinstance(values, NDArray) else array(values))
+        for key, values in sorted(arrays.items())
+    ]
 
 
 def _descriptions(arrays: Sequence[tuple[str, NDArray]], batch_size: int) -> list[DataDesc]:
@@ -159,8 +169,14 @@ class PrefetchingIter(DataIter):
         return DataBatch(data, label, parts[0].pad, parts[0].index)
 
 
-def _renamed(described: Sequence[Sequence[Any]], names: Sequence[Mapping[str, str]] | None) -> list[DataDesc]:
+def _renamed(
+    described: Sequence[Sequence[Any]], names: Sequence[Mapping[str, str]] | None
+) -> list[DataDesc]:
     if names is None:
         names = [{}] * len(described)
     pairs = zip(described, names, strict=True)
-    return [DataDesc(new.get(name, name), shape) for descriptions, new in pairs for name, shape, *_ in descriptions]
+    return [
+        DataDesc(new.get(name, name), shape)
+        for descriptions, new in pairs
+        for name, shape, *_ in descriptions
+    ]

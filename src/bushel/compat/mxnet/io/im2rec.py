@@ -79,7 +79,9 @@ class _Transformed:
     transforms: tuple[Callable[..., Any], ...]
 
     def __call__(self, image: Array, rng: np.random.Generator) -> Array:
-        changed = np.asarray(Compose(self.transforms)(image[:, :, None] if image.ndim == 2 else image, rng))
+        changed = np.asarray(
+            Compose(self.transforms)(image[:, :, None] if image.ndim == 2 else image, rng)
+        )
         if changed.dtype.kind == "f":
             changed = np.clip(np.rint(changed), 0, 255).astype(np.uint8)
         return changed[:, :, 0] if changed.shape[2:] == (1,) else changed
@@ -92,15 +94,19 @@ def _resample(image: Array, size: tuple[int, int], method: int) -> Array:
 class _ListedImages(ListFile):
     """The images of a list, decoded as OpenCV does it with this flag; None keeps them encoded."""
 
-    def __init__(self, path: AnyPath, root: AnyPath | None, pack_label: bool, flag: int | None) -> None:
+    def __init__(
+        self, path: AnyPath, root: AnyPath | None, pack_label: bool, flag: int | None
+    ) -> None:
         super().__init__(path, root=root, first_label=not pack_label)
-        self.spec = {**self.spec, "label": "array" if pack_label else "float"}  # for any list, to be able to append
+        # for any list, to be able to append
+        self.spec = {**self.spec, "label": "array" if pack_label else "float"}
         self._flag = flag
 
     def __getitem__(self, position: int) -> Sample:
         sample = dict(super().__getitem__(position))
         label = np.asarray(sample["label"], np.float32)
-        sample["label"] = label if label.size > 1 else float(label.reshape(-1)[0])  # a single label is a number
+        # a single label is a number
+        sample["label"] = label if label.size > 1 else float(label.reshape(-1)[0])
         if self._flag is not None:
             sample["image"] = decode(sample["image"], self._flag, tolerant=False)
         return sample
@@ -111,11 +117,15 @@ def _array_images(images: Any, labels: Any) -> Arrays:
     images = np.asanyarray(images)
     if images.ndim not in (3, 4) or images.dtype != np.uint8:
         shapes = "uint8[n, height, width] or uint8[n, height, width, channels]"
-        raise SpecError(f"an array of images must be {shapes}, not {images.dtype}{list(images.shape)}")
+        raise SpecError(
+            f"an array of images must be {shapes}, not {images.dtype}{list(images.shape)}"
+        )
     labels = np.zeros(len(images), np.int64) if labels is None else np.asarray(labels)
     if labels.ndim not in (1, 2) or len(labels) != len(images):
         raise SpecError(f"{len(images)} images need as many labels, not {list(labels.shape)}")
-    return Arrays({"image": images, "label": labels, KEY: np.arange(len(images))}, spec={"image": "image"})
+    return Arrays(
+        {"image": images, "label": labels, KEY: np.arange(len(images))}, spec={"image": "image"}
+    )
 
 
 def im2rec(
@@ -126,13 +136,14 @@ def im2rec(
 ) -> Any:
     """Convert the images of a list, or of an array, into a record file, in the order of the list; return its path.
 
-    `list_file` has lines of index, label (or labels) and path, separated by tabs; or is uint8[n, height, width, 3],
-    RGB, with `labels` in `dataset_params` (see `Im2recParams`). `transforms` are a `Compose` or any
-    callables of uint8[height, width, channels], RGB; their results are stored as uint8, and floats are rounded.
-    Several parts return a list of paths.
+    `list_file` has lines of index, label (or labels) and path, separated by tabs; or is uint8[n,
+    height, width, 3], RGB, with `labels` in `dataset_params` (see `Im2recParams`). `transforms` are
+    a `Compose` or any callables of uint8[height, width, channels], RGB; their results are stored as
+    uint8, and floats are rounded. Several parts return a list of paths.
 
-    An image that is missing or damaged is logged, listed in `NAME.rec.errors.jsonl`, and left out. If more than
-    `max_errors` fail, a `TooManyErrors` is raised, and the images packed before are kept.
+    An image that is missing or damaged is logged, listed in `NAME.rec.errors.jsonl`, and left out.
+    If more than `max_errors` fail, a `TooManyErrors` is raised, and the images packed before are
+    kept.
     """
     options = dict(dataset_params or {})
     names = [field.name for field in fields(Im2recParams)]
@@ -147,15 +158,22 @@ def im2rec(
 
 
 def convert(
-    list_file: Any, target: AnyPath, params: Im2recParams, transforms: Compose | Iterable[Callable[..., Any]] = ()
+    list_file: Any,
+    target: AnyPath,
+    params: Im2recParams,
+    transforms: Compose | Iterable[Callable[..., Any]] = (),
 ) -> bushel.runs.PackResult:
     """Do what `im2rec` does, with the output file `target`."""
     user_steps = tuple(transforms.transforms if isinstance(transforms, Compose) else transforms)
     if any(isinstance(step, ToTensor) for step in user_steps):
-        raise ValueError("a record file cannot hold the results of ToTensor: apply it when the file is read")
+        raise ValueError(
+            "a record file cannot hold the results of ToTensor: apply it when the file is read"
+        )
     is_array, steps = hasattr(list_file, "__array__"), params.steps(user_steps)
     if params.pass_through and (user_steps or is_array):
-        raise ValueError("pass_through keeps the bytes of files, so it excludes transforms and arrays")
+        raise ValueError(
+            "pass_through keeps the bytes of files, so it excludes transforms and arrays"
+        )
     if params.labels is not None and not is_array:
         raise ValueError("labels go with an array: a list contains its labels")
     if is_array:
@@ -190,10 +208,15 @@ def convert(
 def _discard(target: AnyPath) -> None:
     """Remove the output of an earlier run, finished or not.
 
-    The original overwrites it. `mode="overwrite"` of `bushel.pack` would drop the images before a `TooManyErrors`.
+    The original overwrites it. `mode="overwrite"` of `bushel.pack` would drop the images before a
+    `TooManyErrors`.
     """
     name, sidecars = target.name, target.parent / ".bushel"
-    for path in (target, target.parent / f"{name.removesuffix('.rec')}.idx", sidecars / f"{name}.safetensors"):
+    for path in (
+        target,
+        target.parent / f"{name.removesuffix('.rec')}.idx",
+        sidecars / f"{name}.safetensors",
+    ):
         remove(path)
     if isinstance(target, Path):
         remove(sidecars / f"{name}.pack.json")
@@ -205,8 +228,15 @@ def _log_errors(log: AnyPath) -> None:
     if not log.exists():
         return
     lines = [json.loads(line) for line in read_text(log).split("\n") if line]
-    lines = [line for line in lines if line.get("run") == lines[-1].get("run") and "position" in line]
+    lines = [
+        line for line in lines if line.get("run") == lines[-1].get("run") and "position" in line
+    ]
     for line in lines:
         _log.warning("%s: %s", line["path"] or f"image {line['position']}", line["error"])
     if lines:
-        _log.warning("%d %s could not be packed: see %s", len(lines), "image" if len(lines) == 1 else "images", log)
+        _log.warning(
+            "%d %s could not be packed: see %s",
+            len(lines),
+            "image" if len(lines) == 1 else "images",
+            log,
+        )

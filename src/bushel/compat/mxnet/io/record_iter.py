@@ -38,7 +38,15 @@ from bushel.transforms import (
     apply_steps,
 )
 
-_NO_EFFECT = ("verbose", "device_id", "ctx", "prefetch_buffer", "shuffle_chunk_size", "aug_seq", "shuffle_chunk_seed")
+_NO_EFFECT = (
+    "verbose",
+    "device_id",
+    "ctx",
+    "prefetch_buffer",
+    "shuffle_chunk_size",
+    "aug_seq",
+    "shuffle_chunk_seed",
+)
 """Options that change how the original works, but not its results."""
 
 
@@ -51,7 +59,9 @@ class _Middle(CenterCrop):
     def steps(self, width: int, height: int, rng: Any = None) -> tuple[Crop]:
         rows, columns = self.size
         if columns > width or rows > height:
-            raise ValueError(f"an image of {width}x{height} pixels is smaller than {columns}x{rows}: use resize=")
+            raise ValueError(
+                f"an image of {width}x{height} pixels is smaller than {columns}x{rows}: use resize="
+            )
         return (Crop((width - columns) // 2, (height - rows) // 2, columns, rows),)
 
 
@@ -72,9 +82,10 @@ class _Mirror:
 class ImageRecordIter(DataIter):
     """Iterates over a file of image records, through `bushel.Loader`.
 
-    One `for`, or `next` until StopIteration, is an epoch; `reset` starts the next one. The last batch is filled with
-    samples from the start of the epoch, whose number is in `pad`. `path_imgidx` and `seed_aug` are not needed, and
-    `round_batch` is always on. Other options that change the result raise an `UnsupportedOptionError`.
+    One `for`, or `next` until StopIteration, is an epoch; `reset` starts the next one. The last
+    batch is filled with samples from the start of the epoch, whose number is in `pad`.
+    `path_imgidx` and `seed_aug` are not needed, and `round_batch` is always on. Other options that
+    change the result raise an `UnsupportedOptionError`.
     """
 
     def __init__(
@@ -122,7 +133,9 @@ class ImageRecordIter(DataIter):
             raise UnsupportedOptionError(f"{option}: use ImageIter for this augmentation")
         channels, height, width = data_shape
         if channels not in (1, 3):
-            raise ValueError(f"data_shape must be (3, height, width) or (1, height, width), not {data_shape}")
+            raise ValueError(
+                f"data_shape must be (3, height, width) or (1, height, width), not {data_shape}"
+            )
         steps: list[Any] = [Resize(resize)] if resize > 0 else []
         if random_resized_crop:
             least = 1 - max_aspect_ratio if min_aspect_ratio is None else min_aspect_ratio
@@ -139,7 +152,10 @@ class ImageRecordIter(DataIter):
             steps.append(Grayscale())
         if dtype != "uint8":
             mean, std = (mean_r, mean_g, mean_b)[:channels], (std_r, std_g, std_b)[:channels]
-            levels = tuple(level / 255 for level in mean), tuple(level / 255 / scale for level in std)
+            levels = (
+                tuple(level / 255 for level in mean),
+                tuple(level / 255 / scale for level in std),
+            )
             steps.append(Normalize(*levels, "float16" if dtype == "float16" else "float32"))
         steps.append(ToCHW())
         dataset = _images(path_imgrec)
@@ -189,7 +205,8 @@ class ImageRecordIter(DataIter):
             except KeyError as error:
                 raise KeyError(f"path_imglist has no image {error.args[0]}") from None
         rows = np.array(
-            [np.asarray(label, np.float32).reshape(-1)[: self._label_width] for label in labels], np.float32
+            [np.asarray(label, np.float32).reshape(-1)[: self._label_width] for label in labels],
+            np.float32,
         )
         return rows if self._label_width > 1 else rows[:, 0]
 
@@ -202,10 +219,16 @@ def _images(path: Any) -> bushel.Dataset:
         raise NoFileError(*error.args) from error
     if not {"image", "label"} <= set(dataset.spec):
         raise DamagedError("the file holds no image records", file=str(path))
-    return dataset.select_fields([name for name in ("image", "label", "id") if name in dataset.spec])
+    return dataset.select_fields(
+        [name for name in ("image", "label", "id") if name in dataset.spec]
+    )
 
 
 def _listed(path: Any) -> dict[int, Array]:
     """Return the labels of a list by image id."""
-    lines = [parse_line(line) for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n") if line.strip()]
+    lines = [
+        parse_line(line)
+        for line in read_text(as_path(path)).replace("\r\n", "\n").split("\n")
+        if line.strip()
+    ]
     return {line.index: np.array(line.labels, np.float32) for line in lines}

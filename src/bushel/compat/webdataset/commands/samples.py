@@ -31,12 +31,20 @@ def parse_slice(text: str) -> slice:
         numbers = []
     if len(numbers) == 1 and numbers[0] is not None:
         return slice(numbers[0], numbers[0] + 1)
-    if len(numbers) not in (2, 3) or any(number is not None and number < 0 for number in numbers) or numbers[2:] == [0]:
-        raise argparse.ArgumentTypeError(f"invalid slice {text!r}: write lo:hi, lo:hi:step, or one number")
+    if (
+        len(numbers) not in (2, 3)
+        or any(number is not None and number < 0 for number in numbers)
+        or numbers[2:] == [0]
+    ):
+        raise argparse.ArgumentTypeError(
+            f"invalid slice {text!r}: write lo:hi, lo:hi:step, or one number"
+        )
     return slice(*numbers)
 
 
-def run_command(program: str, text: str, add: Callable[[Commands], None], arguments: list[str]) -> int:
+def run_command(
+    program: str, text: str, add: Callable[[Commands], None], arguments: list[str]
+) -> int:
     """Run the subcommand that the arguments name, and return the exit status."""
     parser = argparse.ArgumentParser(prog=f"bushel {program}", description=text)
     add(parser.add_subparsers(required=True, metavar="COMMAND"))
@@ -54,14 +62,35 @@ def add_command(commands: Commands, name: str, text: str) -> argparse.ArgumentPa
 
 def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -> None:
     """Add the arguments of all commands that read archives."""
-    parser.add_argument("inputs", nargs="+", metavar="INPUT", help="archives; braces are expanded, - is standard input")
+    parser.add_argument(
+        "inputs",
+        nargs="+",
+        metavar="INPUT",
+        help=("archives; braces are expanded, - is standard input"),
+    )
     if output is None:
         parser.add_argument(
-            "-o", "--outputs", "--output", dest="output", required=True, metavar="OUT", help="- is standard output"
+            "-o",
+            "--outputs",
+            "--output",
+            dest="output",
+            required=True,
+            metavar="OUT",
+            help="- is standard output",
         )
-    parser.add_argument("--slice", type=parse_slice, metavar="LO:HI:STEP", help="select among all samples")
-    parser.add_argument("--maxerr", type=int, default=0, metavar="N", help="number of damaged archives to tolerate (0)")
-    parser.add_argument("--allow-commands", action="store_true", default=None, help="allow pipe: inputs and outputs")
+    parser.add_argument(
+        "--slice", type=parse_slice, metavar="LO:HI:STEP", help="select among all samples"
+    )
+    parser.add_argument(
+        "--maxerr",
+        type=int,
+        default=0,
+        metavar="N",
+        help=("number of damaged archives to tolerate (0)"),
+    )
+    parser.add_argument(
+        "--allow-commands", action="store_true", default=None, help="allow pipe: inputs and outputs"
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +111,13 @@ class Reading:
     def of(cls, arguments: argparse.Namespace, **more: Any) -> Reading:
         """Return the options from the arguments of `add_reading`."""
         urls = [url for pattern in arguments.inputs for url in expand_braces(pattern)]
-        return cls(urls, arguments.slice, maxerr=arguments.maxerr, allow_commands=arguments.allow_commands, **more)
+        return cls(
+            urls,
+            arguments.slice,
+            maxerr=arguments.maxerr,
+            allow_commands=arguments.allow_commands,
+            **more,
+        )
 
 
 def samples(reading: Reading) -> Iterator[Sample]:
@@ -128,7 +163,9 @@ def renamed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
         for new, names in rules:
             name = next((name for name in names if name in sample), None)
             if name is None:
-                raise FormatError(f"sample {sample['__key__']!r} has none of the fields {', '.join(names)}")
+                raise FormatError(
+                    f"sample {sample['__key__']!r} has none of the fields {', '.join(names)}"
+                )
             result[new or name] = sample[name]
         yield result
 
@@ -143,7 +180,10 @@ def rekeyed(found: Iterable[Sample], spec: str | None) -> Iterator[Sample]:
 def archive(output: str, allow_commands: bool | None = None) -> Iterator[TarWriter]:
     """Open an archive for writing; a file gets its name when it is complete."""
     writer = TarWriter(
-        sys.stdout.buffer if output == "-" else output, encoder=False, mtime=0, allow_commands=allow_commands
+        sys.stdout.buffer if output == "-" else output,
+        encoder=False,
+        mtime=0,
+        allow_commands=allow_commands,
     )
     try:
         yield writer

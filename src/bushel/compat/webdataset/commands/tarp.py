@@ -53,11 +53,15 @@ def _add_commands(commands: Commands) -> None:
 
 def _add_create(commands: Commands) -> None:
     create = add_command(commands, "create", "make an archive from a recipe")
-    create.epilog = "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
+    create.epilog = (
+        "A line of the recipe is a name and a source: a path, file:PATH, text:TEXT or pipe:COMMAND."
+    )
     create.add_argument("recipe", help="- is standard input")
     create.add_argument("-o", "--output", required=True, metavar="OUT", help="- is standard output")
     create.add_argument("--count", type=int, metavar="N", help="maximum number of files")
-    create.add_argument("--allow-commands", action="store_true", default=None, help="allow pipe: sources")
+    create.add_argument(
+        "--allow-commands", action="store_true", default=None, help="allow pipe: sources"
+    )
     create.set_defaults(run=_create)
 
 
@@ -65,15 +69,26 @@ def _add_cat(commands: Commands) -> None:
     cat = add_command(commands, "cat", "join archives; rename, shuffle or select their samples")
     add_reading(cat)
     _add_field(cat)
-    cat.add_argument("-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of N samples")
-    cat.add_argument("--seed", type=int, help="makes the shuffle repeatable")
-    cat.add_argument("-m", "--mix", type=int, default=0, metavar="N", help="read N archives in turns")
-    cat.add_argument("-l", "--load", action="store_true", help="INPUT is a file with the names of archives")
     cat.add_argument(
-        "--shardslice", type=parse_slice, metavar="LO:HI:STEP", help="select among the samples of each archive"
+        "-s", "--shuffle", type=int, default=0, metavar="N", help="shuffle in a buffer of N samples"
+    )
+    cat.add_argument("--seed", type=int, help="makes the shuffle repeatable")
+    cat.add_argument(
+        "-m", "--mix", type=int, default=0, metavar="N", help=("read N archives in turns")
+    )
+    cat.add_argument(
+        "-l", "--load", action="store_true", help=("INPUT is a file with the names of archives")
+    )
+    cat.add_argument(
+        "--shardslice",
+        type=parse_slice,
+        metavar="LO:HI:STEP",
+        help=("select among the samples of each archive"),
     )
     cat.add_argument("-R", "--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
-    cat.add_argument("-L", "--logging", type=int, default=0, metavar="N", help="print every N-th key")
+    cat.add_argument(
+        "-L", "--logging", type=int, default=0, metavar="N", help="print every N-th key"
+    )
     cat.add_argument("-E", "--noeof", action="store_true", help="ignored: ZMQ is not used")
     cat.set_defaults(run=_cat)
 
@@ -81,10 +96,18 @@ def _add_cat(commands: Commands) -> None:
 def _add_split(commands: Commands) -> None:
     split = add_command(commands, "split", "split archives into shards")
     add_reading(split, output="pattern")
-    split.add_argument("-o", "--output", default="split-%06d.tar", metavar="PATTERN", help="split-%%06d.tar")
-    split.add_argument("-c", "--count", type=int, default=1000000, metavar="N", help="samples in a shard (1000000)")
-    split.add_argument("-s", "--size", type=float, default=1e9, metavar="BYTES", help="bytes in a shard (1e9)")
-    split.add_argument("-p", "--post", metavar="COMMAND", help="run after each shard; %%s is its name")
+    split.add_argument(
+        "-o", "--output", default="split-%06d.tar", metavar="PATTERN", help="split-%%06d.tar"
+    )
+    split.add_argument(
+        "-c", "--count", type=int, default=1000000, metavar="N", help="samples in a shard (1000000)"
+    )
+    split.add_argument(
+        "-s", "--size", type=float, default=1e9, metavar="BYTES", help="bytes in a shard (1e9)"
+    )
+    split.add_argument(
+        "-p", "--post", metavar="COMMAND", help=("run after each shard; %%s is its name")
+    )
     split.set_defaults(run=_split)
 
 
@@ -98,7 +121,11 @@ def _add_sort(commands: Commands) -> None:
         _add_field(sort)
         if name == "sort":
             sort.add_argument(
-                "-s", "--sortfield", default=_RANDOM, metavar="FIELD", help="__key__ or another; random if not given"
+                "-s",
+                "--sortfield",
+                default=_RANDOM,
+                metavar="FIELD",
+                help=("__key__ or another; random if not given"),
             )
         sort.add_argument("--seed", type=int, help="makes a random order repeatable")
         sort.add_argument("--tmpdir", metavar="DIR", help="folder for temporary files")
@@ -108,11 +135,15 @@ def _add_sort(commands: Commands) -> None:
 
 
 def _add_proc(commands: Commands) -> None:
-    proc = add_command(commands, "proc", "run a command for each sample, in a folder with its files")
+    proc = add_command(
+        commands, "proc", "run a command for each sample, in a folder with its files"
+    )
     add_reading(proc)
     _add_field(proc)
     which = proc.add_mutually_exclusive_group(required=True)
-    which.add_argument("-c", "--command", metavar="COMMAND", help="a command that changes the files sample.FIELD")
+    which.add_argument(
+        "-c", "--command", metavar="COMMAND", help=("a command that changes the files sample.FIELD")
+    )
     which.add_argument(
         "-m",
         "--multicommand",
@@ -137,7 +168,9 @@ def _create(options: argparse.Namespace) -> int:
                 continue
             name, *source = line.strip().split(maxsplit=1)
             if not source:
-                raise FormatError(f"line {number} needs a name and a source: {line!r}", file=options.recipe)
+                raise FormatError(
+                    f"line {number} needs a name and a source: {line!r}", file=options.recipe
+                )
             writer.write_file(name, _content(source[0], options.allow_commands))
     return 0
 
@@ -175,14 +208,21 @@ def _logged(found: Iterator[Sample], every: int) -> Iterator[Sample]:
 
 def _split(options: argparse.Namespace) -> int:
     if not re.search(r"%0?\d*d", options.output):
-        raise ValueError(f"--output {options.output!r} has no place for the number of a shard, such as %06d")
+        raise ValueError(
+            f"--output {options.output!r} has no place for the number of a shard, such as %06d"
+        )
     if options.count < 1 or options.size < 1:
         raise ValueError("--count and --size are at least 1")
 
     def post(name: str) -> None:
-        result = subprocess.run(["/bin/bash", "-c", options.post.replace("%s", shlex.quote(name))], check=False)
+        result = subprocess.run(
+            ["/bin/bash", "-c", options.post.replace("%s", shlex.quote(name))], check=False
+        )
         if result.returncode:
-            raise FormatError(f"the command failed for the shard with exit status {result.returncode}", file=name)
+            raise FormatError(
+                (f"the command failed for the shard with exit status {result.returncode}"),
+                file=name,
+            )
 
     writer = ShardWriter(
         options.output,
@@ -216,7 +256,9 @@ def _sort(options: argparse.Namespace) -> int:
                 writer.write({**sample, "__key__": f"{number:012d}/{sample['__key__']}"})
         dataset = bushel.open(spool, container="tar", index="memory", on_damage="raise")
         with archive(options.output, options.allow_commands) as writer:
-            for sample in rekeyed(_ordered(dataset, options.sortfield, options.seed), options.rekey):
+            for sample in rekeyed(
+                _ordered(dataset, options.sortfield, options.seed), options.rekey
+            ):
                 writer.write(sample)
         dataset.close()
     finally:
@@ -232,7 +274,10 @@ def _ordered(dataset: Dataset, field: str, seed: int | None) -> Iterator[Sample]
     for positions in in_batches(_order(dataset, field, seed), _BATCH):
         for stored in dataset.read(positions, decode=False):
             key = stored.pop("__key__").partition("/")[2]
-            yield {"__key__": key, **{name: bytes(value) for name, value in stored.items() if value is not None}}
+            yield {
+                "__key__": key,
+                **{name: bytes(value) for name, value in stored.items() if value is not None},
+            }
 
 
 def _order(dataset: Dataset, field: str, seed: int | None) -> list[int]:
@@ -241,15 +286,23 @@ def _order(dataset: Dataset, field: str, seed: int | None) -> list[int]:
         random.Random(seed).shuffle(order)
         return order
     if field == "__key__":
-        keys = [dataset.keys[position].partition("/")[2].encode("utf-8", "surrogateescape") for position in order]
+        keys = [
+            dataset.keys[position].partition("/")[2].encode("utf-8", "surrogateescape")
+            for position in order
+        ]
         return sorted(order, key=keys.__getitem__)
     if field not in dataset.spec:
-        raise FormatError(f"no sample has the field {field!r} to sort by; there are {', '.join(dataset.spec)}")
+        raise FormatError(
+            f"no sample has the field {field!r} to sort by; there are {', '.join(dataset.spec)}"
+        )
     keys = []
     for positions in in_batches(order, _BATCH):
         for stored in dataset.read(positions, [field], decode=False):
             if stored.get(field) is None:
-                raise FormatError(f"sample {stored['__key__'].partition('/')[2]!r} has no field {field!r} to sort by")
+                raise FormatError(
+                    f"sample {stored['__key__'].partition('/')[2]!r} has no field"
+                    f" {field!r} to sort by"
+                )
             keys.append(bytes(stored[field]))
     return sorted(order, key=keys.__getitem__)
 
@@ -269,16 +322,29 @@ def _proc(options: argparse.Namespace) -> int:
     return 0
 
 
-def _run(folder: Path, command: str, shell: str, sample: Sample, *, several: bool) -> Iterator[Sample]:
+def _run(
+    folder: Path, command: str, shell: str, sample: Sample, *, several: bool
+) -> Iterator[Sample]:
     for field, value in sample.items():
         if "/" in field or "\0" in field or len(os.fsencode(field)) > _LONGEST:
-            raise FormatError(f"sample {sample['__key__']!r}: {field[:99]!r} cannot be the name of a file")
-        (folder / f"sample.{field}").write_bytes(value.encode() if isinstance(value, str) else value)
+            raise FormatError(
+                f"sample {sample['__key__']!r}: {field[:99]!r} cannot be the name of a file"
+            )
+        (folder / f"sample.{field}").write_bytes(
+            value.encode() if isinstance(value, str) else value
+        )
     result = subprocess.run(
-        [shell, "-c", command], cwd=folder, stdin=subprocess.DEVNULL, stdout=sys.stderr.fileno(), check=False
+        [shell, "-c", command],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=sys.stderr.fileno(),
+        check=False,
     )
     if result.returncode:
-        raise FormatError(f"the command failed for sample {sample['__key__']!r} with exit status {result.returncode}")
+        raise FormatError(
+            f"the command failed for sample {sample['__key__']!r} with exit status"
+            f" {result.returncode}"
+        )
     outputs: dict[str, Sample] = {}
     for name in sorted(os.listdir(folder)):
         match = re.fullmatch(r"(sample-\d+)\.(.+)" if several else r"(sample)\.(.+)", name)

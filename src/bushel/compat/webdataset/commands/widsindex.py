@@ -29,12 +29,24 @@ def main(arguments: list[str]) -> int:
 
 def _add_commands(commands: Commands) -> None:
     create = add_command(commands, "create", "make an index of shards")
-    create.add_argument("files", nargs="+", help="shards; braces are expanded, - reads their names from standard input")
-    create.add_argument("-o", "--output", default="shardindex.json", help="the index (shardindex.json)")
-    create.add_argument("-n", "--name", help="name of the dataset (from the first shard by default)")
-    create.add_argument("-i", "--info", metavar="FILE", help="file with a description of the dataset")
+    create.add_argument(
+        "files",
+        nargs="+",
+        help=("shards; braces are expanded, - reads their names from standard input"),
+    )
+    create.add_argument(
+        "-o", "--output", default="shardindex.json", help="the index (shardindex.json)"
+    )
+    create.add_argument(
+        "-n", "--name", help="name of the dataset (from the first shard by default)"
+    )
+    create.add_argument(
+        "-i", "--info", metavar="FILE", help=("file with a description of the dataset")
+    )
     create.add_argument("-b", "--base", help="base of relative URLs")
-    create.add_argument("--allow-commands", action="store_true", default=None, help="allow pipe: shards")
+    create.add_argument(
+        "--allow-commands", action="store_true", default=None, help="allow pipe: shards"
+    )
     create.set_defaults(run=_create)
 
     update = add_command(commands, "update", "change an index; the old one is kept as FILE.bak")
@@ -42,17 +54,25 @@ def _add_commands(commands: Commands) -> None:
     update.add_argument("-n", "--name", default="", help="set the name")
     keep = update.add_mutually_exclusive_group()
     keep.add_argument("-k", "--keep", action="store_true", default=None, help="set the keep flag")
-    keep.add_argument("-K", "--nokeep", action="store_false", dest="keep", help="clear the keep flag")
+    keep.add_argument(
+        "-K", "--nokeep", action="store_false", dest="keep", help="clear the keep flag"
+    )
     update.add_argument("-i", "--info", default="", help="set the description")
-    update.add_argument("-D", "--nodir", action="store_true", help="reduce URLs to the names of the shards")
+    update.add_argument(
+        "-D", "--nodir", action="store_true", help=("reduce URLs to the names of the shards")
+    )
     update.add_argument("-d", "--dir", default="", help="set the folder of the shards")
     update.add_argument("-b", "--base", default="", help="set the base")
-    update.add_argument("-B", "--rebase", action="store_true", help="make the folder of the shards the base")
+    update.add_argument(
+        "-B", "--rebase", action="store_true", help=("make the folder of the shards the base")
+    )
     update.set_defaults(run=_update)
 
     info = add_command(commands, "info", "show an index")
     info.add_argument("filenames", nargs="+")
-    info.add_argument("-t", "--table", action="store_true", help="print a table, values separated by tabs")
+    info.add_argument(
+        "-t", "--table", action="store_true", help=("print a table, values separated by tabs")
+    )
     info.set_defaults(run=_info)
 
     sample = add_command(commands, "sample", "show a sample")
@@ -60,7 +80,9 @@ def _add_commands(commands: Commands) -> None:
     sample.add_argument("index", type=int)
     sample.add_argument("-p", "--python", action="store_true", help="ignored")
     sample.add_argument("-r", "--raw", action="store_true", help="do not decode")
-    sample.add_argument("-c", "--cat", metavar="KEY", help="write the bytes of this field to standard output")
+    sample.add_argument(
+        "-c", "--cat", metavar="KEY", help=("write the bytes of this field to standard output")
+    )
     sample.add_argument("-w", "--width", type=int, default=250, help="width of a line (250)")
     sample.set_defaults(run=_sample)
 
@@ -139,10 +161,21 @@ def _info(options: argparse.Namespace) -> int:
     for filename in options.filenames:
         index = load(filename)
         shards = index.get("shardlist", [])
-        nbytes, nsamples = (sum(shard.get(key) or 0 for shard in shards) for key in ("filesize", "nsamples"))
+        nbytes, nsamples = (
+            sum(shard.get(key) or 0 for shard in shards) for key in ("filesize", "nsamples")
+        )
         if options.table:
             last, datasets = shards[-1]["url"] if shards else None, len(index.get("datasets", []))
-            print(filename, index.get("name"), nbytes, nsamples, index.get("base"), last, datasets, sep="\t")
+            print(
+                filename,
+                index.get("name"),
+                nbytes,
+                nsamples,
+                index.get("base"),
+                last,
+                datasets,
+                sep="\t",
+            )
             continue
         print("filename:", filename)
         print("            name:", index.get("name"))
@@ -180,7 +213,9 @@ def _sample(options: argparse.Namespace) -> int:
     dataset.close()
     if options.cat is not None:
         if options.cat not in sample:
-            raise KeyError(f"the sample has no field {options.cat!r}; it has {', '.join(sorted(sample))}")
+            raise KeyError(
+                f"the sample has no field {options.cat!r}; it has {', '.join(sorted(sample))}"
+            )
         value = sample[options.cat]
         sys.stdout.buffer.write(value if isinstance(value, bytes) else str(value).encode())
         sys.stdout.buffer.flush()

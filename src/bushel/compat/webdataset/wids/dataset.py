@@ -38,17 +38,23 @@ def _safetensors(data: bytes) -> Any:
 
 
 _DECODERS: dict[str, Callable[[bytes], Any]] = {
-    **{name: decoders[name] for name in ("txt", "text", "cls", "cls2", "json", "npy", "mp", "pth", "pickle", "pkl")},
+    **{
+        name: decoders[name]
+        for name in ("txt", "text", "cls", "cls2", "json", "npy", "mp", "pth", "pickle", "pkl")
+    },
     "pt": torch_loads,
     "safetensors": _safetensors,
 }
 
 
-def default_decoder(sample: dict[str, Any], format: str = "PIL", gz_update_key: bool = False) -> dict[str, Any]:
+def default_decoder(
+    sample: dict[str, Any], format: str = "PIL", gz_update_key: bool = False
+) -> dict[str, Any]:
     """Decode a sample.
 
     Args:
-        sample: Streams or bytes by extension (with its dot). Fields whose names start with `__` are copied.
+        sample: Streams or bytes by extension (with its dot). Fields whose names start with `__` are
+            copied.
         format: The type of images: `"PIL"` or `"numpy"`.
         gz_update_key: Whether a compressed field loses its `.gz`.
     """
@@ -64,7 +70,9 @@ def default_decoder(sample: dict[str, Any], format: str = "PIL", gz_update_key: 
         name, data = key, value if isinstance(value, bytes) else value.read()
         if key.lower().endswith(".gz") and key.count(".") > 1:
             name, data = key[:-3], gzip.decompress(data)
-        result[name if gz_update_key else key] = _decoded(name.rpartition(".")[2].lower(), data, format.lower())
+        result[name if gz_update_key else key] = _decoded(
+            name.rpartition(".")[2].lower(), data, format.lower()
+        )
     return result
 
 
@@ -97,7 +105,9 @@ def _transformations(asked: Any) -> list[Callable[[dict[str, Any]], Any]]:
         if transformation in ("PIL", "numpy"):
             transformation = partial(default_decoder, format=transformation)
         if not callable(transformation):
-            raise TypeError(f"transformations={transformation!r} is neither a function nor PIL or numpy")
+            raise TypeError(
+                f"transformations={transformation!r} is neither a function nor PIL or numpy"
+            )
         functions.append(transformation)
     return functions
 
@@ -107,10 +117,12 @@ class ShardListDataset:
 
     Args:
         shards: An index (a URL, or a file object), or a list of `{"url": …, "nsamples": …}`.
-        cache_dir: Folder of the copies of remote shards, by their names. `cache_size` and `keep` are ignored.
+        cache_dir: Folder of the copies of remote shards, by their names. `cache_size` and `keep`
+            are ignored.
         lru_size: Number of shards to keep open.
         dataset_name: Name of a dataset whose index has none.
-        localname: A function from a URL to the path of its copy, which gets the suffix `.tar` if it has none.
+        localname: A function from a URL to the path of its copy, which gets the suffix `.tar` if it
+            has none.
         transformations: `"PIL"`, `"numpy"`, a function of samples, or a list of these.
         base: Base of relative URLs. Default: the URL of the index.
         options: Entries that replace entries of the index.
@@ -157,7 +169,10 @@ class ShardListDataset:
         self._open: OrderedDict[str, Dataset] = OrderedDict()
         self._accesses = self._misses = 0
         if os.environ.get("WIDS_VERBOSE", "0") not in ("", "0"):
-            print(f"{self.dataset_name}: {len(self.shards)} shards, {self.total_length} samples", file=sys.stderr)
+            print(
+                f"{self.dataset_name}: {len(self.shards)} shards, {self.total_length} samples",
+                file=sys.stderr,
+            )
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_open": OrderedDict()}
@@ -190,7 +205,9 @@ class ShardListDataset:
         if len(dataset) != desc["nsamples"]:
             message = f"this shard has {len(dataset)} samples; the index lists {desc['nsamples']}"
             dataset.close()
-            raise MalformedError(message, file=path, hint="make a new index with `bushel widsindex create`")
+            raise MalformedError(
+                message, file=path, hint=("make a new index with `bushel widsindex create`")
+            )
         self._open[url] = dataset
         if len(self._open) > self._most_open:
             self._open.popitem(last=False)[1].close()
@@ -200,7 +217,9 @@ class ShardListDataset:
         """Return the shard of a sample, the position in it, and its entry in the index."""
         position = index + self.total_length if index < 0 else index
         if not 0 <= position < self.total_length:
-            raise IndexError(f"sample {index} is out of range: the dataset has {self.total_length} samples")
+            raise IndexError(
+                f"sample {index} is out of range: the dataset has {self.total_length} samples"
+            )
         number = bisect_right(self.cum_lengths, position)
         inner = position - (self.cum_lengths[number - 1] if number else 0)
         return self._shard(self.shards[number]), inner, self.shards[number]
@@ -210,7 +229,9 @@ class ShardListDataset:
         shard, inner, desc = self.get_shard(index)
         [stored] = shard.read([inner], decode=False)
         sample: Any = {
-            name if name.startswith("__") else f".{name}": value if name.startswith("__") else io.BytesIO(value)
+            name if name.startswith("__") else f".{name}": value
+            if name.startswith("__")
+            else io.BytesIO(value)
             for name, value in stored.items()
             if value is not None
         }

@@ -27,11 +27,16 @@ def open_shard(path: str) -> bushel.Dataset:
     if not os.path.exists(path):
         raise FileNotFoundError(f"shard {path} does not exist")
     try:
-        names = sorted(member_extensions(path), key=len, reverse=True)  # `x.bin` before `x`, which it would be, too
+        # `x.bin` before `x`, which it would be, too
+        names = sorted(member_extensions(path), key=len, reverse=True)
         spec = {name: codec_of_extension(name) for name in names}
-        return bushel.open([path], container="tar", spec=spec or None, index="memory", on_damage="raise")
+        return bushel.open(
+            [path], container="tar", spec=spec or None, index="memory", on_damage="raise"
+        )
     except bushel.errors.UnsupportedError as error:
-        raise MalformedError("a compressed archive has no random access: unpack it first", file=path) from error
+        raise MalformedError(
+            "a compressed archive has no random access: unpack it first", file=path
+        ) from error
 
 
 def urldir(url: str) -> str:
@@ -43,7 +48,11 @@ def urldir(url: str) -> str:
 def urlmerge(base: str, url: str) -> str:
     """Return a URL relative to another: missing parts are taken from `base`, and the paths are joined."""
     above, relative = urlparse(base), urlparse(url)
-    path = relative.path if relative.path.startswith("/") else os.path.normpath(os.path.join(above.path, relative.path))
+    path = (
+        relative.path
+        if relative.path.startswith("/")
+        else os.path.normpath(os.path.join(above.path, relative.path))
+    )
     scheme, place = relative.scheme or above.scheme, relative.netloc or above.netloc
     return urlunparse((scheme, place, path, relative.params, relative.query, relative.fragment))
 
@@ -71,7 +80,11 @@ def load(source: Any, *, allow_commands: bool | None = None) -> dict[str, Any]:
 
 
 def resolve(
-    found: Mapping[str, Any], base: str | None, options: Mapping[str, Any], *, allow_commands: bool | None = None
+    found: Mapping[str, Any],
+    base: str | None,
+    options: Mapping[str, Any],
+    *,
+    allow_commands: bool | None = None,
 ) -> dict[str, Any]:
     """Return an index with all its shards: URLs are made absolute, and indexes that it names are read.
 
@@ -80,33 +93,51 @@ def resolve(
     """
     spec = {**found, **options}
     if spec.get("wids_version") != 1:
-        raise MalformedError(f"unknown version {spec.get('wids_version')!r} of an index of wids; expected 1")
+        raise MalformedError(
+            f"unknown version {spec.get('wids_version')!r} of an index of wids; expected 1"
+        )
     defaults = {"weight": spec.get("weight"), "name": spec.get("name")}
     shards = _shards(spec.get("shardlist", []), base, defaults)
     for component in spec.get("datasets", []):
         part, parent = component, component.get("base")
         if "source_url" in component:
-            url = component["source_url"] if base is None else urlmerge(base, component["source_url"])
+            url = (
+                component["source_url"] if base is None else urlmerge(base, component["source_url"])
+            )
             part = load(url, allow_commands=allow_commands)
             if "source_url" in part:
-                raise MalformedError("an index that another index names cannot name a third one", file=url)
+                raise MalformedError(
+                    "an index that another index names cannot name a third one", file=url
+                )
             parent = part.get("base", urldir(url))
         extra = {key: component.get(key) for key in ("weight", "source_url")}
-        shards += _shards(part.get("shardlist", []), parent or base, {**extra, "dataset": part.get("name")})
+        shards += _shards(
+            part.get("shardlist", []), parent or base, {**extra, "dataset": part.get("name")}
+        )
     if not shards:
         raise MalformedError("the index lists no shards")
     return {**spec, "shardlist": shards}
 
 
-def _shards(listed: Any, base: str | None, more: Mapping[str, Any], name: str | None = None) -> list[dict[str, Any]]:
+def _shards(
+    listed: Any, base: str | None, more: Mapping[str, Any], name: str | None = None
+) -> list[dict[str, Any]]:
     shards = []
     for shard in listed if isinstance(listed, list) else [None]:
         entry = shard if isinstance(shard, dict) else {}
         url, samples = entry.get("url"), entry.get("nsamples")
         if not (isinstance(url, str) and isinstance(samples, int) and samples >= 0):
-            raise MalformedError(f"a shard needs a url and a number nsamples, not {shard!r}", file=name)
+            raise MalformedError(
+                f"a shard needs a url and a number nsamples, not {shard!r}", file=name
+            )
         url = url if base is None else urlmerge(base, url)
-        shards.append({**{key: value for key, value in more.items() if value is not None}, **entry, "url": url})
+        shards.append(
+            {
+                **{key: value for key, value in more.items() if value is not None},
+                **entry,
+                "url": url,
+            }
+        )
     return shards
 
 
@@ -115,10 +146,17 @@ def describe_shard(url: str, path: str) -> dict[str, Any]:
     with open(path, "rb") as stream:
         digest = hashlib.file_digest(stream, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
     with open_shard(path) as dataset:
-        return {"url": url, "md5sum": digest, "nsamples": len(dataset), "filesize": os.stat(path).st_size}
+        return {
+            "url": url,
+            "md5sum": digest,
+            "nsamples": len(dataset),
+            "filesize": os.stat(path).st_size,
+        }
 
 
-def index_of(shards: Iterable[Mapping[str, Any]], name: str, base: str | None, info: str | None) -> dict[str, Any]:
+def index_of(
+    shards: Iterable[Mapping[str, Any]], name: str, base: str | None, info: str | None
+) -> dict[str, Any]:
     """Return an index of described shards, in the order in which wids writes it."""
     listed = sorted(shards, key=lambda shard: str(shard["url"]))
     more = {"name": name or None, "base": base, "info": info}

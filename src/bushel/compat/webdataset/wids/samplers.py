@@ -23,7 +23,9 @@ class _Sharded(Protocol):
 class _RangeSampler:
     """Positions shuffled within ranges; the ranges are shuffled too, from the second epoch on."""
 
-    def __init__(self, ranges: Sequence[Range], length: int, seed: int, *, shuffle: bool, shufflefirst: bool) -> None:
+    def __init__(
+        self, ranges: Sequence[Range], length: int, seed: int, *, shuffle: bool, shufflefirst: bool
+    ) -> None:
         self.ranges, self.length, self.seed = list(ranges), length, seed
         self.shuffle, self.shufflefirst, self.epoch = shuffle, shufflefirst, 0
 
@@ -52,10 +54,19 @@ class ShardListSampler(_RangeSampler):
     """Positions of a dataset, shuffled within shards; the shards are shuffled too, from the second epoch on."""
 
     def __init__(
-        self, dataset: _Sharded, *, lengths: Sequence[int] | None = None, seed: int = 0, shufflefirst: bool = False
+        self,
+        dataset: _Sharded,
+        *,
+        lengths: Sequence[int] | None = None,
+        seed: int = 0,
+        shufflefirst: bool = False,
     ) -> None:
-        ranges = list(pairwise(accumulate(dataset.lengths if lengths is None else lengths, initial=0)))
-        super().__init__(ranges, ranges[-1][1] if ranges else 0, seed, shuffle=True, shufflefirst=shufflefirst)
+        ranges = list(
+            pairwise(accumulate(dataset.lengths if lengths is None else lengths, initial=0))
+        )
+        super().__init__(
+            ranges, ranges[-1][1] if ranges else 0, seed, shuffle=True, shufflefirst=shufflefirst
+        )
 
 
 ShardedSampler = ShardListSampler
@@ -64,7 +75,8 @@ ShardedSampler = ShardListSampler
 class ChunkedSampler(_RangeSampler):
     """Positions shuffled within chunks; the chunks are shuffled too, from the second epoch on.
 
-    `num_samples` is a number of positions or a range (first, end); `dslength_per_replica` is the length to report.
+    `num_samples` is a number of positions or a range (first, end); `dslength_per_replica` is the
+    length to report.
     """
 
     def __init__(
@@ -81,8 +93,12 @@ class ChunkedSampler(_RangeSampler):
         count = len(dataset) if num_samples is None else num_samples
         first, last = (0, count) if isinstance(count, int) else count
         ranges = [(start, min(start + chunksize, last)) for start in range(first, last, chunksize)]
-        self.dslength_per_replica = dslength_per_replica if dslength_per_replica > 0 else last - first
-        super().__init__(ranges, self.dslength_per_replica, seed, shuffle=shuffle, shufflefirst=shufflefirst)
+        self.dslength_per_replica = (
+            dslength_per_replica if dslength_per_replica > 0 else last - first
+        )
+        super().__init__(
+            ranges, self.dslength_per_replica, seed, shuffle=shuffle, shufflefirst=shufflefirst
+        )
 
 
 def DistributedChunkedSampler(
@@ -99,14 +115,23 @@ def DistributedChunkedSampler(
 ) -> ChunkedSampler:
     """Return a `ChunkedSampler` of the range of positions that belongs to this rank.
 
-    Rank and number of ranks come from torch.distributed by default, or are one rank. `drop_last` is ignored.
+    Rank and number of ranks come from torch.distributed by default, or are one rank. `drop_last` is
+    ignored.
     """
     if drop_last is not None:
-        warnings.warn("DistributedChunkedSampler does not support drop_last, thus it will be ignored", stacklevel=2)
+        warnings.warn(
+            ("DistributedChunkedSampler does not support drop_last, thus it will be ignored"),
+            stacklevel=2,
+        )
     ranks: Any = torch_ranks(None)
     if ranks is None and num_replicas is None:
         warnings.warn(
-            "DistributedChunkedSampler is called without distributed initialized; assuming single process", stacklevel=2
+            (
+                "DistributedChunkedSampler is called without distributed initialized; assuming"
+                " single"
+                " process"
+            ),
+            stacklevel=2,
         )
     own_rank, world = ranks or (0, 1)
     rank, num_replicas = own_rank if rank is None else rank, num_replicas or world

@@ -2,7 +2,12 @@
 
 from bushel.compat.mxnet.gluon.data import vision
 from bushel.compat.mxnet.gluon.data.dataloader import DataLoader
-from bushel.compat.mxnet.gluon.data.dataset import ArrayDataset, Dataset, RecordFileDataset, SimpleDataset
+from bushel.compat.mxnet.gluon.data.dataset import (
+    ArrayDataset,
+    Dataset,
+    RecordFileDataset,
+    SimpleDataset,
+)
 from bushel.compat.mxnet.gluon.data.sampler import (
     BatchSampler,
     FilterSampler,

@@ -42,7 +42,9 @@ class DataLoader:
             order = usual(len(dataset)) if sampler is None else sampler
             batch_sampler = BatchSampler(order, batch_size, last_batch or "keep")
         elif batch_size is not None or shuffle or sampler is not None or last_batch is not None:
-            raise ValueError("batch_sampler cannot be combined with batch_size, shuffle, sampler or last_batch")
+            raise ValueError(
+                "batch_sampler cannot be combined with batch_size, shuffle, sampler or last_batch"
+            )
         self._dataset, self._batches = dataset, batch_sampler
         self._batchify = _batchify if batchify_fn is None else batchify_fn
         self._workers = max(num_workers, 0)

@@ -96,20 +96,27 @@ class ArrayDataset(Dataset):
 
     def __init__(self, *args: Any) -> None:
         if not args or len({len(array) for array in args}) != 1:
-            raise WrongUseError(f"all arrays must have the same length: {[len(array) for array in args]}")
+            raise WrongUseError(
+                f"all arrays must have the same length: {[len(array) for array in args]}"
+            )
         self._data = args
 
     def __len__(self) -> int:
         return len(self._data[0])
 
     def __getitem__(self, idx: int) -> Any:
-        return self._data[0][idx] if len(self._data) == 1 else tuple(array[idx] for array in self._data)
+        return (
+            self._data[0][idx]
+            if len(self._data) == 1
+            else tuple(array[idx] for array in self._data)
+        )
 
 
 class RecordFileDataset(Dataset):
     """The records of a file, as bytes, in the order of its `.idx` file, which has the same name.
 
-    Threads may share it, a forked process may continue with it, and a pickled copy opens its own files.
+    Threads may share it, a forked process may continue with it, and a pickled copy opens its own
+    files.
     """
 
     def __init__(self, filename: str | os.PathLike[str]) -> None:

@@ -62,5 +62,7 @@ class BatchSampler(Batches, Sampler):
 
     def __init__(self, sampler: Any, batch_size: int, last_batch: LastBatch = "keep") -> None:
         if last_batch not in ("keep", "discard", "rollover"):
-            raise ValueError(f"last_batch must be one of keep, discard, rollover, not {last_batch!r}")
+            raise ValueError(
+                f"last_batch must be one of keep, discard, rollover, not {last_batch!r}"
+            )
         super().__init__(sampler, batch_size, last_batch)

@@ -21,14 +21,20 @@ Transform: TypeAlias = Callable[[Any, Any], Any] | None
 class ImageRecordDataset(RecordFileDataset):
     """The images (HxWx3 RGB, or HxWx1 with `flag=0`) and labels of a file of image records."""
 
-    def __init__(self, filename: str | os.PathLike[str], flag: int = COLOUR, transform: Transform = None) -> None:
+    def __init__(
+        self, filename: str | os.PathLike[str], flag: int = COLOUR, transform: Transform = None
+    ) -> None:
         super().__init__(filename)
         self._flag, self._transform = flag, transform
 
     def __getitem__(self, idx: int) -> Any:
         header, data = unpack(super().__getitem__(idx))
         image = imdecode(data, self._flag)
-        return (image, header.label) if self._transform is None else self._transform(image, header.label)
+        return (
+            (image, header.label)
+            if self._transform is None
+            else self._transform(image, header.label)
+        )
 
 
 class ImageFolderDataset(Dataset):
@@ -40,7 +46,9 @@ class ImageFolderDataset(Dataset):
             that are neither JPEG nor PNG, are left out with a warning.
     """
 
-    def __init__(self, root: str | os.PathLike[str], flag: int = COLOUR, transform: Transform = None) -> None:
+    def __init__(
+        self, root: str | os.PathLike[str], flag: int = COLOUR, transform: Transform = None
+    ) -> None:
         self._root, self._flag, self._transform = os.path.expanduser(root), flag, transform
         self.synsets: list[str] = []
         self.items: list[tuple[str, int]] = []

@@ -1,7 +1,8 @@
 """`mxnet.gluon.data.vision.transforms` on NumPy arrays: images HxWxC, RGB, uint8 until something makes them floats.
 
-Each transform is a callable value. Random transforms draw from `rng`, which `bushel.Loader`, `bushel.pack` and `im2rec`
-give them, so that results do not depend on the number of threads; without one they draw from the module `random`.
+Each transform is a callable value. Random transforms draw from `rng`, which `bushel.Loader`,
+`bushel.pack` and `im2rec` give them, so that results do not depend on the number of threads;
+without one they draw from the module `random`.
 """
 
 from __future__ import annotations
@@ -16,7 +17,13 @@ import numpy as np
 
 from bushel.compat.mxnet.base import Array, NDArray, SizeError
 from bushel.compat.mxnet.image.augment import EIGENVALUES, EIGENVECTORS, LUMA, blended
-from bushel.compat.mxnet.image.functions import center_crop, imresize, imrotate, random_rotate, random_size_crop
+from bushel.compat.mxnet.image.functions import (
+    center_crop,
+    imresize,
+    imrotate,
+    random_rotate,
+    random_size_crop,
+)
 from bushel.compat.mxnet.resampling import BILINEAR
 
 Size = int | tuple[int, int]
@@ -53,7 +60,8 @@ def shifted_hue(image: Array, turns: float) -> Array:
             (red - green) / chroma + 4,
         )
     sixths = (sixths + np.float32(6 * turns)) % 6
-    # Over the circle, each channel is a trapezoid whose height is the chroma, centred at the lightness.
+    # Over the circle, each channel is a trapezoid whose height is the chroma, centred at the
+    # lightness.
     place = (sixths[:, :, None] + np.array([0, 4, 2], np.float32)) % 6
     shape = np.clip(np.abs(place - 3) - 1, 0, 1)
     shifted: Array = (lightness[:, :, None] + chroma[:, :, None] * (shape - np.float32(0.5))) * 255
@@ -108,7 +116,9 @@ class ToTensor:
     """Convert HxWxC of 0 to 255 to CxHxW of 0 to 1, float32; or NxHxWxC to NxCxHxW."""
 
     def __call__(self, x: Array) -> NDArray:
-        return np.ascontiguousarray(np.moveaxis(np.asarray(x), -1, -3).astype(np.float32) / 255).view(NDArray)
+        return np.ascontiguousarray(
+            np.moveaxis(np.asarray(x), -1, -3).astype(np.float32) / 255
+        ).view(NDArray)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,7 +131,9 @@ class Normalize:
     def __call__(self, x: Array) -> NDArray:
         values = np.asarray(x)
         shape = (-1,) if values.dtype == np.uint8 else (-1, 1, 1)
-        mean, std = (np.asarray(levels, np.float32).reshape(shape) for levels in (self.mean, self.std))
+        mean, std = (
+            np.asarray(levels, np.float32).reshape(shape) for levels in (self.mean, self.std)
+        )
         return ((values.astype(np.float32) - mean) / std).view(NDArray)
 
 
@@ -163,7 +175,11 @@ class CropResize:
         box = np.asarray(image)[self.y : self.y + self.height, self.x : self.x + self.width]
         if self.size is None:
             return box.view(NDArray)
-        return imresize(box, *_pair(self.size), interp=BILINEAR if self.interpolation is None else self.interpolation)
+        return imresize(
+            box,
+            *_pair(self.size),
+            interp=BILINEAR if self.interpolation is None else self.interpolation,
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,7 +203,9 @@ class RandomResizedCrop:
     interpolation: int = BILINEAR
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
-        return random_size_crop(x, _pair(self.size), self.scale, self.ratio, self.interpolation, draw=_draws(rng))[0]
+        return random_size_crop(
+            x, _pair(self.size), self.scale, self.ratio, self.interpolation, draw=_draws(rng)
+        )[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -262,7 +280,9 @@ class RandomHue(_Jitter):
     hue: float
 
     def apply(self, image: Array, factor: float) -> NDArray:
-        return image.view(NDArray) if image.shape[2] != 3 else _like(shifted_hue(image, factor), image)
+        return (
+            image.view(NDArray) if image.shape[2] != 3 else _like(shifted_hue(image, factor), image)
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,7 +298,9 @@ class RandomColorJitter:
         draw = _draws(rng)
         kinds = (RandomBrightness, RandomContrast, RandomSaturation, RandomHue)
         amounts = (self.brightness, self.contrast, self.saturation, self.hue)
-        jitters: list[_Jitter] = [kind(amount) for kind, amount in zip(kinds, amounts, strict=True) if amount]
+        jitters: list[_Jitter] = [
+            kind(amount) for kind, amount in zip(kinds, amounts, strict=True) if amount
+        ]
         draw.shuffle(jitters)
         for jitter in jitters:
             x = jitter.drawn(np.asarray(x), draw)
@@ -322,9 +344,13 @@ class RandomRotation:
 
     def __post_init__(self) -> None:
         if self.angle_limits[0] >= self.angle_limits[1]:
-            raise ValueError(f"angle_limits must be the lower and the higher angle, not {self.angle_limits}")
+            raise ValueError(
+                f"angle_limits must be the lower and the higher angle, not {self.angle_limits}"
+            )
         if not 0 <= self.rotate_with_proba <= 1:
-            raise ValueError(f"rotate_with_proba must be between 0 and 1, not {self.rotate_with_proba}")
+            raise ValueError(
+                f"rotate_with_proba must be between 0 and 1, not {self.rotate_with_proba}"
+            )
 
     def __call__(self, x: Array, rng: Rng = None) -> NDArray:
         draw = _draws(rng)
