@@ -60,7 +60,7 @@ def test_show_takes_a_number_and_columns(dataset: bushel.Dataset) -> None:
 def test_a_sample_is_a_dict_with_pictures(dataset: bushel.Dataset) -> None:
     sample = dataset[4]
     assert isinstance(sample, dict)
-    assert repr(sample).endswith("vector    float64[5]")
+    assert repr(sample).endswith("vector   float64[5]")
     assert pickle.loads(pickle.dumps(sample))["label"] == 4
     text = sample._repr_html_()  # type: ignore[attr-defined]
     assert "&lt;b&gt;4&lt;/b&gt;" in text

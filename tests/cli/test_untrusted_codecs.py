@@ -41,7 +41,10 @@ def folder(request: pytest.FixtureRequest, tmp_path: Path, trace: Path) -> Path:
 )
 def test_commands(folder: Path, command: tuple[str, ...]) -> None:
     name, *options = command
-    run(name, folder, *options)
+    # whoever forged the type left the digest of the table as it was
+    is_seen = name == "verify" and not (folder / "spec.json").exists()
+    output = run(name, folder, *options, code=int(is_seen))
+    assert ("its digest is not that of its contents" in output) == is_seen
 
 
 @pytest.mark.filterwarnings("ignore::bushel.errors.UntrustedWarning")

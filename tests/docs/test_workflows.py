@@ -22,6 +22,7 @@ ELSEWHERE = {"grain": "pip install --no-deps grain", "playwright": "make browser
 """Packages that the targets of tests that need them install, or that ask for others than the extras, as Grain does."""
 IMPORTED_AS = {
     "av": "av",
+    "IPython": "ipython",
     "cv2": "opencv-python-headless",
     "pillow_heif": "pillow-heif",
     "pillow_jxl": "pillow-jxl-plugin",

@@ -13,9 +13,10 @@ from collections.abc import Callable, Sequence
 import msgspec
 import numpy as np
 
-from bushel._index.file_spec import without_code
+from bushel._index.file_spec import asked_for
 from bushel._index.table import MISSING, FieldExtents, FileStamp, ShardIndex
 from bushel._runtime.arrays import I64, U64, Bools, ranges
+from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 
 __all__ = ["facts_of_files", "sample_digests", "table_digest"]
@@ -50,8 +51,7 @@ def table_digest(index: ShardIndex) -> str:
     checksums = all(extents.crc32 is not None for extents in index.fields.values())
     files = [] if checksums else facts_of_files(index.files)
     names = sorted(index.fields)
-    # as a sidecar names them: a writer's table has a type that runs code by its own name
-    types = [(name, without_code(index.fields[name].field).type) for name in names]
+    types = [(name, _type_of(index.fields[name].field)) for name in names]
     classes = sorted((name, list(labels)) for name, labels in index.labels.items())
     digest = hashlib.sha256(msgspec.json.encode([index.samples, types, classes, files]))
     if index.keys is not None:
@@ -75,6 +75,11 @@ def facts_of_files(stamps: Sequence[FileStamp]) -> list[tuple[int, int | None]]:
         tag = entry.mtime_ns if entry.mtime_ns >= FROM_TAG else None
         facts.append((entry.size, tag if entry.crc32 is None else entry.crc32))
     return facts
+
+
+def _type_of(field: Field) -> str:
+    """Return the type as a writer names it: a sidecar gives `stored(pickle)` for a type that runs code."""
+    return Field(field.name, asked_for(field.codec), field.sequence).type
 
 
 def _add(update: Callable[[memoryview], None], array: np.ndarray, dtype: type[np.generic]) -> None:

@@ -90,6 +90,8 @@ COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 # a count so small that the sum over all shards fits into int64
 _Count = Annotated[int, msgspec.Meta(ge=0, lt=1 << 48)]
 
+_Digest = Annotated[str, msgspec.Meta(pattern=r"^([0-9a-f]{32})?\Z")]
+
 _Names = Annotated[
     list[Annotated[str, msgspec.Meta(max_length=MAX_NAME_LENGTH)]],
     msgspec.Meta(max_length=MAX_NAMES),
@@ -125,7 +127,7 @@ class Header(msgspec.Struct):
     labels: dict[str, _Names]
     crc32: str
     columns: list[HeaderColumn]
-    digest: str
+    digest: _Digest
     """The digest of the table (`bushel._index.identity`)."""
     filters: list[list[str]] | msgspec.UnsetType = msgspec.UNSET
     """The names of the filters of each block file."""
@@ -140,7 +142,7 @@ class ManifestShard(msgspec.Struct, frozen=True):
     checksums: bool  # whether its index has the CRC-32 of every field
     keyed: bool  # whether its samples have keys of their own
     stamps: list[int | None]  # the stamp of each file (`FileStamp.crc32`)
-    digest: str  # the digest of its table (`bushel._index.identity`)
+    digest: _Digest  # the digest of its table (`bushel._index.identity`)
 
     @classmethod
     def of(cls, name: str, index: ShardIndex) -> "ManifestShard":

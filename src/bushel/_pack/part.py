@@ -99,7 +99,7 @@ class PartResult(Struct, frozen=True):
 
 
 class Ledger:
-    """What is noted about a part that is packed: its errors, and before each shard its end.
+    """The notes on a part that is packed: its errors, and before each shard its end.
 
     Attributes:
         log: The error log.
@@ -113,7 +113,11 @@ class Ledger:
         self._replaces = mode == "overwrite"
 
     def before_publish(self, samples: int) -> None:
-        """Put on disk what must not be older than a shard, after which the dataset has so many samples."""
+        """Put on disk what must not be older than a shard.
+
+        Args:
+            samples: Number of samples of the dataset with that shard.
+        """
         self.log.publish()
         if self.record is not None and not self._replaces:
             self.record.note(samples, self.errors, self.log)

@@ -84,7 +84,7 @@ class ErrorLog:
         self._write(earlier)
 
     def resume(self, run: int, size: int) -> None:
-        """Go on with a run that had written so many bytes.
+        """Go on with a run that had written `size` bytes.
 
         Raises:
             FormatError: The file is shorter.
@@ -228,7 +228,7 @@ class _Noted(msgspec.Struct, frozen=True):
 
 
 class RunRecord:
-    """A small file beside a dataset: which items of which source its samples are.
+    """A small file beside a dataset: the source of its samples, and the items that they are.
 
     It is written before each shard is published, with the end before the shard and the end after
     it. So it holds whether the shard was published or not. When the run has finished it stays, and
@@ -275,10 +275,10 @@ class RunRecord:
         write_whole(self.path, msgspec.json.encode(self._known))
 
     def load(self, samples: int) -> tuple[_Noted, RunEnd] | None:
-        """Return the record and the end of the published shards of a dataset with so many samples.
+        """Return the record and the end of the published shards of a dataset with this number of samples.
 
         Returns:
-            None if there is no record, or if others have added samples since.
+            None without a record, or if others have added samples since.
 
         Raises:
             StateError: The file describes another run.

@@ -95,7 +95,7 @@ class ShardLimits(Struct, frozen=True):
 
     samples: int | None  # number of samples, or None
     bytes: int | None  # number of bytes that the sample which fills a shard may exceed, or None
-    # whether few datasets have so many bytes, so that all samples may fit into one shard
+    # whether few datasets have that many bytes, so that all samples may fit into one shard
     estimated: bool = False
 
     def reached_by(self, shard: _Shard) -> bool:

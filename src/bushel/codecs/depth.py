@@ -20,6 +20,7 @@ def depth_type(minimum: float, maximum: float, shift: float, logarithmic: bool) 
     """Return the parameters of codec `frame` for a depth camera. Lengths are in metres.
 
     Examples:
+        >>> from bushel.codecs.depth import depth_type
         >>> depth_type(0.01, 10, 3.5, True)
         'depth,0.01,10.0,3.5,log'
     """

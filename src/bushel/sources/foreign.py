@@ -24,7 +24,7 @@ class Indexed(Protocol):
 
 
 def samples_of(source: Any, types: Types) -> Samples | None:
-    """Return the samples of an object of another library, None if it is none that is known.
+    """Return the samples of an object of another library, None if its kind is not known.
 
     Args:
         source: A frame of pandas or polars, a table of Arrow, or anything with a length and

@@ -104,7 +104,7 @@ class _Move(msgspec.Struct, frozen=True):
     inode: int
 
     def is_made(self, folder: Path) -> bool:
-        """Return whether the staging folder no longer has what is to be moved."""
+        """Return whether the staging folder no longer has the file or folder to be moved."""
         path = inside(folder, self.name, any_text=True)
         try:
             with naming(path):

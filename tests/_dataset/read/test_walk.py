@@ -11,8 +11,8 @@ from tests.called_files import CalledFiles
 
 import bushel
 
-MOST_FILES = {"tar": 14, "ffrecord": 14, "bag": 15, "gulp": 17, "recordio": 15}
-MOST_SWITCHES = {"tar": 38, "ffrecord": 38, "bag": 44, "gulp": 49, "recordio": 41}
+MOST_FILES = {"tar": 17, "ffrecord": 16, "bag": 17, "gulp": 19, "recordio": 18}
+MOST_SWITCHES = {"tar": 47, "ffrecord": 43, "bag": 49, "gulp": 55, "recordio": 52}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

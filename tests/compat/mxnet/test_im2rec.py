@@ -213,7 +213,7 @@ class TestErrors:
     def test_up_to_a_limit(self, damaged: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
         with pytest.raises(TooManyErrors):
             mx.io.im2rec(damaged, None, {"max_errors": 1}, tmp_path)
-        assert [header.id for header, _ in records(tmp_path / "some.rec")] == [7]
+        assert not (tmp_path / "some.rec").exists()
         assert "class1/0001.jpg: FileNotFoundError" in caplog.text
         mx.io.im2rec(damaged, None, {"max_errors": 3}, tmp_path)
         mx.io.im2rec(damaged, None, {"max_errors": 0.6}, tmp_path)

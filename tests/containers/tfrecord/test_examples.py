@@ -53,7 +53,7 @@ def read(path: Path) -> tuple[list[tuple[str, str]], list[Any]]:
     """Return the spec, and the values as text, which compares NaN, too."""
     ds = bushel.open(path, index="memory")
     columns = [repr(ds.column(name).tolist()) for name, codec in ds.spec.items() if codec in ("int", "float")]
-    return sorted(ds.spec.items()), [repr(ds[number]) for number in range(len(ds))] + columns
+    return sorted(ds.spec.items()), [repr(dict(ds[number])) for number in range(len(ds))] + columns
 
 
 @given(records(), st.sampled_from([100, 1 << 20]), st.booleans())
@@ -121,7 +121,7 @@ def test_a_stored_table_has_the_same_values(tmp_path: Path) -> None:
     bushel.index(path)
     assert bushel.verify(path).ok
     stored = bushel.open(path, index="require")
-    assert [repr(each) for each in stored] == before[1][:60]
+    assert [repr(dict(each)) for each in stored] == before[1][:60]
     batch = next(iter(bushel.Loader(stored[[3, 0, 57]], 3, fields=["i", "f"])))
     assert batch["i"].tolist() == [1 << 40] * 3
     bushel.convert(path, tmp_path / "out", container="ffrecord")

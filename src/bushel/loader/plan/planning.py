@@ -1,6 +1,6 @@
 """Make the plan of a `Loader` from its options: the order of its samples, and their division into batches.
 
-Orders by weights, balance and buckets, and those of packs and chunks, take columns of the dataset.
+Orders by weights, balance and buckets, of packs and of chunks, take columns of the dataset.
 """
 
 from __future__ import annotations
