@@ -309,3 +309,13 @@ def test_nan_and_infinity_inside_other_values_are_no_nulls(tmp_path: Path) -> No
     parquet.write_table(pa.table({"row": pa.array(rows)}), tmp_path / "rows.parquet")
     dataset = bushel.open(tmp_path / "rows.parquet")
     assert repr([sample["row"] for sample in dataset]) == repr(rows)
+
+
+def test_a_column_of_paths_beside_no_bytes_is_named(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    pyarrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    kind = pyarrow.struct([("bytes", pyarrow.binary()), ("path", pyarrow.string())])
+    rows = [{"bytes": None, "path": "a.jpg"}, {"bytes": None, "path": "b.jpg"}]
+    parquet.write_table(pyarrow.table({"image": pyarrow.array(rows, kind), "n": [1, 2]}), tmp_path / "x.parquet")
+    assert [sample["n"] for sample in bushel.open(tmp_path / "x.parquet")] == [1, 2]
+    assert "x.parquet: no row of the column 'image' has bytes, only paths of files" in caplog.text

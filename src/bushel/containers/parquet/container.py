@@ -76,6 +76,7 @@ class _Parquet:
         fields = tuple(_fields(file, footer, features))
         near = file if tail is None else ChunkReader(file, footer)
         table = with_keys(_table(Table(near, footer, features), fields, shard), shard)
+        _warn_of_paths(footer, table, file.path)
         return with_references(table, shard, options.spec)
 
     def faults(self, shard: Shard, /) -> list[FormatError]:
@@ -136,6 +137,21 @@ def _without_keys(footer: Footer, path: str) -> Footer:
             KEY,
         )
     return replace(footer, fields=fields)
+
+
+def _warn_of_paths(footer: Footer, table: ShardIndex, path: str) -> None:
+    """Say which columns of bytes and paths have no bytes: their samples lack the field."""
+    for node in footer.fields:
+        pair = {child.name for child in node.children} == {"bytes", "path"}
+        column = table.fields.get(node.name)
+        if pair and table.samples and column is not None and column.lacks_all:
+            log_warning(
+                "%s: no row of the column %r has bytes, only paths of files, so samples lack the field: write the "
+                "file again with the bytes in it, or with the paths as text, and open it with spec={%r: 'jpg(path)'}",
+                path,
+                node.name,
+                node.name,
+            )
 
 
 def _fields(file: File, footer: Footer, features: Mapping[str, Feature]) -> Iterator[Field]:
