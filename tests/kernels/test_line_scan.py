@@ -166,6 +166,7 @@ def test_the_first_record_of_csv() -> None:
         csv_record(b"a,b,c\n", ord(","), True, 2)
 
 
+@pytest.mark.nightly  # it compiles seven files with sanitizers, which takes two minutes
 def test_damaged_lines_with_sanitizers(tmp_path: Path) -> None:
     compiler = shutil.which(os.environ.get("CXX", "c++"))
     if compiler is None:
