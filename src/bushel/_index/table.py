@@ -444,7 +444,7 @@ class ShardIndex(Struct, frozen=True):
             if column.starts is None:
                 if column.rows != self.samples:
                     raise FormatError(
-                        (f"field {name!r}: {column.rows} extents for {self.samples} samples"),
+                        f"field {name!r}: {column.rows} extents for {self.samples} samples",
                         file=path,
                     )
             elif (

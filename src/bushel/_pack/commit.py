@@ -311,7 +311,7 @@ def _load_index(root: AnyPath, recorded: RecordedShard, container: str | None) -
         raise FormatError(
             message,
             file=str(path),
-            hint=("start the run elsewhere, or again with mode='overwrite'"),
+            hint="start the run elsewhere, or again with mode='overwrite'",
         )
     return index
 

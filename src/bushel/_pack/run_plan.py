@@ -61,7 +61,7 @@ def decode_plan(data: bytes, path: str) -> RunPlan:
         plan = _DECODER.decode(data)
     except (ValueError, RecursionError) as error:
         raise FormatError(
-            f"not the plan of a run: {error}", file=path, hint=("start the run again elsewhere")
+            f"not the plan of a run: {error}", file=path, hint="start the run again elsewhere"
         ) from error
     if plan.version != _VERSION:
         raise FormatError(

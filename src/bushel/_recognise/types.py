@@ -213,7 +213,7 @@ def _of_number(stored: Stored, declared: Field) -> str:
         raise _refused(
             stored,
             declared,
-            ("its values are not in the table, so it is not known whether they are whole"),
+            "its values are not in the table, so it is not known whether they are whole",
         )
     return f"as({target},{stored.codec})"
 

@@ -164,7 +164,7 @@ def _in_cell(task: str, started: float) -> OnProgress:
         attributes = (
             ""
             if now is None or now.total is None
-            else (f" max='{max(now.total, 1)}' value='{now.done}'")
+            else f" max='{max(now.total, 1)}' value='{now.done}'"
         )
         text = "" if now is None else _described(now, started)
         return display.HTML(f"{escape(task)} <progress{attributes}></progress> {escape(text)}")

@@ -177,7 +177,7 @@ def _removed(facts: Facts) -> list[str]:
     note = (
         ""
         if erased
-        else ("Samples that are still stored are in the files, where other tools read them.")
+        else "Samples that are still stored are in the files, where other tools read them."
     )
     return [
         *_table(["day", "still stored", "not stored any more", "reason"], rows),

@@ -19,14 +19,12 @@ def command(
     name: Annotated[
         str,
         Argument(
-            metavar="CLASS", help=("Class in it with __len__ and iter_data(slice)."), files=False
+            metavar="CLASS", help="Class in it with __len__ and iter_data(slice).", files=False
         ),
     ],
     output: Annotated[
         str | None,
-        Option(
-            "--output", "-o", help=("Script to write. [default: the class's name in snake_case]")
-        ),
+        Option("--output", "-o", help="Script to write. [default: the class's name in snake_case]"),
     ] = None,
     quiet: Quiet = False,
 ) -> None:
@@ -77,7 +75,7 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
     packing = parser.add_argument_group("packing")
     packing.add_argument("output", metavar="OUTPUT", help="new folder, or one file")
     packing.add_argument(
-        "--container", default="gulp", help=("bag, tar, ffrecord, gulp or recordio [gulp]")
+        "--container", default="gulp", help="bag, tar, ffrecord, gulp or recordio [gulp]"
     )
     packing.add_argument(
         "--shard-samples", type=int, default=100, metavar="N", help="items in a chunk [100]"

@@ -20,14 +20,14 @@ class TrainingOptions(Struct, frozen=True):
     batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256
     seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure.")] = 5.0
     fields: Annotated[
-        list[str] | None, Option("--field", help=("Read only this field; may be repeated."))
+        list[str] | None, Option("--field", help="Read only this field; may be repeated.")
     ] = None
     crop: Annotated[
         int | None,
         Option(
             "--crop",
             min=1,
-            help=("Take random crops of this size and flip them at random, as in training."),
+            help="Take random crops of this size and flip them at random, as in training.",
         ),
     ] = None
     shuffle: Annotated[

@@ -11,7 +11,7 @@ from bushel.cli.options import Allow, DatasetOptions, Path, Pickle
 def command(
     path: Path,
     number: Annotated[
-        int | None, Option("-n", min=0, help=("Number of samples to print. [default: all]"))
+        int | None, Option("-n", min=0, help="Number of samples to print. [default: all]")
     ] = None,
     start: Annotated[int, Option("--start", min=0, help="Position of the first sample.")] = 0,
     fields: Annotated[

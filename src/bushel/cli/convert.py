@@ -26,14 +26,14 @@ class ChangeOptions(Struct, frozen=True):
 
     view: View = None
     fields: Annotated[
-        str | None, Option("--fields", help=("Fields to keep, such as image,label. [default: all]"))
+        str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")
     ] = None
     rename: Annotated[
-        list[str] | None, Option("--rename", help=("OLD=NEW: rename a field; may be repeated."))
+        list[str] | None, Option("--rename", help="OLD=NEW: rename a field; may be repeated.")
     ] = None
     spec: Annotated[
         list[str] | None,
-        Option("--spec", help=("FIELD=TYPE: a new type, such as label=int; may be repeated.")),
+        Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated."),
     ] = None
     transform: Annotated[
         list[str] | None,

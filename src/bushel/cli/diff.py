@@ -26,11 +26,11 @@ def command(
         bool,
         Option(
             "--values",
-            help=("Decode values whose bytes differ or cannot be compared by the indexes."),
+            help="Decode values whose bytes differ or cannot be compared by the indexes.",
         ),
     ] = False,
     all_keys: Annotated[
-        bool, Option("--all", help=("List all keys instead of the first five of each kind."))
+        bool, Option("--all", help="List all keys instead of the first five of each kind.")
     ] = False,
     shown: OutputOptions,
 ) -> None:

@@ -16,9 +16,7 @@ def command(
     path: OnePath,
     sample: Annotated[
         str,
-        Argument(
-            help=("Key of the sample, or its position if no sample has that key."), files=False
-        ),
+        Argument(help="Key of the sample, or its position if no sample has that key.", files=False),
     ],
     field: Annotated[
         str | None,

@@ -22,12 +22,10 @@ class DivideOptions(Struct, frozen=True):
     ] = 1.0
     test_ratio: Annotated[
         float,
-        Option(
-            "--test-ratio", min=0, max=1, help=("Share for testing; the rest is for validation.")
-        ),
+        Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation."),
     ] = 0.0
     shuffle: Annotated[
-        bool, Option("--shuffle/--no-shuffle", help=("Shuffle the images or sort them by name."))
+        bool, Option("--shuffle/--no-shuffle", help="Shuffle the images or sort them by name.")
     ] = True
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0
     im2rec_order: Annotated[
@@ -44,19 +42,19 @@ class DivideOptions(Struct, frozen=True):
 
 def command(
     prefix: Annotated[
-        str, Argument(help=("Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …"))
+        str, Argument(help="Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …")
     ],
     root: Annotated[str, Argument(help="Folder of images.")],
     recursive: Annotated[
         bool,
         Option(
             "--recursive",
-            help=("Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
+            help="Descend into subfolders. Each folder in ROOT is a class, numbered as by pack.",
         ),
     ] = False,
     exts: Annotated[
         list[str] | None,
-        Option("--exts", help=("Suffix of images; may be repeated. [default: .jpeg .jpg .png]")),
+        Option("--exts", help="Suffix of images; may be repeated. [default: .jpeg .jpg .png]"),
     ] = None,
     *,
     dividing: DivideOptions,

@@ -21,14 +21,14 @@ class ContentOptions(Struct, frozen=True):
         bool,
         Option(
             "--checksums/--no-checksums",
-            help=("Record the CRC-32 of every field, which reads all data."),
+            help="Record the CRC-32 of every field, which reads all data.",
         ),
     ] = True
     segments: Annotated[
         bool,
         Option(
             "--segments",
-            help=("Record the segments of tiled JPEGs, so that crops read only their bytes."),
+            help="Record the segments of tiled JPEGs, so that crops read only their bytes.",
         ),
     ] = False
     frames: Annotated[
@@ -43,24 +43,20 @@ class ContentOptions(Struct, frozen=True):
     ] = False
     seek: Annotated[
         bool,
-        Option(
-            "--seek", help=("Record decoder states of plain JPEGs, so that crops decode faster.")
-        ),
+        Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster."),
     ] = False
     columns: Annotated[
         str | None,
         Option(
             "--columns",
-            help=("Record columns, such as label,image.width; auto for those that writers record."),
+            help="Record columns, such as label,image.width; auto for those that writers record.",
         ),
     ] = None
     keys: Annotated[
         bool,
         Option(
             "--keys",
-            help=(
-                "Write a key file, which finds keys of very many samples without a table in memory."
-            ),
+            help="Write a key file, which finds keys of very many samples without a table in memory.",
         ),
     ] = False
 
@@ -76,13 +72,11 @@ class PlaceOptions(Struct, frozen=True):
         str | None,
         Option(
             "--index",
-            help=(
-                "Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."
-            ),
+            help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…).",
         ),
     ] = None
     force: Annotated[
-        bool, Option("--force", help=("Index all shards again, and accept data that changed."))
+        bool, Option("--force", help="Index all shards again, and accept data that changed.")
     ] = False
 
 
@@ -92,9 +86,7 @@ def command(
     chosen: DatasetOptions,
     spec: Annotated[
         list[str] | None,
-        Option(
-            "--spec", help=("FIELD=TYPE: a type that the files do not contain; may be repeated.")
-        ),
+        Option("--spec", help="FIELD=TYPE: a type that the files do not contain; may be repeated."),
     ] = None,
     contents: ContentOptions,
     place: PlaceOptions,

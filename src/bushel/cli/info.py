@@ -23,7 +23,7 @@ def command(
         bool,
         Option(
             "--columns",
-            help=("Show the columns in the index: ranges, frequent values, and histograms."),
+            help="Show the columns in the index: ranges, frequent values, and histograms.",
         ),
     ] = False,
     *,
@@ -118,12 +118,12 @@ def _facts(dataset: Dataset, stray: Sequence[str]) -> Iterator[tuple[str, str]]:
         "index",
         "beside the data"
         if info.indexed
-        else ("not stored, made at every opening: `bushel index` stores it"),
+        else "not stored, made at every opening: `bushel index` stores it",
     )
     if not info.complete:
         yield (
             "complete",
-            "no" if info.expected is None else (f"no: {info.expected:,} samples expected"),
+            "no" if info.expected is None else f"no: {info.expected:,} samples expected",
         )
     if info.costly is not None:
         yield "compressed", f"{info.costly}: `bushel convert` makes a copy that is not compressed"

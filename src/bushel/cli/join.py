@@ -22,12 +22,12 @@ class ResultOptions(Struct, frozen=True):
         str | None,
         Option(
             "--save-view",
-            help=("Save the samples that have partners as a view of the first dataset."),
+            help="Save the samples that have partners as a view of the first dataset.",
         ),
     ] = None
     keys: Annotated[
         str | None,
-        Option("--keys", help=("File to write the keys to, one a line; - for the output.")),
+        Option("--keys", help="File to write the keys to, one a line; - for the output."),
     ] = None
     out: Annotated[
         str | None, Option("--out", help="Write the joined samples to this new dataset.")
@@ -80,7 +80,7 @@ def command(
     ] = "inner",
     rename: Annotated[
         list[str] | None,
-        Option("--rename", help=("Another name for a field of the others, such as cls=kind.")),
+        Option("--rename", help="Another name for a field of the others, such as cls=kind."),
     ] = None,
     result: ResultOptions,
     shown: OutputOptions,

@@ -20,10 +20,10 @@ class ListOptions(Struct, frozen=True):
     """The samples to list, and their shown properties."""
 
     number: Annotated[
-        int | None, Option("-n", min=0, help=("Number of samples to list. [default: all]"))
+        int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")
     ] = None
     start: Annotated[
-        int, Option("--start", min=0, help=("Number of samples to skip before the first one."))
+        int, Option("--start", min=0, help="Number of samples to skip before the first one.")
     ] = 0
     fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = (
         False
@@ -32,13 +32,11 @@ class ListOptions(Struct, frozen=True):
         str | None,
         Option(
             "--where",
-            help=(
-                "List samples for which this is true, such as 'label == 3 and image.width > 256'."
-            ),
+            help="List samples for which this is true, such as 'label == 3 and image.width > 256'.",
         ),
     ] = None
     columns: Annotated[
-        str | None, Option("--columns", help=("Show these columns, such as label,image.width."))
+        str | None, Option("--columns", help="Show these columns, such as label,image.width.")
     ] = None
     sort: Annotated[
         str | None,

@@ -68,7 +68,7 @@ Kind = Annotated[
 ]
 Target = Annotated[
     str,
-    Argument(help=("New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec.")),
+    Argument(help="New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec."),
 ]
 NewKind = Annotated[
     str | None,
@@ -110,22 +110,20 @@ Seek = Annotated[
     bool,
     Option(
         "--seek",
-        help=("Record decoder states of plain JPEGs in the index, so that crops decode faster."),
+        help="Record decoder states of plain JPEGs in the index, so that crops decode faster.",
     ),
 ]
 Append = Annotated[bool, Option("--append", help="Add samples to the dataset at TARGET.")]
 Overwrite = Annotated[
     bool,
-    Option("--overwrite", help=("Replace the dataset at TARGET once the new one is complete.")),
+    Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete."),
 ]
 Resume = Annotated[
-    bool, Option("--resume", help=("Continue an interrupted run with the same options."))
+    bool, Option("--resume", help="Continue an interrupted run with the same options.")
 ]
 Parts = Annotated[
     int | None,
-    Option(
-        "--parts", min=1, help=("Number of parts (TARGET/part-*); each is written exactly once.")
-    ),
+    Option("--parts", min=1, help="Number of parts (TARGET/part-*); each is written exactly once."),
 ]
 EngineOfShards = Annotated[
     str | None,
@@ -137,19 +135,19 @@ EngineOfRepair = Annotated[
     str | None,
     Option(
         "--engine",
-        help=("Where shards are read and parts are written: local, ray, dask, an address."),
+        help="Where shards are read and parts are written: local, ray, dask, an address.",
         values=engines(),
     ),
 ]
 Retries = Annotated[
-    int, Option("--retries", min=0, help=("Number of retries of a part whose worker died."))
+    int, Option("--retries", min=0, help="Number of retries of a part whose worker died.")
 ]
 Speculate = Annotated[
     float,
     Option(
         "--speculate",
         min=0,
-        help=("Start parts again that take this many times longer than usual; 0: never."),
+        help="Start parts again that take this many times longer than usual; 0: never.",
     ),
 ]
 ProgressKind = Annotated[

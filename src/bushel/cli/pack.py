@@ -39,7 +39,7 @@ class StrictOptions(Struct, frozen=True):
     strict: Annotated[
         bool,
         Option(
-            "--strict", help=("Stop at the first error; --resume continues after the last shard.")
+            "--strict", help="Stop at the first error; --resume continues after the last shard."
         ),
     ] = False
     strict_files: Annotated[
@@ -54,7 +54,7 @@ class WorkOptions(Struct, frozen=True):
     modes: ModeOptions
     processes: Annotated[
         int,
-        Option("--processes", min=0, help=("Number of worker processes that replace the threads.")),
+        Option("--processes", min=0, help="Number of worker processes that replace the threads."),
     ] = 0
 
 
@@ -62,7 +62,7 @@ def command(
     source: Annotated[
         str,
         Argument(
-            help=("Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset.")
+            help="Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset."
         ),
     ],
     target: Target,
@@ -70,7 +70,7 @@ def command(
     reading: SourceOptions,
     spec: Annotated[
         list[str] | None,
-        Option("--spec", help=("FIELD=TYPE: a new type, such as image=jpg; may be repeated.")),
+        Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated."),
     ] = None,
     media: MediaOptions,
     run: RunOptions,

@@ -62,12 +62,12 @@ class SourceOptions(Struct, frozen=True):
         ),
     ] = None
     root: Annotated[
-        str | None, Option("--root", help=("Folder that the paths of a list are relative to."))
+        str | None, Option("--root", help="Folder that the paths of a list are relative to.")
     ] = None
     file: Annotated[
         str | None,
         Option(
-            "--file", help=("Pattern of the file name of each row of a table, such as '{id}.webm'.")
+            "--file", help="Pattern of the file name of each row of a table, such as '{id}.webm'."
         ),
     ] = None
     columns: Annotated[
@@ -75,16 +75,16 @@ class SourceOptions(Struct, frozen=True):
         Option("--columns", help="Column names of a CSV file without a header, such as id,label."),
     ] = None
     exts: Annotated[
-        list[str] | None, Option("--exts", help=("Suffix of the files to pack; may be repeated."))
+        list[str] | None, Option("--exts", help="Suffix of the files to pack; may be repeated.")
     ] = None
     allow_commands: Annotated[
-        bool, Option("--allow-commands", help=("Allow a recipe to run commands."))
+        bool, Option("--allow-commands", help="Allow a recipe to run commands.")
     ] = False
     split: Annotated[
         str | None,
         Option(
             "--split",
-            help=("Split of a folder of splits, such as train/ and val/; 'all' joins them."),
+            help="Split of a folder of splits, such as train/ and val/; 'all' joins them.",
         ),
     ] = None
 
@@ -104,7 +104,7 @@ class ImageOptions(Struct, frozen=True):
     """The options that change images, as im2rec has them, turn them upright, or decode them to find damaged ones."""
 
     resize: Annotated[
-        str | None, Option("--resize", help=("Pixels of the shorter edge, or WIDTHxHEIGHT."))
+        str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")
     ] = None
     center_crop: Annotated[
         bool, Option("--center-crop", help="Crop to the middle square first.")
@@ -112,17 +112,17 @@ class ImageOptions(Struct, frozen=True):
     quality: Annotated[
         int | None,
         Option(
-            "--quality", help=("JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3].")
+            "--quality", help="JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3]."
         ),
     ] = None
     color: Annotated[int | None, Option("--color", help="1 RGB, 0 grey, -1 unchanged.")] = None
     encoding: Annotated[str | None, Option("--encoding", help=".jpg or .png.")] = None
     inter_method: Annotated[
         int | None,
-        Option("--inter-method", help=("0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10.")),
+        Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10."),
     ] = None
     exif_rotate: Annotated[
-        bool, Option("--exif-rotate", help=("Rotate images by their Exif orientation."))
+        bool, Option("--exif-rotate", help="Rotate images by their Exif orientation.")
     ] = False
     check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = (
         False
@@ -189,7 +189,7 @@ class VideoOptions(Struct, frozen=True):
         int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")
     ] = 1
     clip: Annotated[
-        bool, Option("--clip", help=("Store video files unchanged, as a folder of videos is."))
+        bool, Option("--clip", help="Store video files unchanged, as a folder of videos is.")
     ] = False
     frames: Annotated[bool, Option("--frames", help="Store the frames of videos as JPEGs.")] = False
 

@@ -27,18 +27,18 @@ class ChoiceOptions(Struct, frozen=True):
         str | None,
         Option(
             "--keys",
-            help=("Remove samples with the keys in a file, one per line; - for standard input."),
+            help="Remove samples with the keys in a file, one per line; - for standard input.",
         ),
     ] = None
     where: Annotated[
         str | None,
         Option(
-            "--where", help=("Remove samples for which this is true, such as \"label == 'dog'\".")
+            "--where", help="Remove samples for which this is true, such as \"label == 'dog'\"."
         ),
     ] = None
     position: Annotated[
         list[int] | None,
-        Option("--position", help=("Remove the sample at this position; may be repeated.")),
+        Option("--position", help="Remove the sample at this position; may be repeated."),
     ] = None
 
     @property
@@ -70,7 +70,7 @@ class CallOptions(Struct, frozen=True):
         ),
     ] = False
     call: Annotated[
-        str | None, Option("--call", help=("Id of the call to erase, as --list prints it."))
+        str | None, Option("--call", help="Id of the call to erase, as --list prints it.")
     ] = None
 
     @property
@@ -87,10 +87,10 @@ def command(
     *,
     choice: ChoiceOptions,
     reason: Annotated[
-        str | None, Option("--reason", help=("Reason, kept in the list and shown in errors."))
+        str | None, Option("--reason", help="Reason, kept in the list and shown in errors.")
     ] = None,
     ignore_missing: Annotated[
-        bool, Option("--ignore-missing", help=("Leave out keys that no sample has."))
+        bool, Option("--ignore-missing", help="Leave out keys that no sample has.")
     ] = False,
     calls: CallOptions,
     index: IndexPlace = None,
@@ -187,7 +187,7 @@ def _said(erased: Erasure) -> list[str]:
     from bushel.cli.output import count, size
 
     said = [
-        (f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again")
+        f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again"
     ]
     said[0] += f", {size(erased.bytes)} less" if erased.bytes > 0 else ""
     said += [f"{name} has other names (hard links), which keep the bytes" for name in erased.left]

@@ -51,7 +51,7 @@ class WriteOptions(ShardOptions, frozen=True):
         str | None,
         Option(
             "--replace-dots",
-            help=("Text that replaces every dot in a key; keys in a tar cannot have dots."),
+            help="Text that replaces every dot in a key; keys in a tar cannot have dots.",
         ),
     ] = None
     forget_removed: Annotated[
@@ -116,7 +116,7 @@ class PartOptions(Struct, frozen=True):
     plan_only: Annotated[
         bool,
         Option(
-            "--plan-only", help=("Write only the plan of the parts, which lists the source once.")
+            "--plan-only", help="Write only the plan of the parts, which lists the source once."
         ),
     ] = False
     engine: Annotated[
@@ -131,7 +131,7 @@ class PartOptions(Struct, frozen=True):
     speculate: Speculate = 3.0
     sbatch: Annotated[
         str | None,
-        Option("--sbatch", help=("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'.")),
+        Option("--sbatch", help="Options of sbatch, with --engine slurm: '--mem=4G -p cpu'."),
     ] = None
 
     def check(self) -> None:

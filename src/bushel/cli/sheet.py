@@ -21,22 +21,22 @@ class DrawOptions(Struct, frozen=True):
     side: Annotated[
         int,
         Option(
-            "--side", min=16, max=1024, help=("Largest width and height of the samples in pixels.")
+            "--side", min=16, max=1024, help="Largest width and height of the samples in pixels."
         ),
     ] = 160
     where: Annotated[
         str | None,
         Option(
             "--where",
-            help=("Only samples that meet this condition on columns, such as 'label == 3'."),
+            help="Only samples that meet this condition on columns, such as 'label == 3'.",
         ),
     ] = None
     start: Annotated[
-        int, Option("--start", min=0, help=("Position of the first sample, after --where."))
+        int, Option("--start", min=0, help="Position of the first sample, after --where.")
     ] = 0
     field: Annotated[
         str | None,
-        Option("--field", help=("The field to draw. [default: the first image, clip or array]")),
+        Option("--field", help="The field to draw. [default: the first image, clip or array]"),
     ] = None
 
 

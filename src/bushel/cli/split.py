@@ -26,7 +26,7 @@ class ChoiceOptions(Struct, frozen=True):
         bool,
         Option(
             "--shuffle/--no-shuffle",
-            help=("Choose samples at random, instead of the first ones for the first share."),
+            help="Choose samples at random, instead of the first ones for the first share.",
         ),
     ] = False
     seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0
@@ -34,9 +34,7 @@ class ChoiceOptions(Struct, frozen=True):
         str | None,
         Option(
             "--stratify",
-            help=(
-                "Field, such as label: each dataset gets its share of the samples of every value."
-            ),
+            help="Field, such as label: each dataset gets its share of the samples of every value.",
         ),
     ] = None
 

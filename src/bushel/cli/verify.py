@@ -30,7 +30,7 @@ class CheckOptions(Struct, frozen=True):
         bool,
         Option(
             "--checksums/--no-checksums",
-            help=("Read all bytes and compare them with their checksums."),
+            help="Read all bytes and compare them with their checksums.",
         ),
     ] = True
     decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False

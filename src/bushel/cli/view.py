@@ -21,7 +21,7 @@ class AddressOptions(Struct, frozen=True):
 
     port: Annotated[
         int | None,
-        Option("--port", "-p", min=0, max=65535, help=("Port; 0 for any free one, the default.")),
+        Option("--port", "-p", min=0, max=65535, help="Port; 0 for any free one, the default."),
     ] = None
     host: Annotated[
         str | None,

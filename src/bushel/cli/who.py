@@ -23,7 +23,7 @@ class OrderOptions(Struct, frozen=True):
         str | None,
         Option(
             "--lengths",
-            help=("For packs and chunks: the column of the lengths, such as tokens.length."),
+            help="For packs and chunks: the column of the lengths, such as tokens.length.",
         ),
     ] = None
     weights: Annotated[
@@ -33,10 +33,10 @@ class OrderOptions(Struct, frozen=True):
         str | None, Option("--balance", help="The column of the loader's balance=.")
     ] = None
     bucket_by: Annotated[
-        str | None, Option("--bucket-by", help=("The column of the loader's bucket_by=."))
+        str | None, Option("--bucket-by", help="The column of the loader's bucket_by=.")
     ] = None
     batch_tokens: Annotated[
-        float | None, Option("--batch-tokens", help=("The loader's batch_tokens=."))
+        float | None, Option("--batch-tokens", help="The loader's batch_tokens=.")
     ] = None
     drop_last: Annotated[bool, Option("--drop-last", help="The loader has drop_last=True.")] = False
     pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None
@@ -57,7 +57,7 @@ class AskedOptions(Struct, frozen=True):
     """The step or the sample that is asked for."""
 
     step: Annotated[
-        int | None, Option("--step", min=0, help=("Step, counted from the start of the epoch."))
+        int | None, Option("--step", min=0, help="Step, counted from the start of the epoch.")
     ] = None
     rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0
     key: Annotated[
@@ -76,7 +76,7 @@ def command(
         str | None,
         Option(
             "--batch-size",
-            help=("Batch size of a rank; with --bucket-by also such as 128:64,512:16."),
+            help="Batch size of a rank; with --bucket-by also such as 128:64,512:16.",
         ),
     ] = None,
     world_size: Annotated[int, Option("--world-size", min=1, help="Number of ranks.")] = 1,

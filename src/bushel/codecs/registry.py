@@ -175,7 +175,7 @@ def _added(name: str) -> Codec:
         raise broken_plugin(
             _GROUP,
             name,
-            (f"it is a {type(codec).__name__}, not the result of bushel.register_codec"),
+            f"it is a {type(codec).__name__}, not the result of bushel.register_codec",
         )
     if codec.name != name:
         raise broken_plugin(_GROUP, name, f"it is the codec {codec.name!r}")
@@ -189,7 +189,7 @@ def _unknown(name: str, base: str) -> str:
     meant = (
         f"did you mean {' or '.join(map(repr, near))}?"
         if near
-        else (f"known codecs: {', '.join(codec_names())}")
+        else f"known codecs: {', '.join(codec_names())}"
     )
     return f"unknown codec {name!r}: {meant} Add your own with bushel.register_codec"
 

@@ -351,7 +351,7 @@ def say_narrowed(frame: Any) -> None:
 @lru_cache(maxsize=64)
 def _say_format_narrowed(pixel_format: str) -> None:
     log_warning(
-        ("videos of pixel format %s are decoded to RGB of 8 bits: other bits of them are lost"),
+        "videos of pixel format %s are decoded to RGB of 8 bits: other bits of them are lost",
         pixel_format,
     )
 

@@ -154,7 +154,7 @@ def _is_folder(entry: os.DirEntry[str], linked: Counter[str], links: int) -> boo
             if links < _MOST_NESTED_LINKS:
                 problem = f"more than {_MOST_LINKS} symbolic links lead to the folder {target}"
             raise FormatError(
-                problem, file=entry.path, hint=("remove links that lead to the same files")
+                problem, file=entry.path, hint="remove links that lead to the same files"
             )
     return True
 

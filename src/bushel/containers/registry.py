@@ -152,7 +152,7 @@ def register_container(container: Container, *, replace: bool = False) -> None:
         advice = (
             "choose another name"
             if name in _BUILT_IN
-            else ("choose another name, or pass replace=True")
+            else "choose another name, or pass replace=True"
         )
         raise ValueError(f"container {name!r} exists already: {advice}")
     _registered[name] = _registration_of(container)

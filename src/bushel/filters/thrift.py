@@ -123,7 +123,7 @@ class _Reader:
     def _take(self, size: int) -> bytes | memoryview:
         if size > len(self._data) - self.at:
             raise ThriftError(
-                (f"{size} bytes are announced where {len(self._data) - self.at} are left"), self.at
+                f"{size} bytes are announced where {len(self._data) - self.at} are left", self.at
             )
         taken = self._data[self.at : self.at + size]
         self.at += size

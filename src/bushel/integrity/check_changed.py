@@ -85,7 +85,7 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
             (compared.missing, "values with a checksum on record are gone"),
             (
                 compared.empties,
-                ("sequences are empty on record and missing now, or the other way round"),
+                "sequences are empty on record and missing now, or the other way round",
             ),
             (differing, "values differ from their checksum on record"),
             (compared.added, "samples are new"),

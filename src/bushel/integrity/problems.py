@@ -149,7 +149,7 @@ class VerifyResult:
         what = (
             "have no checksum to compare with"
             if self.compared
-            else ("were not compared with a checksum")
+            else "were not compared with a checksum"
         )
         return f"sound, but {self.bytes_unchecked:,} of {self.bytes_total:,} bytes {what}"
 

@@ -172,7 +172,7 @@ class Recipe(Members):
                 name, *place = line.strip().split(maxsplit=1)
                 if not place:
                     raise FormatError(
-                        (f"line {number}: expected a name and a location, found {line!r}"),
+                        f"line {number}: expected a name and a location, found {line!r}",
                         file=str(path),
                     )
                 members.append((name, place[0]))

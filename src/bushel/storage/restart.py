@@ -152,9 +152,7 @@ def _add_member(table: BlockList, source: _Source, path: str, spacing: int) -> N
     trailer = bytes(source.peek(8)[0][:8])
     if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
         what = (
-            "is truncated"
-            if len(trailer) < 8
-            else ("has another checksum or length than its bytes")
+            "is truncated" if len(trailer) < 8 else "has another checksum or length than its bytes"
         )
         raise FormatError(f"a member of gzip {what}", file=path, offset=source.position, hint=_HINT)
     source.skip(8)

@@ -45,7 +45,7 @@ def check_codec(
         stored = checked.encode(value)
         expect(
             isinstance(stored, bytes | bytearray | memoryview),
-            (f"{what}: encoded as a {type(stored).__name__}"),
+            f"{what}: encoded as a {type(stored).__name__}",
         )
         data = bytes(stored)
         decoded = checked.decode(data)
@@ -103,7 +103,7 @@ def _check_ranged(ranged: Ranged, data: bytes, value: Any, what: str) -> None:
     numbers = [count - 1, 0, -1] if count else []
     elements = ranged.decode(data, np.array(numbers, np.int64))
     expect_equal(
-        list(elements), [value[number] for number in numbers], (f"{what}: elements {numbers}")
+        list(elements), [value[number] for number in numbers], f"{what}: elements {numbers}"
     )
     try:
         ranged.decode(data, np.array([count], np.int64))
@@ -117,7 +117,7 @@ def _check_layout(layout: ArrayLayout, data: bytes, value: Any, what: str) -> No
     header, dtype = layout.header, layout.dtype
     expect(
         data.startswith(header),
-        (f"{what}: the stored bytes do not begin with the header of the layout"),
+        f"{what}: the stored bytes do not begin with the header of the layout",
     )
     expect(
         dtype.isnative and dtype.kind in "biufc",
@@ -125,7 +125,7 @@ def _check_layout(layout: ArrayLayout, data: bytes, value: Any, what: str) -> No
     )
     size = dtype.itemsize * math.prod(layout.shape)
     expect_equal(
-        len(header) + size, len(data), (f"{what}: bytes in header and elements of the layout")
+        len(header) + size, len(data), f"{what}: bytes in header and elements of the layout"
     )
     elements = np.frombuffer(data[len(header) :], np.uint8).view(dtype).reshape(layout.shape)
     expect_equal(elements, value, f"{what}: the elements that the layout finds")

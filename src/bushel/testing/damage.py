@@ -65,7 +65,7 @@ def check_damage(target: Target) -> None:
         for name, column in shard.index.fields.items():
             expect(
                 column.crc32 is not None,
-                (f"the index of a written dataset has no checksums for {name!r}"),
+                f"the index of a written dataset has no checksums for {name!r}",
             )
             rows = np.flatnonzero(column.length > 0)
             if len(rows):
@@ -94,13 +94,13 @@ def check_damage(target: Target) -> None:
             else:
                 expect(
                     False,
-                    (f"a flipped bit in {name!r} of sample {sample} was read without an error"),
+                    f"a flipped bit in {name!r} of sample {sample} was read without an error",
                 )
             intact = [number for number in range(5) if number != sample]
             dataset.read(intact, [name])
         expect(
             not bushel.verify(path).ok,
-            (f"verify does not find a flipped bit in {name!r} of sample {sample}"),
+            f"verify does not find a flipped bit in {name!r} of sample {sample}",
         )
         flip(file, at)
     expect(bushel.verify(path).ok, "verify reports problems after the damage was undone")

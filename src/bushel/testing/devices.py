@@ -116,7 +116,7 @@ def check_device_decoder(decoder: DeviceDecoder, device: Any = None) -> None:
     )
     expect(
         set(errors) <= {1},
-        (f"expected at most an error of the damaged image 1, found {dict(errors)}"),
+        f"expected at most an error of the damaged image 1, found {dict(errors)}",
     )
     decoded = torch.from_dlpack(pixels).cpu().numpy()
     for number, whole in ((0, 1), (2, 3)):
@@ -127,7 +127,7 @@ def _expect_near(found: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], 
     levels = float(np.abs(found.astype(np.int64) - expected).mean())
     expect(
         levels <= _LEVELS,
-        (f"{what}: expected the CPU's pixels within {_LEVELS:g} level, found {levels:.2f}"),
+        f"{what}: expected the CPU's pixels within {_LEVELS:g} level, found {levels:.2f}",
     )
 
 

@@ -56,7 +56,7 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
         ends = _run(engine, _Task(folder), range(3))
         expect(
             isinstance(ends[1].error, ValueError),
-            (f"the error of a task is {ends[1].error!r}, not its ValueError"),
+            f"the error of a task is {ends[1].error!r}, not its ValueError",
         )
         expect_equal(str(ends[1].error), "number 1", "the text of the error")
         expect_equal(ends[2].result, 4, "the result of another task")
@@ -133,7 +133,7 @@ def _run(engine: Engine, task: Task, numbers: range) -> dict[int, Finished]:
     while waiting or running:
         expect(
             time.monotonic() < end,
-            (f"these attempts did not finish: {sorted(attempt.number for attempt in running)}"),
+            f"these attempts did not finish: {sorted(attempt.number for attempt in running)}",
         )
         while waiting and len(running) < engine.slots:
             running.add(waiting[0])

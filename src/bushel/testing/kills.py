@@ -79,7 +79,7 @@ def _check(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
             expect(stored <= plan.samples, f"{plan}: {stored} samples are stored")
             expect(
                 stored == finished or plan.renames is not None,
-                (f"{plan}: {stored} samples, not {finished}"),
+                f"{plan}: {stored} samples, not {finished}",
             )
             for number in range(stored, COUNT):
                 writer.append(make_sample(spec, target.seed, number), key=keys[number])
@@ -102,7 +102,7 @@ def _kill(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
     for plan, code in zip(plans, json.loads(process.stdout), strict=True):
         expect(
             code == -signal.SIGKILL,
-            (f"{plan}: the writer ended by itself ({code}): {process.stderr}"),
+            f"{plan}: the writer ended by itself ({code}): {process.stderr}",
         )
 
 

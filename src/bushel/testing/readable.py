@@ -110,7 +110,7 @@ class Readable:
             expect_equal(
                 read_sample.pop("__key__"),
                 self.golden.all_keys[number],
-                (f"{what}: __key__ of sample {number}"),
+                f"{what}: __key__ of sample {number}",
             )
             expect_equal(sorted(read_sample), sorted(sample), f"{what}: fields of sample {number}")
             for name, value in sample.items():
@@ -123,7 +123,7 @@ def check_recognition(readable: Readable) -> None:
     expect_equal(
         readable.open(path).info.container,
         readable.container,
-        ("container that is found without a name"),
+        "container that is found without a name",
     )
     named = readable.open(path, container=readable.container)
     expect_equal(named.info.container, readable.container, "container that is found by name")
@@ -134,7 +134,7 @@ def check_recognition(readable: Readable) -> None:
     if readable.own.suffixes:
         expect(
             readable.own.shards(other / "photo.of-nothing") is None,
-            ("a file of another kind is recognised as a dataset"),
+            "a file of another kind is recognised as a dataset",
         )
     if not isinstance(readable.own, WritableContainer):
         import bushel
@@ -157,7 +157,7 @@ def check_tables(readable: Readable) -> None:
             expect_equal(
                 stamp.size,
                 shard.path(number).stat().st_size,
-                (f"size of {stamp.name} in the table"),
+                f"size of {stamp.name} in the table",
             )
         again = pickle.loads(pickle.dumps(readable.own.index(shard, ReadOptions())))
         expect_equal(again.samples, index.samples, "number of samples of a second pass")
@@ -184,13 +184,13 @@ def check_values(readable: Readable) -> None:
             expect_equal(
                 dataset[position, [name]][name],
                 value,
-                (f"field {name!r} of sample {position} alone"),
+                f"field {name!r} of sample {position} alone",
             )
         key = golden.all_keys[position]
         if golden.all_keys.count(key) == 1:
             expect(
                 same(dict(dataset[key]), dict(dataset[position])),
-                (f"ds[{key!r}] is not ds[{position}]"),
+                f"ds[{key!r}] is not ds[{position}]",
             )
     for position in (len(golden.samples), -len(golden.samples) - 1):
         with expect_raises(IndexError, what=f"ds[{position}] of {len(golden.samples)} samples"):
@@ -216,7 +216,7 @@ def check_verifying(readable: Readable) -> None:
                 flip(Path(file), offset)
                 expect(
                     not bushel.verify(path).ok,
-                    (f"verify does not find a flipped bit in {name!r} of {position}"),
+                    f"verify does not find a flipped bit in {name!r} of {position}",
                 )
                 flip(Path(file), offset)
                 return
@@ -247,7 +247,7 @@ def check_epochs(readable: Readable) -> None:
     expect_equal(
         sorted(keys),
         sorted(readable.golden.all_keys),
-        ("keys of an epoch that was resumed after a batch"),
+        "keys of an epoch that was resumed after a batch",
     )
 
 

@@ -57,7 +57,7 @@ def check_elements(target: Target) -> None:
                 expect_equal(
                     part[name],
                     values[chosen],
-                    (f"elements {chosen} of {name!r} of sample {number}"),
+                    f"elements {chosen} of {name!r} of sample {number}",
                 )
                 expect_equal(sorted(part), ["__key__", name], "fields of a masked read")
             if values:
@@ -66,7 +66,7 @@ def check_elements(target: Target) -> None:
                 expect_equal(
                     part,
                     [values[at] for at in some],
-                    (f"elements {some} of {name!r} of sample {number}"),
+                    f"elements {some} of {name!r} of sample {number}",
                 )
             with expect_raises(IndexError, what=f"element {len(values)} of {len(values)}"):
                 dataset[number, {name: [len(values)]}]
@@ -103,7 +103,7 @@ def check_batches(target: Target) -> None:
         expect_equal(
             dataset.decode_sample(raw, position),
             sample,
-            (f"decoded stored bytes of sample {position}"),
+            f"decoded stored bytes of sample {position}",
         )
     for name, kind in spec.items():
         if kind.endswith("[]"):

@@ -38,7 +38,7 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
     keys = [sample[KEY] for sample in first if KEY in sample]
     expect(
         len(keys) in (0, samples),
-        (f"{len(keys)} of {samples} samples have a key: all must have one, or none"),
+        f"{len(keys)} of {samples} samples have a key: all must have one, or none",
     )
     expect(len(set(keys)) == len(keys), "two samples have the same key")
     with expect_raises(IndexError, what=f"position {samples} of {samples}"):
@@ -53,13 +53,13 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
         expect_equal(len(copy), samples, "the length of a pickled copy")
         for position in range(samples):
             expect_equal(
-                dict(copy[position]), first[position], (f"sample {position} of a pickled copy")
+                dict(copy[position]), first[position], f"sample {position} of a pickled copy"
             )
     if isinstance(source, Traceable):
         for position in range(samples):
             expect(
                 isinstance(source.origin(position), str),
-                (f"the origin of sample {position} is not a str"),
+                f"the origin of sample {position} is not a str",
             )
     if isinstance(source, Labelled):
         _check_labels(source)
@@ -67,13 +67,13 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
 
 def _checked(sample: Any, fields: Mapping[str, Field], position: int) -> dict[str, Any]:
     expect(
-        isinstance(sample, Mapping), (f"sample {position} is a {type(sample).__name__}, not a dict")
+        isinstance(sample, Mapping), f"sample {position} is a {type(sample).__name__}, not a dict"
     )
     unknown = sorted(name for name in sample if name != KEY and name not in fields)
     expect(not unknown, f"sample {position} has {unknown}, which are not in the spec")
     expect(
         isinstance(sample.get(KEY, ""), str),
-        (f"the key of sample {position} is {sample.get(KEY)!r}, not a str"),
+        f"the key of sample {position} is {sample.get(KEY)!r}, not a str",
     )
     for name, value in sample.items():
         if name == KEY or value is None:
@@ -96,5 +96,5 @@ def _check_labels(source: Labelled) -> None:
         if isinstance(other, Labelled):
             for name, number in shifted.items():
                 expect_equal(
-                    other.label2idx.get(name), number, (f"the number of the known label {name!r}")
+                    other.label2idx.get(name), number, f"the number of the known label {name!r}"
                 )

@@ -49,7 +49,7 @@ def _check_files(folder: AnyPath) -> None:
             handle.write(content)
         expect(
             (folder / name).exists() and (folder / name).is_file(),
-            (f"{name} does not exist after it was written"),
+            f"{name} does not exist after it was written",
         )
         expect_equal(int((folder / name).stat().st_size), len(content), f"size of {name}")
     expect_equal(

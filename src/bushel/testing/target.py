@@ -97,7 +97,7 @@ def compare(
             expect_equal(
                 read_sample[name],
                 decoded(spec[name], value),
-                (f"{what}: field {name!r} of sample {number}"),
+                f"{what}: field {name!r} of sample {number}",
             )
 
 

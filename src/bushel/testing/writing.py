@@ -194,7 +194,7 @@ def check_huge_values(target: Target) -> None:
             stored = dataset.read([number], [name], decode=False)[0][name]
             expect(
                 bytes(stored) == samples[number][name],
-                (f"field {name!r} of sample {number} differs"),
+                f"field {name!r} of sample {number} differs",
             )
 
 

@@ -328,7 +328,7 @@ class Points:
             points = np.zeros((0, *np.atleast_1d(self.columns)), np.float32)
         if points.ndim not in (2, 3) or points.shape[-1] < 2 or points.dtype.kind not in "iuf":
             raise _not_numbers(
-                points, self.field, ("(points, 2 or more) or (objects, points, 2 or more)")
+                points, self.field, "(points, 2 or more) or (objects, points, 2 or more)"
             )
         points = points.astype(np.float32)
         places = points[..., :2].reshape(-1, 2)

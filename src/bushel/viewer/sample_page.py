@@ -172,7 +172,7 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
             width, height = image_size(data)
             view.content, view.note = (
                 (width, height),
-                (f"{width} × {height} pixels, {media or 'image'}"),
+                f"{width} × {height} pixels, {media or 'image'}",
             )
             view.classes = _classes(shown, view.field.name, data) if _one_channel(data) else ()
         # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of

@@ -61,7 +61,7 @@ class Damage:
         """Describe the samples that can be read, in words."""
         unreadable, samples = (
             self.unreadable,
-            (f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}"),
+            f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}",
         )
         first = (
             f"{unreadable:,} of {samples} cannot be read"

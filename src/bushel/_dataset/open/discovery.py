@@ -416,7 +416,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         raise FormatError(
             f"this folder {what}",
             file=str(path),
-            hint=("`bushel pack` writes a dataset into a folder"),
+            hint="`bushel pack` writes a dataset into a folder",
         )
     if (
         not found

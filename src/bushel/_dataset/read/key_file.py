@@ -375,7 +375,7 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
             raise FormatError(
                 "the index is damaged",
                 file=sidecar,
-                hint=("run `bushel index --force` on the dataset"),
+                hint="run `bushel index --force` on the dataset",
             )
         pairs = zip(own.take(at), table.take(asked), strict=True)  # two keys may have one hash
         same = np.fromiter((one == other for one, other in pairs), np.bool_, len(at))

@@ -142,5 +142,5 @@ def wrong_position(item: object) -> str:
     return (
         f"{message}: use ds[{item:.0f}]"
         if whole
-        else (f"{message}; a key is a str, and a list gives a view")
+        else f"{message}; a key is a str, and a list gives a view"
     )

@@ -40,9 +40,7 @@ def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:
             first = whole.by[number]
             when = datetime.fromtimestamp(first.time / 1e9, UTC).strftime("%d %B %Y")
             calls = (
-                ""
-                if len(whole.by) == number + 1
-                else (f" by {len(whole.by) - number} calls, first")
+                "" if len(whole.by) == number + 1 else f" by {len(whole.by) - number} calls, first"
             )
             return BeforeRemoval(
                 earlier,

@@ -470,5 +470,5 @@ class Dataset(ColumnValues):
             )
         first, last = len(self) * index // num_shards, len(self) * (index + 1) // num_shards
         return self._view(
-            self._selection.positions[first:last], made=(f"part {index} of {num_shards}")
+            self._selection.positions[first:last], made=f"part {index} of {num_shards}"
         )

@@ -87,7 +87,7 @@ class Info:
         return (
             "incomplete"
             if self.expected is None
-            else (f"incomplete: {self.expected:,} samples expected")
+            else f"incomplete: {self.expected:,} samples expected"
         )
 
     def __repr__(self) -> str:

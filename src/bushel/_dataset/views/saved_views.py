@@ -194,9 +194,7 @@ def delete_view(dataset: Any, name: str) -> None:
     names = _names(folder)
     if name not in names:
         advice = (
-            f"the views are {', '.join(names)}"
-            if names
-            else ("no view is saved beside the dataset")
+            f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
         )
         raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or advice}")
     remove(_path(folder, name))
@@ -278,7 +276,7 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
         whole = header.crc32 == body_crc32(arrays) and keys.are_valid and fit
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(
-            f"not a view: {error}", file=str(path), hint=("delete it, and save it again")
+            f"not a view: {error}", file=str(path), hint="delete it, and save it again"
         ) from error
     if header.version != _VERSION or not whole:
         raise FormatError(

@@ -114,7 +114,7 @@ def check_record(record: Any, closed: bool, length: int) -> None:
     """Raise an error if a record cannot be appended to a bag of `length` records."""
     if closed or length >= MOST_RECORDS:
         raise WrongUseError(
-            "the bag is closed" if closed else (f"a bag has fewer than {MOST_RECORDS} records")
+            "the bag is closed" if closed else f"a bag has fewer than {MOST_RECORDS} records"
         )
     if not isinstance(record, bytes):
         raise WrongTypeError(f"a record is bytes, not {type(record).__name__}")

@@ -203,7 +203,7 @@ class GulpChunk:
             self._unreadable(
                 id_,
                 int(info[0]),
-                (f"its {len(stored)} bytes are not a complete JPEG: {error}"),
+                f"its {len(stored)} bytes are not a complete JPEG: {error}",
                 error,
             )
 

@@ -206,7 +206,7 @@ def read_annotations(path: Place, member: str | None = None) -> dict[str, Any]:
     expected = (
         "an object of videos by id"
         if member is None
-        else (f"an object with a {member!r}, videos by id")
+        else f"an object with a {member!r}, videos by id"
     )
     videos = content.get(member) if isinstance(content, dict) and member is not None else content
     if not isinstance(videos, dict):

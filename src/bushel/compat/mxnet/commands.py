@@ -70,7 +70,7 @@ def _options() -> argparse.ArgumentParser:
         " quality=90 …",
     )
     parser.add_argument(
-        "prefix", help=("prefix of the lists and record files: PREFIX.lst, PREFIX_0_train.lst …")
+        "prefix", help="prefix of the lists and record files: PREFIX.lst, PREFIX_0_train.lst …"
     )
     parser.add_argument("root", help="folder of the images")
     _add_options_of_lists(parser)
@@ -85,21 +85,21 @@ def _add_options_of_lists(parser: argparse.ArgumentParser) -> None:
         "--exts", nargs="+", default=list(IM2REC_SUFFIXES), help="suffixes of images"
     )
     lists.add_argument(
-        "--chunks", type=int, default=1, help=("number of chunks to divide the images into")
+        "--chunks", type=int, default=1, help="number of chunks to divide the images into"
     )
     lists.add_argument(
-        "--train-ratio", type=float, default=1.0, help=("share of each chunk for training")
+        "--train-ratio", type=float, default=1.0, help="share of each chunk for training"
     )
     lists.add_argument(
         "--test-ratio",
         type=float,
         default=0.0,
-        help=("share for testing; the rest is for validation"),
+        help="share for testing; the rest is for validation",
     )
     lists.add_argument(
         "--recursive",
         action="store_true",
-        help=("descend into folders; each with images is a label"),
+        help="descend into folders; each with images is a label",
     )
     lists.add_argument(
         "--no-shuffle", dest="shuffle", action="store_false", help="keep the order of the names"
@@ -110,20 +110,20 @@ def _add_options_of_records(parser: argparse.ArgumentParser) -> None:
     records = parser.add_argument_group("record files")
     records.add_argument("--pass-through", action="store_true", help="keep the bytes of the files")
     records.add_argument(
-        "--resize", type=int, default=0, help=("pixels of the shorter edge; 0 to keep the size")
+        "--resize", type=int, default=0, help="pixels of the shorter edge; 0 to keep the size"
     )
     records.add_argument(
-        "--center-crop", action="store_true", help=("crop to the middle square first")
+        "--center-crop", action="store_true", help="crop to the middle square first"
     )
     records.add_argument(
-        "--quality", type=int, help=("JPEG 1-100 (95 if not given), or PNG compression 0-9 (3)")
+        "--quality", type=int, help="JPEG 1-100 (95 if not given), or PNG compression 0-9 (3)"
     )
     records.add_argument(
         "--num-thread",
         dest="num_workers",
         type=int,
         default=1,
-        help=("threads; the order of the list is always kept"),
+        help="threads; the order of the list is always kept",
     )
     records.add_argument(
         "--color",
@@ -136,7 +136,7 @@ def _add_options_of_records(parser: argparse.ArgumentParser) -> None:
         "--encoding", default=".jpg", choices=[".jpg", ".png"], help="how images are stored"
     )
     records.add_argument(
-        "--pack-label", action="store_true", help=("keep all labels of a line, not only the first")
+        "--pack-label", action="store_true", help="keep all labels of a line, not only the first"
     )
 
 

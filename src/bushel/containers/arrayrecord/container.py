@@ -75,7 +75,7 @@ class _ArrayRecord:
             module = None
         if module is None or not isinstance(path, Path):
             what = (
-                "only local files are compared" if module else ("pip install 'bushel[arrayrecord]'")
+                "only local files are compared" if module else "pip install 'bushel[arrayrecord]'"
             )
             warnings.warn(
                 f"{path}: the hashes of its chunks were not compared: {what}",

@@ -77,7 +77,7 @@ class _Arrow:
                     str(error),
                     file=file.path,
                     offset=batch.offset,
-                    hint=("write or download the file again"),
+                    hint="write or download the file again",
                 ) from error
             if options.report is not None:
                 options.report(sum(length for _, length in batch.buffers))

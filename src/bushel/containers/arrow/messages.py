@@ -268,7 +268,7 @@ def _messages(file: File, schema: Schema) -> Iterator[_Message]:
         message = _message_at(file, start)
         if message is None or message.end > end:
             raise _damaged(
-                file, start, (f"a batch is larger than the {end - start} bytes of it in the footer")
+                file, start, f"a batch is larger than the {end - start} bytes of it in the footer"
             )
         yield message
 
@@ -338,7 +338,7 @@ def _message_at(file: File, start: int) -> _Message | None:
         raise _damaged(
             file,
             start,
-            (f"a message has a body of {size} bytes, but only {file.size - body} are there"),
+            f"a message has a body of {size} bytes, but only {file.size - body} are there",
         )
     return _Message(kind, header, start, body, body + size)
 

@@ -245,7 +245,7 @@ def open_member(path: AnyPath) -> File:
         raise FormatError(
             "a file of the dataset is missing",
             file=str(path),
-            hint=("restore it, or run `bushel verify` on the dataset"),
+            hint="restore it, or run `bushel verify` on the dataset",
         ) from error
 
 
@@ -423,7 +423,7 @@ def column_of_records(
     total = int(starts[-1])
     if ref.count is not None and total > table.records:
         raise FormatError(
-            (f"samples share records of {field.name}.bag, which sequence fields never do"),
+            f"samples share records of {field.name}.bag, which sequence fields never do",
             file=path,
         )
     first = ref.first.astype(np.int64)

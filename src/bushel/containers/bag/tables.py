@@ -124,7 +124,7 @@ def _ascending(entries: U64, missing: int, path: str, offset: int, limit: int | 
     if descends.any():
         row = int(descends.argmax())
         expected = f"at least {offsets[row]}" + (
-            "" if limit is None else (f" and at most the bag's {limit} bytes")
+            "" if limit is None else f" and at most the bag's {limit} bytes"
         )
         raise FormatError(
             f"record {row} ends at {offsets[row + 1]} where {expected} was expected",
@@ -197,7 +197,7 @@ class _Cursors:
                 value[chosen] = number
         self._at[rows] += extra
         self.fail(
-            self._at[rows] > self._ends[rows], rows, ("a whole number, found the end of the record")
+            self._at[rows] > self._ends[rows], rows, "a whole number, found the end of the record"
         )
         return value
 

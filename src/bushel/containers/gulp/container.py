@@ -357,7 +357,7 @@ def _check_frames(frames: I64, starts: I64, keys: list[str], data: File, table: 
     if (bad := offset[order][1:] < ends[:-1]).any():
         refuse(
             int(order[int(bad.argmax()) + 1]),
-            (f"{table.path} makes the frame before overlap a frame"),
+            f"{table.path} makes the frame before overlap a frame",
         )
     end = int(ends[-1]) if len(ends) else 0
     if end != data.size:

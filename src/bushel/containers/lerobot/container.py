@@ -129,7 +129,7 @@ def _drifting(rows: Rows) -> list[FormatError]:
     away = {
         name: (
             own.away,
-            ("the frame of camera {name!r} is shown {away:.6f} seconds from the time of the row"),
+            "the frame of camera {name!r} is shown {away:.6f} seconds from the time of the row",
         )
         for name, own in rows.cameras.items()
     }

@@ -72,7 +72,7 @@ def parsed(data: bytes, path: str) -> Description | None:
     config, chunks = index.config, {chunk.filename: chunk.chunk_size for chunk in index.chunks}
     if config.encryption is not None:
         raise FormatError(
-            ("its chunks are encrypted: copy it without encryption, with litdata.optimize"),
+            "its chunks are encrypted: copy it without encryption, with litdata.optimize",
             file=path,
         )
     if config.item_loader not in (None, "PyTreeLoader", TOKENS):

@@ -122,9 +122,7 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
         new_hash = _hash(name)
         if new_hash is None:
             advice = (
-                "pip install xxhash"
-                if name.startswith("xx")
-                else ("another tool has to compare it")
+                "pip install xxhash" if name.startswith("xx") else "another tool has to compare it"
             )
             warnings.warn(
                 f"{file.path}: the hash {name} was not compared: {advice}",

@@ -166,7 +166,7 @@ def follow(file: File, offset: I64, report: Report) -> Records:
         raise _fault(
             file,
             at,
-            (f"the .idx lists a record here, but a file of {file.size} bytes has no space for one"),
+            f"the .idx lists a record here, but a file of {file.size} bytes has no space for one",
         )
     flag, span = np.empty(len(offset), np.uint8), np.empty(len(offset), np.int64)
     for rows, heads in _heads(file, offset, 0, 8, report):
@@ -175,13 +175,13 @@ def follow(file: File, offset: I64, report: Report) -> Records:
             raise _fault(
                 file,
                 int(offset[rows][int(bad.argmax())]),
-                ("the .idx lists a record here, but the file has none"),
+                "the .idx lists a record here, but the file has none",
             )
         flag[rows], span[rows] = word >> 29, word & _LENGTH
     if (bad := flag > 1).any():
         at = int(offset[int(bad.argmax())])
         raise _fault(
-            file, at, ("the .idx lists a record here, but the file has the later part of one")
+            file, at, "the .idx lists a record here, but the file has the later part of one"
         )
     split = np.flatnonzero(flag == 1).astype(np.int64)
     _join_parts(file, offset, span, split)
@@ -190,7 +190,7 @@ def follow(file: File, offset: I64, report: Report) -> Records:
         raise _fault(
             file,
             int(offset[row]),
-            (f"the end of the file truncates a record of {int(span[row])} bytes"),
+            f"the end of the file truncates a record of {int(span[row])} bytes",
         )
     _check_gaps(file, offset, span)
     return Records(offset, span, split)
@@ -280,7 +280,7 @@ def _join_parts(file: File, offset: I64, span: I64, split: I64) -> None:
                 raise _fault(
                     file,
                     at,
-                    (f"the record at {first} continues here, but its next part is missing"),
+                    f"the record at {first} continues here, but its next part is missing",
                 )
             walked += 8 + length
             if walked > file.size:
@@ -304,7 +304,7 @@ def _check_gaps(file: File, offset: I64, span: I64) -> None:
             raise _fault(
                 file,
                 int(gaps[rows][int(bad.argmax())]),
-                ("expected a record or the end of the file"),
+                "expected a record or the end of the file",
             )
 
 

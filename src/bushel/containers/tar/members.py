@@ -113,7 +113,7 @@ def members(
                 raise _bad(
                     reader,
                     start,
-                    (f"{_text(name)!r} is a sparse file: make the archive without --sparse"),
+                    f"{_text(name)!r} is a sparse file: make the archive without --sparse",
                 )
             if b"\0" in name:
                 raise _bad(reader, start, f"the name {_text(name)!r} contains a zero byte")
@@ -124,7 +124,7 @@ def members(
             yield member
             if not reader.skip_to(member.end):
                 raise _bad(
-                    reader, start, (f"the archive ends inside the {size} bytes of {member.name!r}")
+                    reader, start, f"the archive ends inside the {size} bytes of {member.name!r}"
                 )
             records, long_name, first = {}, None, None
 
@@ -151,7 +151,7 @@ def _read_records(reader: ForwardReader, start: int, size: int | None) -> bytes:
         raise _bad(
             reader,
             start,
-            (f"a long name or PAX records of {'unreadable size' if size is None else size} bytes"),
+            f"a long name or PAX records of {'unreadable size' if size is None else size} bytes",
         )
     data = reader.read(size)
     if len(data) < size or not reader.skip_to(start + BLOCK + (size + BLOCK - 1) // BLOCK * BLOCK):
@@ -215,7 +215,7 @@ def _cut(reader: ForwardReader, start: int, found: int) -> FormatError:
         return _bad(
             reader,
             0,
-            (f"{found} bytes are not a tar archive: an empty one has two blocks of zeros"),
+            f"{found} bytes are not a tar archive: an empty one has two blocks of zeros",
         )
     if found == 0:
         return _bad(reader, start, "the archive ends without its end mark: members may be missing")

@@ -285,7 +285,7 @@ class _Worker:
         if isinstance(delivery, _Failed):
             for note in (
                 *delivery.notes,
-                (f"in worker process {self.process.pid}:\n{delivery.traceback}"),
+                f"in worker process {self.process.pid}:\n{delivery.traceback}",
             ):
                 note_once(delivery.error, note)  # most errors were pickled with their notes
             raise delivery.error

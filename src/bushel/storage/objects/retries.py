@@ -99,7 +99,7 @@ def persistently(url: object, request: Callable[[], T], stop: threading.Event | 
             if unreachable and _server(url) not in _reached:
                 limit, advice = (
                     min(_FIRST_PATIENCE, limit),
-                    ("check the URL, the endpoint and the network"),
+                    "check the URL, the endpoint and the network",
                 )
             jittered = pause * (0.5 + random.random())
             now = time.monotonic()

@@ -108,7 +108,7 @@ class Gulp:
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
         parser.add_argument(
-            "--version", action="version", version=(f"GulpIO2 {__version__}, by Bushel")
+            "--version", action="version", version=f"GulpIO2 {__version__}, by Bushel"
         )
         chunk: dict[str, Any] = {
             "dest": "items_per_chunk",
@@ -117,13 +117,13 @@ class Gulp:
             "metavar": "N",
         }
         parser.add_argument(
-            f"--{self.items}_per_chunk", **chunk, help=(f"{self.items} in one chunk [100]")
+            f"--{self.items}_per_chunk", **chunk, help=f"{self.items} in one chunk [100]"
         )
         parser.add_argument(
             "--num_workers", type=int, default=4, metavar="N", help="parallel processes [4]"
         )
         parser.add_argument(
-            "--shuffle", action="store_true", help=("shuffle the dataset before it is gulped")
+            "--shuffle", action="store_true", help="shuffle the dataset before it is gulped"
         )
         for parameter, name in self.arguments.items():
             kind = _folder if name in _FOLDERS else str

@@ -29,7 +29,7 @@ def gulp2_register_adapter(arguments: list[str]) -> int:
         "with a default become options of that type.",
     )
     parser.add_argument(
-        "adapter_file", help=("the module of the class, such as gulpio2.adapters, or its file")
+        "adapter_file", help="the module of the class, such as gulpio2.adapters, or its file"
     )
     parser.add_argument("class_name", help="the class, an AbstractDatasetAdapter")
     options = parser.parse_args(arguments)

@@ -66,7 +66,7 @@ def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -
         "inputs",
         nargs="+",
         metavar="INPUT",
-        help=("archives; braces are expanded, - is standard input"),
+        help="archives; braces are expanded, - is standard input",
     )
     if output is None:
         parser.add_argument(
@@ -86,7 +86,7 @@ def add_reading(parser: argparse.ArgumentParser, *, output: str | None = None) -
         type=int,
         default=0,
         metavar="N",
-        help=("number of damaged archives to tolerate (0)"),
+        help="number of damaged archives to tolerate (0)",
     )
     parser.add_argument(
         "--allow-commands", action="store_true", default=None, help="allow pipe: inputs and outputs"

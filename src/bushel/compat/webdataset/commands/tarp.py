@@ -74,16 +74,16 @@ def _add_cat(commands: Commands) -> None:
     )
     cat.add_argument("--seed", type=int, help="makes the shuffle repeatable")
     cat.add_argument(
-        "-m", "--mix", type=int, default=0, metavar="N", help=("read N archives in turns")
+        "-m", "--mix", type=int, default=0, metavar="N", help="read N archives in turns"
     )
     cat.add_argument(
-        "-l", "--load", action="store_true", help=("INPUT is a file with the names of archives")
+        "-l", "--load", action="store_true", help="INPUT is a file with the names of archives"
     )
     cat.add_argument(
         "--shardslice",
         type=parse_slice,
         metavar="LO:HI:STEP",
-        help=("select among the samples of each archive"),
+        help="select among the samples of each archive",
     )
     cat.add_argument("-R", "--rekey", choices=["#"], metavar="#", help="replace keys by numbers")
     cat.add_argument(
@@ -106,7 +106,7 @@ def _add_split(commands: Commands) -> None:
         "-s", "--size", type=float, default=1e9, metavar="BYTES", help="bytes in a shard (1e9)"
     )
     split.add_argument(
-        "-p", "--post", metavar="COMMAND", help=("run after each shard; %%s is its name")
+        "-p", "--post", metavar="COMMAND", help="run after each shard; %%s is its name"
     )
     split.set_defaults(run=_split)
 
@@ -125,7 +125,7 @@ def _add_sort(commands: Commands) -> None:
                 "--sortfield",
                 default=_RANDOM,
                 metavar="FIELD",
-                help=("__key__ or another; random if not given"),
+                help="__key__ or another; random if not given",
             )
         sort.add_argument("--seed", type=int, help="makes a random order repeatable")
         sort.add_argument("--tmpdir", metavar="DIR", help="folder for temporary files")
@@ -142,7 +142,7 @@ def _add_proc(commands: Commands) -> None:
     _add_field(proc)
     which = proc.add_mutually_exclusive_group(required=True)
     which.add_argument(
-        "-c", "--command", metavar="COMMAND", help=("a command that changes the files sample.FIELD")
+        "-c", "--command", metavar="COMMAND", help="a command that changes the files sample.FIELD"
     )
     which.add_argument(
         "-m",
@@ -220,7 +220,7 @@ def _split(options: argparse.Namespace) -> int:
         )
         if result.returncode:
             raise FormatError(
-                (f"the command failed for the shard with exit status {result.returncode}"),
+                f"the command failed for the shard with exit status {result.returncode}",
                 file=name,
             )
 

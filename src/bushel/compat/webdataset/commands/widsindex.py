@@ -32,7 +32,7 @@ def _add_commands(commands: Commands) -> None:
     create.add_argument(
         "files",
         nargs="+",
-        help=("shards; braces are expanded, - reads their names from standard input"),
+        help="shards; braces are expanded, - reads their names from standard input",
     )
     create.add_argument(
         "-o", "--output", default="shardindex.json", help="the index (shardindex.json)"
@@ -41,7 +41,7 @@ def _add_commands(commands: Commands) -> None:
         "-n", "--name", help="name of the dataset (from the first shard by default)"
     )
     create.add_argument(
-        "-i", "--info", metavar="FILE", help=("file with a description of the dataset")
+        "-i", "--info", metavar="FILE", help="file with a description of the dataset"
     )
     create.add_argument("-b", "--base", help="base of relative URLs")
     create.add_argument(
@@ -59,19 +59,19 @@ def _add_commands(commands: Commands) -> None:
     )
     update.add_argument("-i", "--info", default="", help="set the description")
     update.add_argument(
-        "-D", "--nodir", action="store_true", help=("reduce URLs to the names of the shards")
+        "-D", "--nodir", action="store_true", help="reduce URLs to the names of the shards"
     )
     update.add_argument("-d", "--dir", default="", help="set the folder of the shards")
     update.add_argument("-b", "--base", default="", help="set the base")
     update.add_argument(
-        "-B", "--rebase", action="store_true", help=("make the folder of the shards the base")
+        "-B", "--rebase", action="store_true", help="make the folder of the shards the base"
     )
     update.set_defaults(run=_update)
 
     info = add_command(commands, "info", "show an index")
     info.add_argument("filenames", nargs="+")
     info.add_argument(
-        "-t", "--table", action="store_true", help=("print a table, values separated by tabs")
+        "-t", "--table", action="store_true", help="print a table, values separated by tabs"
     )
     info.set_defaults(run=_info)
 
@@ -81,7 +81,7 @@ def _add_commands(commands: Commands) -> None:
     sample.add_argument("-p", "--python", action="store_true", help="ignored")
     sample.add_argument("-r", "--raw", action="store_true", help="do not decode")
     sample.add_argument(
-        "-c", "--cat", metavar="KEY", help=("write the bytes of this field to standard output")
+        "-c", "--cat", metavar="KEY", help="write the bytes of this field to standard output"
     )
     sample.add_argument("-w", "--width", type=int, default=250, help="width of a line (250)")
     sample.set_defaults(run=_sample)

@@ -206,7 +206,7 @@ class ShardListDataset:
             message = f"this shard has {len(dataset)} samples; the index lists {desc['nsamples']}"
             dataset.close()
             raise MalformedError(
-                message, file=path, hint=("make a new index with `bushel widsindex create`")
+                message, file=path, hint="make a new index with `bushel widsindex create`"
             )
         self._open[url] = dataset
         if len(self._open) > self._most_open:

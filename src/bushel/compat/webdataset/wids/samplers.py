@@ -120,7 +120,7 @@ def DistributedChunkedSampler(
     """
     if drop_last is not None:
         warnings.warn(
-            ("DistributedChunkedSampler does not support drop_last, thus it will be ignored"),
+            "DistributedChunkedSampler does not support drop_last, thus it will be ignored",
             stacklevel=2,
         )
     ranks: Any = torch_ranks(None)
