@@ -18,7 +18,7 @@ EXCEPTIONS = {
         compat/granular/paths.py:ForeignPath.__truediv__
     """,
     "the folder's own listing gave the name, which is one component": """
-        storage/names.py:refuse_links_in storage/objects/location.py:ObjectPath.glob
+        storage/objects/location.py:ObjectPath.glob
         _dataset/open/local_splits.py:splits_at
         _dataset/open/folders.py:datasets_in cards/front_matter.py:_files
         storage/objects/hub.py:HubPath.listing sources/files.py:_folders sources/media.py:Frames.read

@@ -1,4 +1,4 @@
-"""Plain files of a folder, where they lie."""
+"""Plain files of a folder, in place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tokens of Megatron-LM, where they lie."""
+"""Tokens of Megatron-LM, in place."""
 
 from __future__ import annotations
 

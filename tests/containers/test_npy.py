@@ -1,4 +1,4 @@
-"""Rows of NumPy's files, where they lie."""
+"""Rows of NumPy's files, in place."""
 
 from __future__ import annotations
 

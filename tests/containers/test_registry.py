@@ -144,7 +144,7 @@ def test_a_registered_container_is_opened(tmp_path: Path) -> None:
 
 def test_it_is_not_written(tmp_path: Path) -> None:
     bushel.register_container(Empty())
-    expected = "empty datasets are read where they lie, and not written: choose one of bag, tar, ffrecord, gulp, record"
+    expected = "empty datasets are read in place, and not written: choose one of bag, tar, ffrecord, gulp, record"
     with pytest.raises(ValueError, match=expected):
         bushel.Writer(tmp_path / "out", {"x": "int"}, container="empty")
     (tmp_path / "in").mkdir()

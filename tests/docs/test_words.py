@@ -13,7 +13,7 @@ _ANY_CASE = (
     r"so-manieth|that is none|begin anew|made anew|who hears of it|so many|anew|who(?:m|so)?ever|in vain"
     r"|let(?:s|ting)? go|nevertheless|and so on|orientation says|shall|from which on|can be had|other ones than"
     r"|(?:is|are|was|were) no (?!longer|more|larger|smaller)\w+|those of"
-    r"|(?<!\. )of which|be it|whatever|but for|behind|told|tells|what (?:is|are)"
+    r"|(?<!\. )of which|be it|where (?:they lie|it lies)|whatever|but for|behind|told|tells|what (?:is|are)"
     r"|(?:begins?|read) so(?! far)|(?:is|are|was|were|be) taken for (?:a|an|one|data)"
 )
 _THIS_CASE = (

@@ -1,4 +1,4 @@
-"""Datasets that other packages write, read where they lie: every value, in random order, and through a loader."""
+"""Datasets that other packages write, read in place: every value, in random order, and through a loader."""
 
 from __future__ import annotations
 

@@ -9,7 +9,6 @@ import pytest
 
 from bushel.errors import FormatError
 from bushel.storage import as_path, below, inside, make_folder, remove, remove_tree, write_whole
-from bushel.storage.names import refuse_links_in
 
 OUT = [
     "",
@@ -90,11 +89,3 @@ def test_a_temporary_file_that_is_a_link_is_not_followed(tmp_path: Path) -> None
     with pytest.raises(OSError):
         write_whole(tmp_path / "a.json", b"{}")
     assert (tmp_path / "victim").read_text() == "kept"
-
-
-def test_links_among_unfinished_files(tmp_path: Path) -> None:
-    (tmp_path / "a").mkdir()
-    refuse_links_in(tmp_path)
-    (tmp_path / "a" / "b").symlink_to("/etc")
-    with pytest.raises(FormatError, match="no writer leaves"):
-        refuse_links_in(tmp_path)

@@ -88,7 +88,7 @@ def test_the_command_line_takes_it(installed: dict[str, str], data: Path, tmp_pa
     out = run(installed, "import sys, bushel; print(len(bushel.open(sys.argv[1])))", tmp_path / "out.tar")
     assert out.strip() == "9"
     message = bushel_command(installed, "convert", data, tmp_path / "x", "--container", "shelf", code=2)
-    assert "shelf datasets are read where they lie, and not written: choose one of bag, tar" in message
+    assert "shelf datasets are read in place, and not written: choose one of bag, tar" in message
 
 
 def test_damage_is_repaired_into_a_container_that_is_written(

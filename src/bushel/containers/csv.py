@@ -1,4 +1,4 @@
-"""Records of CSV and TSV, read where they lie: a record is a sample, and the columns are fields.
+"""Records of CSV and TSV, read in place: a record is a sample, and the columns are fields.
 
 docs/format-csv.md has the rules.
 """

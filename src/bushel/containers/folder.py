@@ -1,4 +1,4 @@
-"""Plain files of a folder, read where they lie: photos in folders of classes or with metadata; files that share names.
+"""Plain files of a folder, read in place: photos in folders of classes or with metadata; files that share names.
 
 docs/folders.md has the rules, and `_recognise.layout` applies them. Every file is a block of one
 block file, so a field may lie in any number of files.

@@ -1,4 +1,4 @@
-"""Lines or an array of JSON, read where they lie: an object is a sample, and its names are fields.
+"""Lines or an array of JSON, read in place: an object is a sample, and its names are fields.
 
 docs/format-jsonl.md has the rules.
 """

@@ -126,7 +126,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
     if dtype.kind not in "biufc" or (dtype.itemsize > 1 and dtype.str.startswith(">")):
         raise refuse(
             f"its dtype is {dtype.str}",
-            "only little-endian numbers are read where they lie: see bushel.pack",
+            "only little-endian numbers are read in place: see bushel.pack",
         )
     if fortran and len(shape) > 1:
         raise refuse(

@@ -194,9 +194,7 @@ def get_writable(name: str) -> WritableContainer:
     if _registered[name].suffix is not None:
         return cast("WritableContainer", container)
     written = ", ".join(container_names(written=True))
-    raise ValueError(
-        f"{name} datasets are read where they lie, and not written: choose one of {written}"
-    )
+    raise ValueError(f"{name} datasets are read in place, and not written: choose one of {written}")
 
 
 def with_episodes(name: str | None) -> str:

@@ -147,7 +147,7 @@ def kind_of(source: Any, options: Collection[str] = ()) -> str:
     """Detect the kind of source at a path.
 
     A file of rows is a `table` if its rows name media files, or if an option of a table is given.
-    Rows that are whole samples are a `dataset`, which `bushel.open` reads where it lies.
+    Rows that are whole samples are a `dataset`, which `bushel.open` reads in place.
 
     Args:
         source: The path.

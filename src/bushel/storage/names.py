@@ -111,20 +111,6 @@ def refuse_link(path: Path) -> None:
             )
 
 
-def refuse_links_in(folder: Path) -> None:
-    """Refuse a folder of unfinished files that contains a symbolic link: writers do not make links.
-
-    Raises:
-        FormatError: It has one.
-    """
-    for base, folders, files in os.walk(folder):
-        for name in (*folders, *files):
-            if os.path.islink(link := os.path.join(base, name)):
-                raise FormatError(
-                    "no writer leaves a symbolic link here", file=link, hint="delete it"
-                )
-
-
 def remove_tree(folder: Path) -> None:
     """Remove a folder with all that is in it, as far as possible. Links in it are removed, not followed.
 

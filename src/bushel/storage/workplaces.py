@@ -81,14 +81,6 @@ def make_staging_folder(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
 
 
-def remove_staged(folder: Path) -> None:
-    """Remove a staging folder that cannot be continued."""
-    import shutil
-
-    shutil.rmtree(folder)
-    remove_empty(folder.parent)
-
-
 def remove_empty(*folders: Path) -> None:
     """Remove folders that are empty, in this order, up to the first one that is not."""
     for folder in folders:

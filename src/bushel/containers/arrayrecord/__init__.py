@@ -1,4 +1,4 @@
-"""ArrayRecord, read where it lies."""
+"""ArrayRecord, read in place."""
 
 from bushel.containers.arrayrecord.container import CONTAINER
 

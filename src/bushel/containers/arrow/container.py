@@ -1,4 +1,4 @@
-"""Files and streams of Arrow IPC, and what `save_to_disk` of Hugging Face writes, read where they lie.
+"""Files and streams of Arrow IPC, and what `save_to_disk` of Hugging Face writes, read in place.
 
 A row is a sample, and a column a field. Buffers that are not compressed hold values as they are, so
 binaries, texts and lists of numbers are extents of the file. See docs/format-arrow.md for the

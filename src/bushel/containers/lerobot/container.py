@@ -1,4 +1,4 @@
-"""LeRobot's datasets, version 3, read where they lie: a frame is a sample.
+"""LeRobot's datasets, version 3, read in place: a frame is a sample.
 
 A shard is a Parquet file with rows, and the videos that have the pictures of its rows (`table`).
 docs/format-lerobot.md has the rules.

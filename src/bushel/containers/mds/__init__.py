@@ -1,4 +1,4 @@
-"""MDS, read where it lies."""
+"""MDS, read in place."""
 
 from bushel.containers.mds.container import CONTAINER
 

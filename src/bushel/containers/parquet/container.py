@@ -1,4 +1,4 @@
-"""Parquet files, read where they lie: a row is a sample, and a column a field.
+"""Parquet files, read in place: a row is a sample, and a column a field.
 
 Byte arrays are extents of the file, or of blocks where pages are compressed. Lists of numbers are
 extents of blocks. Scalars are columns of the table. Values without extents (nested ones, decimals)

@@ -1,4 +1,4 @@
-"""TFRecord, read where it lies."""
+"""TFRecord, read in place."""
 
 from bushel.containers.tfrecord.container import CONTAINER
 

@@ -1,4 +1,4 @@
-"""Zip archives, read where they lie."""
+"""Zip archives, read in place."""
 
 from bushel.containers.zip.container import CONTAINER
 
