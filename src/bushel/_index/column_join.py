@@ -151,10 +151,8 @@ def _cast(piece: Piece, dtype: np.dtype[Any]) -> Array | None:
     try:
         with np.errstate(all="ignore"):
             cast: Array = array.astype(dtype)
-    except (
-        OverflowError,
-        ValueError,
-    ):  # Python's integers beyond the dtype; no number, as an integer
+    except (OverflowError, ValueError):
+        # Python's integers beyond the dtype; no number, as an integer
         return None
     if array.dtype.kind in "iu" and int(array.min()) >= -_EXACT and int(array.max()) <= _EXACT:
         if dtype.kind != "u" or int(array.min()) >= 0:

@@ -463,9 +463,8 @@ def _of_value(value: Any, wanted: ColumnOf) -> Any:
     for name in names:
         if isinstance(value, Mapping) and name in value:
             value = value[name]
-        elif (
-            isinstance(value, Mapping) and name.isdecimal() and int(name) in value
-        ):  # msgpack allows numbers as keys
+        elif isinstance(value, Mapping) and name.isdecimal() and int(name) in value:
+            # msgpack allows numbers as keys
             value = value[int(name)]
         elif isinstance(value, list) and name == "length":
             value = len(value)

@@ -128,9 +128,8 @@ def _places(source: Any, opened: Source | Stream, target: _Place) -> Iterator[tu
         folder = _resolved(opened.root)
         if not isinstance(source, list | tuple):
             yield str(opened.root), folder
-        elif overlap(
-            folder, target
-        ):  # only the files that are named, not the folder that they have in common
+        elif overlap(folder, target):
+            # only the files that are named, not the folder that they have in common
             yield from (
                 (f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing
             )

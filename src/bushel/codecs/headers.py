@@ -55,9 +55,8 @@ def image_header(data: Buffer) -> ImageHeader | None:
             return ImageHeader(name, width, height, channels, orientation if is_valid else 1)
     except MissingPackageError:
         raise
-    except (
-        Exception
-    ):  # Pillow documents no set of errors for damaged files; reading the image will report them
+    except Exception:
+        # Pillow documents no set of errors for damaged files; reading the image will report them
         return None
 
 

@@ -164,9 +164,8 @@ def _chunks(view: memoryview) -> _Chunks | None:
             palette, alpha = (
                 (bytes(content), alpha) if name == b"PLTE" else (palette, bytes(content))
             )
-        elif (
-            name in (b"acTL", b"fcTL") or not name[0] & 0x20
-        ):  # an animation, or a critical chunk of another standard
+        elif name in (b"acTL", b"fcTL") or not name[0] & 0x20:
+            # an animation, or a critical chunk of another standard
             return None
         at = end
     return None

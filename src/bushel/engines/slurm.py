@@ -102,10 +102,8 @@ def without_engine(arguments: Sequence[str]) -> list[str]:
         if name in _WITH_VALUE:
             if not equals:
                 next(remaining, None)
-        elif argument not in (
-            "--plan-only",
-            "--overwrite",
-        ):  # --overwrite has replaced the plan already
+        elif argument not in ("--plan-only", "--overwrite"):
+            # --overwrite has replaced the plan already
             left.append(argument)
     return left
 

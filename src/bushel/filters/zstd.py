@@ -45,10 +45,8 @@ class _ByPyarrow:
             return None
         try:
             return np.frombuffer(pyarrow.Codec("zstd").decompress(stored, size), np.uint8)
-        except (
-            pyarrow.ArrowException,
-            OSError,
-        ):  # cramjam says why, in the same words with and without pyarrow
+        except (pyarrow.ArrowException, OSError):
+            # cramjam says why, in the same words with and without pyarrow
             return None
 
 

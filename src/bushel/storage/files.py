@@ -254,9 +254,8 @@ class FilePool:
         if file is None:
             self.files[name] = file = self._open(opener)
             if len(self.files) > self.limit:
-                for old in list(self.files)[
-                    : len(self.files) - self.limit + self.limit // 8
-                ]:  # many, as a list takes time
+                for old in list(self.files)[: len(self.files) - self.limit + self.limit // 8]:
+                    # many, as a list takes time
                     self.files.pop(old, None)
         return file
 

@@ -80,10 +80,8 @@ class FileLock:
         try:
             self._make_folders()
             handle, is_new = self._open()
-        except (
-            FileNotFoundError,
-            FileExistsError,
-        ):  # the last holder removes it, or its empty folder
+        except (FileNotFoundError, FileExistsError):
+            # the last holder removes it, or its empty folder
             return False
         try:
             with naming(self.path):

@@ -72,10 +72,8 @@ def make_staging_folder(folder: Path) -> None:
     for _ in range(100):
         try:
             folder.mkdir(parents=True, exist_ok=True)
-        except (
-            FileNotFoundError,
-            FileExistsError,
-        ):  # another writer created or removed it meanwhile
+        except (FileNotFoundError, FileExistsError):
+            # another writer created or removed it meanwhile
             continue
         return
     folder.mkdir(parents=True, exist_ok=True)

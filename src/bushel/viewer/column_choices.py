@@ -14,10 +14,8 @@ def column_choices(shown: Shown) -> Sequence[str]:
     """Return the columns for filters and sorting: the columns of the index, and the sizes of fields."""
     try:
         columns = shown.dataset.columns
-    except (
-        BushelError,
-        OSError,
-    ):  # an index that cannot be read: reading its samples raises the error
+    except (BushelError, OSError):
+        # an index that cannot be read: reading its samples raises the error
         columns = ()
     names = {field.name for field in shown.fields}
     lengths = [f"{field.name}.length" for field in shown.fields if field.sequence]

@@ -136,9 +136,8 @@ def _outdated(own: Field, known: ShardIndex, index: ShardIndex) -> bool:
     if own.name not in index.fields or not has_values(known.fields[own.name]):
         return True
     now = index.fields[own.name].field
-    if isinstance(
-        get_container(index.container), StoresText
-    ):  # a type that was declared for other values has no column
+    if isinstance(get_container(index.container), StoresText):
+        # a type that was declared for other values has no column
         return own.name in known.columns and wider(own, now) != own
     both = [each.codec.partition("(")[0] for each in (own, now)]
     numeric = all(base in _NUMBERS or base.endswith(_ARRAY) for base in both)

@@ -68,10 +68,8 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
                 np.array([position], np.int64), dict.fromkeys(names), decode=False
             )
             sounds = {name: stored[name] for name in names if name in stored}
-    except (
-        BushelError,
-        OSError,
-    ):  # the file was deleted meanwhile: the decoded sample is still shown
+    except (BushelError, OSError):
+        # the file was deleted meanwhile: the decoded sample is still shown
         labels = {}
     return sample_html(sample, labels, sounds)
 

@@ -53,10 +53,8 @@ class JSONSerializer(AbstractSerializer):
         text = Path(file_name).read_bytes()
         try:
             return msgspec.json.decode(text)
-        except (
-            msgspec.DecodeError,
-            RecursionError,
-        ):  # only Python's parser accepts NaN and lone surrogates
+        except (msgspec.DecodeError, RecursionError):
+            # only Python's parser accepts NaN and lone surrogates
             return _parsed(text, str(file_name))
 
     def dump(self, thing: Any, file_name: str) -> None:

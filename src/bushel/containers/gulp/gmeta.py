@@ -95,10 +95,8 @@ def parse_gmeta(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
         raise FormatError(
             f"not the metadata of a gulp chunk: {error}", file=path, hint=_hint(path)
         ) from error
-    except (
-        ValueError,
-        RecursionError,
-    ):  # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
+    except (ValueError, RecursionError):
+        # GulpIO2 may have written NaN or lone surrogates, which strict JSON forbids
         return _inline(_lenient(text, path), path)
     return _located(text, items)
 

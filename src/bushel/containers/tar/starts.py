@@ -63,10 +63,8 @@ def _of_file(path: AnyPath, size: int) -> tuple[str, I64] | None:
         file = open_file(path)
         # a sample has a block or more
         data = file.read(0, min(file.size, 8 * (size // _BLOCK + 2)))
-    except (
-        FileNotFoundError,
-        PermissionError,
-    ):  # a store that forbids listing refuses access to missing objects
+    except (FileNotFoundError, PermissionError):
+        # a store that forbids listing refuses access to missing objects
         return None
     if len(data) % 8:
         log_warning("%s: it has %d bytes, not 8 for each sample: %s", path, len(data), _HINT)

@@ -338,10 +338,8 @@ class NumberReader:
             table = self._table
             try:
                 bad, self.waited = table.gather(positions, arrays)
-            except (
-                ExtentError,
-                OSError,
-            ):  # raised again, with the sample, when it is read in the ordinary way
+            except (ExtentError, OSError):
+                # raised again, with the sample, when it is read in the ordinary way
                 return [np.arange(len(positions), dtype=np.int64)] * len(arrays)
             wrong = [places for places in bad if places is not None]
             if not wrong or not self._learn(positions[np.concatenate(wrong)], table):

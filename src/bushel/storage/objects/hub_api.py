@@ -152,12 +152,8 @@ def _load(place: Path) -> dict[str, Entry] | None:
     try:
         stored = json.loads(place.read_text("utf-8"))
         return {str(path): Entry(int(size), str(digest)) for path, (size, digest) in stored.items()}
-    except (
-        FileNotFoundError,
-        ValueError,
-        TypeError,
-        AttributeError,
-    ):  # a damaged one is made again
+    except (FileNotFoundError, ValueError, TypeError, AttributeError):
+        # a damaged one is made again
         return None
 
 
