@@ -20,8 +20,15 @@ from bushel.loader.options import (
 from bushel.loader.order.mixture import Mixture
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.plan.planning import plan_of
-from bushel.loader.plan.steps import steps_after, unequal_steps, without_batches
-from bushel.loader.plan.who import batch_of, keys_of, shares_of, steps_with
+from bushel.loader.plan.who import (
+    batch_of,
+    keys_of,
+    shares_of,
+    steps_after,
+    steps_with,
+    unequal_steps,
+    without_batches,
+)
 from bushel.loader.read.costs import warn_if_costly
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.resume import place_after, restored, resume
@@ -247,32 +254,33 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return steps_after(own._plan, place.epoch, place.samples, left_out)
 
     def __repr__(self) -> str:
-        plan = self._plan
+        plan, units = self._plan, self._plan.at(self.epoch).units
         batches = "single samples" if self._is_single else plan.sizes
         processes = f" in each of {self._processes} processes" if self._processes else ""
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed"
             f" {self.seed}, "
             f"rank {self.rank} of {self.world_size}, {self._threads} threads{processes}; "
-            f"epoch {self.epoch}, {self._progress.samples} of {plan.at(self.epoch).order.samples}"
-            f" {plan.unit} consumed>"
+            f"epoch {self.epoch}, {self._progress.samples} of {units.positions}"
+            f" {units.unit} consumed>"
         )
 
     def _repr_html_(self) -> str:
         from bushel.loader.base import loader_html
 
-        order = self._plan.at(self.epoch).order
-        samples = f"{self._progress.samples:,} of {order.samples:,} {self._plan.unit}"
+        units = self._plan.at(self.epoch).units
+        samples = f"{self._progress.samples:,} of {units.positions:,} {units.unit}"
         sizes = "single samples" if self._is_single else self._plan.sizes
-        return loader_html(self, sizes, order.version, samples)
+        return loader_html(self, sizes, self._plan.order.version, samples)
 
     def _without_batches(self) -> str | None:
         return without_batches(self) if len(self.dataset) else None
 
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
-        steps, before = self._of(progress.epoch)._plan.at(progress.epoch), progress.samples
+        plan, before = self._of(progress.epoch)._plan, progress.samples
         for number, sample in enumerate(step.batch, 1):
-            yield steps.consumed(before, number), sample, sample is not None
+            consumed = min(plan.order.samples, before + number * plan.stride)
+            yield consumed, sample, sample is not None
 
     def _run(
         self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
@@ -293,7 +301,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             )
         return run_batches(
             iteration,
-            own._plan.batches(*at),
+            own._plan.at(progress.epoch).batches(progress.samples),
             threads=self._threads if ahead else 0,
             window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
             pool=self._pool,

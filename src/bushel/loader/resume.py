@@ -167,7 +167,7 @@ def _continue(loader: Any, loaded: LoaderState) -> None:
     has_own_seeds = hasattr(order, "reseeded")
     order = order.reseeded(loaded.seed) if has_own_seeds else replace(order, seed=loaded.seed)
     plan = replace(loader._plan, order=order)
-    loaded.check_samples(plan.at(loaded.epoch).order.samples)
+    loaded.check_samples(plan.at(loaded.epoch).units.positions)
     windows = loader._pipeline.windows and replace(loader._pipeline.windows, seed=loaded.seed)
     loader._plan, loader._pipeline = plan, replace(loader._pipeline, order=order, windows=windows)
     loader._set({"seed": loaded.seed}.items())

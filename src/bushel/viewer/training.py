@@ -109,6 +109,7 @@ class Settings:
 def positions_of_batch(dataset: Dataset, settings: Settings) -> tuple[list[int], int]:
     """Return the samples of a batch, as the loader chooses them, and the number of batches of this rank's epoch."""
     from bushel.loader.plan.plan import Plan
+    from bushel.loader.plan.who import batch_of
     from bushel.loader.read.costs import blocks_that_fit
 
     if settings.shuffle == "blocks":
@@ -116,12 +117,11 @@ def positions_of_batch(dataset: Dataset, settings: Settings) -> tuple[list[int],
     else:
         order = make_order(settings.shuffle == "exact", len(dataset), settings.seed)
     plan = Plan(order, settings.batch, settings.rank, settings.world)
-    steps = plan.steps()
+    steps = plan.at(settings.epoch).steps()
     if settings.step >= steps:
         return [], steps
-    return [
-        int(position) for position in order.take(settings.epoch, plan.positions(0, settings.step))
-    ], steps
+    batch = batch_of(plan, settings.epoch, settings.step, settings.rank)
+    return batch.samples.tolist(), steps
 
 
 def augmented(

@@ -16,7 +16,8 @@ import bushel
 from bushel._runtime.order import Blocks, Exact, Order, Sequential, Weighted
 from bushel.errors import SpecError, StateError
 from bushel.loader.order.chunks import Chunked, Megatron, MegatronChunks, RowPieces
-from bushel.loader.plan.chunk_plan import ChunkPlan
+from bushel.loader.plan.plan import Plan
+from bushel.loader.plan.row_units import ChunkRows
 
 GOLDEN = json.loads((Path(__file__).parents[2] / "golden" / "megatron-order.json").read_text())
 
@@ -164,8 +165,8 @@ def first_ten(tokens: Any) -> Any:
 
 def test_the_plan_of_chunks_shares_rows_as_any_plan() -> None:
     order = Chunked(Exact(50, 1), np.full(50, 33, np.uint32), 20, 1, 0)
-    plan = ChunkPlan(order, 4, 1, 2, pad="wrap")
-    batches = list(plan.batches(0))
+    plan = Plan(order, 4, 1, 2, pad="wrap", kind=ChunkRows)
+    batches = list(plan.at(0).batches())
     assert [len(batch.rows.ends) for batch in batches if batch.rows] == [4] * plan.at(0).steps()
     assert batches[-1].consumed == order.rows(0)
     assert plan.sizes == "batches of 4 rows of 20 tokens"

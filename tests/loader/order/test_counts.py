@@ -15,20 +15,20 @@ from bushel._runtime.order import Balanced, Blocks, Exact, Sequential
 from bushel.loader.order.chunks import Chunked, Megatron, MegatronChunks
 from bushel.loader.order.packed import Packed, pieces_of
 from bushel.loader.plan import who
-from bushel.loader.plan.chunk_plan import ChunkPlan
-from bushel.loader.plan.pack_plan import PackPlan
+from bushel.loader.plan.plan import Plan
+from bushel.loader.plan.row_units import ChunkRows, PackedRows
 
 LENGTHS = np.random.default_rng(4).integers(0, 60, 6000).astype(np.uint32)
 CLASSES = Balanced(np.arange(6000), (2000, 4000), 6000, 5)
-Make = Callable[[], PackPlan | ChunkPlan]
+Make = Callable[[], Plan]
 
 
 def packs(base: Any) -> Make:
-    return lambda: PackPlan(Packed(base, pieces_of(LENGTHS, 64, "error"), 64, 100, 7), 4, 1, 2)
+    return lambda: Plan(Packed(base, pieces_of(LENGTHS, 64, "error"), 64, 100, 7), 4, 1, 2, kind=PackedRows)
 
 
 def chunks(base: Any) -> Make:
-    return lambda: ChunkPlan(Chunked(base, LENGTHS, 64, 1, 7), 4, 1, 2)
+    return lambda: Plan(Chunked(base, LENGTHS, 64, 1, 7), 4, 1, 2, kind=ChunkRows)
 
 
 PLANS: dict[str, Make] = {
@@ -39,11 +39,11 @@ PLANS: dict[str, Make] = {
     "chunks": chunks(Exact(6000, 3)),
     "chunks of blocks": chunks(Blocks(6000, 3, 64, 4)),
     "chunks of draws": chunks(CLASSES),
-    "megatron": lambda: ChunkPlan(MegatronChunks(Megatron(5000), LENGTHS, 64, 1, 7, 3), 4, 1, 2),
+    "megatron": lambda: Plan(MegatronChunks(Megatron(5000), LENGTHS, 64, 1, 7, 3), 4, 1, 2, kind=ChunkRows),
 }
 
 
-def answers(plan: PackPlan | ChunkPlan) -> list[Any]:
+def answers(plan: Plan) -> list[Any]:
     """Ask a plan about both ends and the middle of two epochs, and about some samples."""
     answers: list[Any] = []
     for epoch in (0, 1):

@@ -14,8 +14,8 @@ from tests._runtime.order_by_document import derive_by_document, permute_by_docu
 from bushel import kernels
 from bushel._runtime.order import Blocks, Exact, Order, Sequential
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
-from bushel.loader.plan.pack_plan import PackPlan
-from bushel.loader.plan.plan import Pad
+from bushel.loader.plan.plan import Pad, Plan
+from bushel.loader.plan.row_units import PackedRows
 
 TOKENS = 40
 LENGTHS = st.lists(st.integers(0, TOKENS), max_size=90)
@@ -54,10 +54,10 @@ def rows_by_document(costs: list[int], tokens: int, window: int, seed: int, e: i
     return found
 
 
-def rows_of(plan: PackPlan, epoch: int = 0, consumed: int = 0) -> list[list[tuple[int, int]]]:
+def rows_of(plan: Plan, epoch: int = 0, consumed: int = 0) -> list[list[tuple[int, int]]]:
     """The samples of each row with their first tokens, of the batches of a rank."""
     found = []
-    for batch in plan.batches(epoch, consumed):
+    for batch in plan.at(epoch).batches(consumed):
         assert batch.rows is not None
         samples = list(zip(batch.samples.tolist(), batch.rows.begins.tolist(), strict=True))
         found += [samples[start:end] for start, end in zip([0, *batch.rows.ends], batch.rows.ends, strict=False)]
@@ -67,7 +67,7 @@ def rows_of(plan: PackPlan, epoch: int = 0, consumed: int = 0) -> list[list[tupl
 @given(lengths=LENGTHS, seed=st.integers(0, 2**64 - 1), epoch=st.integers(0, 2**64 - 1), window=st.integers(1, 40))
 def test_packs_agree_with_the_document(lengths: list[int], seed: int, epoch: int, window: int) -> None:
     order = order_of(lengths, window=window, seed=seed)
-    rows = [[sample for sample, _ in row] for row in rows_of(PackPlan(order, 3), epoch)]
+    rows = [[sample for sample, _ in row] for row in rows_of(Plan(order, 3, kind=PackedRows), epoch)]
     assert rows == rows_by_document(lengths, TOKENS, window, seed, epoch)
     assert all(sum(lengths[sample] for sample in row) <= TOKENS for row in rows)
     assert sorted(sample for row in rows for sample in row) == list(range(len(lengths)))
@@ -95,12 +95,14 @@ def test_the_kernel_refuses_what_does_not_fit() -> None:
 
 @given(lengths=st.lists(st.integers(0, 5 * TOKENS), max_size=40), base=st.sampled_from([Exact, Sequential, Blocks]))
 def test_long_documents_are_split_into_pieces_or_cut(lengths: list[int], base: type[Order]) -> None:
-    split = [piece for row in rows_of(PackPlan(order_of(lengths, base, longer="split"), 2)) for piece in row]
+    split = [
+        piece for row in rows_of(Plan(order_of(lengths, base, longer="split"), 2, kind=PackedRows)) for piece in row
+    ]
     wanted = [(n, b) for n, length in enumerate(lengths) for b in range(0, max(length, 1), TOKENS)]
     assert sorted(split) == wanted
-    for row in rows_of(PackPlan(order_of(lengths, base, longer="split"), 2)):
+    for row in rows_of(Plan(order_of(lengths, base, longer="split"), 2, kind=PackedRows)):
         assert sum(min(TOKENS, lengths[sample] - begin) for sample, begin in row) <= TOKENS
-    cut = [piece for row in rows_of(PackPlan(order_of(lengths, base, longer="cut"), 2)) for piece in row]
+    cut = [piece for row in rows_of(Plan(order_of(lengths, base, longer="cut"), 2, kind=PackedRows)) for piece in row]
     assert sorted(cut) == [(n, 0) for n in range(len(lengths))]
     pieces = pieces_of(np.array(lengths, np.int64), TOKENS, "split")
     for document in range(len(lengths)):
@@ -108,12 +110,12 @@ def test_long_documents_are_split_into_pieces_or_cut(lengths: list[int], base: t
             assert pieces.documents(np.array([piece]))[0].tolist() == [document]
 
 
-def steps_of(plan: PackPlan, epoch: int = 0, consumed: int = 0) -> list[list[list[int]]]:
+def steps_of(plan: Plan, epoch: int = 0, consumed: int = 0) -> list[list[list[int]]]:
     """The samples of all ranks at each step; ranks that have one batch fewer have none there."""
     ranks = []
     for rank in range(plan.world_size):
         own = replace(plan, rank=rank)
-        batches, counts = list(own.batches(epoch, consumed)), own.at(epoch)
+        batches, counts = list(own.at(epoch).batches(consumed)), own.at(epoch)
         assert len(batches) == counts.steps(consumed) == counts.reads(consumed)
         for number, batch in enumerate(batches, 1):
             assert batch.consumed == counts.consumed(consumed, number)
@@ -126,7 +128,7 @@ def steps_of(plan: PackPlan, epoch: int = 0, consumed: int = 0) -> list[list[lis
 
 @given(lengths=LENGTHS, world_size=st.integers(1, 5), size=st.integers(1, 4), pad=st.sampled_from([None, "wrap"]))
 def test_ranks_share_the_rows(lengths: list[int], world_size: int, size: int, pad: Pad) -> None:
-    plan = PackPlan(order_of(lengths), size, 0, world_size, pad=pad)
+    plan = Plan(order_of(lengths), size, 0, world_size, pad=pad, kind=PackedRows)
     rows = len(rows_by_document(lengths, TOKENS, 16, 3, 0))
     steps = steps_of(plan)
     flat = [sample for step in steps for batch in step for sample in batch]
@@ -148,8 +150,8 @@ def test_ranks_and_batches_may_change_in_mid_epoch(lengths: list[int], stages: l
     order = order_of(lengths)
     consumed, seen = 0, list[list[tuple[int, int]]]()
     for world_size, size, steps in [*stages, (2, 2, 1 << 30)]:
-        plan, done = PackPlan(order, size, 0, world_size), consumed
-        ranks = [list(replace(plan, rank=rank).batches(0, consumed))[:steps] for rank in range(world_size)]
+        plan, done = Plan(order, size, 0, world_size, kind=PackedRows), consumed
+        ranks = [list(replace(plan, rank=rank).at(0).batches(consumed))[:steps] for rank in range(world_size)]
         for step in range(max(map(len, ranks))):
             for batches in ranks:
                 if step < len(batches):
@@ -160,7 +162,7 @@ def test_ranks_and_batches_may_change_in_mid_epoch(lengths: list[int], stages: l
                     seen += [samples[start:end] for start, end in zip([0, *ends], ends, strict=False)]
                     done = batch.consumed
         consumed = done
-    assert seen == rows_of(PackPlan(order, 1))
+    assert seen == rows_of(Plan(order, 1, kind=PackedRows))
 
 
 def test_padding_is_below_one_percent_and_ranks_have_equal_tokens() -> None:
@@ -173,8 +175,8 @@ def test_padding_is_below_one_percent_and_ranks_have_equal_tokens() -> None:
     assert int(lengths.sum()) / (rows * 8192) > 0.99
     totals = []
     for rank in range(8):
-        plan = PackPlan(order, 4, rank, 8, drop_last=True)
-        batches = list(plan.batches(2))
+        plan = Plan(order, 4, rank, 8, drop_last=True, kind=PackedRows)
+        batches = list(plan.at(2).batches())
         totals.append(sum(int(lengths[batch.samples].sum()) for batch in batches))
         assert len(batches) == rows // 32
     assert max(totals) / min(totals) < 1.01

@@ -10,24 +10,24 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bushel.loader.order.bucketed import bucketed_order
-from bushel.loader.plan.bucket_plan import BucketPlan
-from bushel.loader.plan.plan import Pad
+from bushel.loader.plan.plan import Pad, Plan
+from bushel.loader.plan.row_units import Buckets
 
 LENGTHS = st.lists(st.integers(0, 30), max_size=80)
 TOKENS = 40
 
 
-def plan_of(lengths: list[int], world_size: int = 1, *, drop_last: bool = False, pad: Pad = None) -> BucketPlan:
+def plan_of(lengths: list[int], world_size: int = 1, *, drop_last: bool = False, pad: Pad = None) -> Plan:
     order = bucketed_order(np.array(lengths), None, TOKENS, drop_last=drop_last, seed=3)
-    return BucketPlan(order, 0, world_size, drop_last, pad)
+    return Plan(order, 1, 0, world_size, drop_last, pad, kind=Buckets)
 
 
-def steps_of(plan: BucketPlan, epoch: int = 0, consumed: int = 0) -> list[list[list[int]]]:
+def steps_of(plan: Plan, epoch: int = 0, consumed: int = 0) -> list[list[list[int]]]:
     """The batches of all ranks at each step."""
     ranks = []
     for rank in range(plan.world_size):
         own = replace(plan, rank=rank)
-        batches = list(own.batches(epoch, consumed))
+        batches = list(own.at(epoch).batches(consumed))
         counts = own.at(epoch)
         assert len(batches) == counts.steps(consumed) == counts.all_steps(consumed) == counts.reads(consumed)
         for number, batch in enumerate(batches, 1):

@@ -15,7 +15,7 @@ from tests.storage.objects.range_server import Handler, Server, served
 
 import bushel
 from bushel.loader import Blocks
-from bushel.loader.plan.plan import Plan
+from bushel.loader.plan.plan import Steps
 from bushel.loader.run import ahead_plan, read_ahead
 from bushel.loader.run.read_ahead import ReadAhead
 
@@ -289,11 +289,11 @@ def test_an_error_of_the_plan_is_raised(server: Server, monkeypatch: pytest.Monk
     write(server.folder / "set")
     batches = loader(server)
 
-    def broken(plan: Plan, epoch: int, consumed: int) -> Iterator[Any]:
+    def broken(steps: Steps, consumed: int) -> Iterator[Any]:
         raise RuntimeError("no plan")
         yield
 
-    monkeypatch.setattr(Plan, "batches", broken)
+    monkeypatch.setattr(Steps, "batches", broken)
     with pytest.raises(RuntimeError, match="no plan"):
         list(batches)
     assert threads() == []

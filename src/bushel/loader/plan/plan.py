@@ -1,27 +1,36 @@
-"""Plans: the positions of an epoch that each batch of each rank holds. Pure: no I/O, no clock, no state.
+"""Plans: the units of an epoch that each batch of each rank holds. Pure: no I/O, no clock, no state.
 
-Global batch t of an epoch is the next `batch_size * world_size` positions of the order, which the
-ranks divide among themselves. The consumed samples are therefore at any time a prefix of the epoch:
-a single number says where any number of ranks, with any batch size, continues.
+A unit is a range of positions of the order: a sample, a row of a pack or of chunks, or a whole batch
+of similar samples. Global batch t of an epoch is its next `batch_size * world_size` units, which the
+ranks divide among themselves. So the consumed units of an epoch are at any time a prefix of its
+positions: a single number says where any number of ranks, with any batch size, continues.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import ClassVar, Literal, Self
+from collections.abc import Iterator, Sequence
+from itertools import chain
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel._runtime.order import Balanced, Weighted
-from bushel._runtime.scheduled import SampleOrder
 from bushel._runtime.structs import Struct
 from bushel.loader.values.rows import Rows
+
+if TYPE_CHECKING:
+    from bushel._runtime.scheduled import SampleOrder
+    from bushel.loader.order.bucketed import Bucketed
+    from bushel.loader.order.chunks import Chunks
+    from bushel.loader.order.packed import Packed
+
+    AnyOrder: TypeAlias = SampleOrder | Bucketed | Packed | Chunks
 
 Pad = Literal["wrap"] | None
 
 # computing the order for single positions costs a hundred times more
-_POSITIONS_AT_A_TIME = 1 << 13
+POSITIONS_AT_A_TIME = 1 << 13
 
 
 class BatchPlan(Struct, frozen=True):
@@ -47,148 +56,282 @@ class BatchPlan(Struct, frozen=True):
         return int(self.positions[0]) if self.rows is None else self.rows.first
 
 
-def check_plan(rank: int, world_size: int, pad: Pad, *, drop_last: bool) -> None:
-    """Check what all plans have.
+class UnitBatches(Struct, frozen=True):
+    """Some batches of a rank, as ranges of positions.
 
-    Raises:
-        ValueError: An argument is out of its range, or `drop_last` and `pad` contradict each other.
+    Attributes:
+        begins: int64[units], the first position of each unit.
+        ends: int64[units], the position after it.
+        borders: int64[batches + 1], the units before each batch, and all of them.
+        consumed: Positions that all ranks have consumed after each batch.
     """
-    if not 0 <= rank < world_size:
-        raise ValueError(f"rank {rank} of {world_size}: expected 0 to {world_size - 1}")
-    if pad not in (None, "wrap"):
-        raise ValueError(f'unknown pad={pad!r}: expected "wrap" or None')
-    if drop_last and pad:
-        raise ValueError(
-            "drop_last leaves out the last batch and pad fills it: give only one of them"
-        )
+
+    begins: I64
+    ends: I64
+    borders: I64
+    consumed: Sequence[int]
+
+    @property
+    def positions(self) -> tuple[I64, I64]:
+        """All positions, one after another, and where each batch begins among them: int64[batches + 1]."""
+        sizes = self.ends - self.begins
+        return ranges(self.begins, sizes), offsets_of(sizes)[self.borders]
+
+
+class Span(Struct, frozen=True):
+    """The borders of units of one position each, from one position to another, without an array of them."""
+
+    start: int
+    stop: int
+
+    def __len__(self) -> int:
+        return self.stop - self.start + 1
+
+    def __getitem__(self, index: Any) -> I64:
+        if isinstance(index, slice):
+            chosen = range(self.start, self.stop + 1)[index]
+            return np.arange(chosen.start, chosen.stop, chosen.step, dtype=np.int64)
+        borders: I64 = self.start + index
+        return borders
+
+
+class Units(Struct, frozen=True):
+    """The units of an epoch: single positions of its order, unless a subclass says otherwise.
+
+    Attributes:
+        order: The order.
+        epoch: Number of the epoch.
+        until: The epoch may be taken to end after this unit, if that is known sooner; None to know
+            its end.
+    """
+
+    order: Any
+    epoch: int
+    until: int | None = None
+
+    unit: ClassVar[str] = "samples"
+    """The unit of the positions that a state counts."""
+
+    @classmethod
+    def is_even(cls, order: Any) -> bool:
+        """Whether all epochs of an order have equally many units."""
+        return True
+
+    @classmethod
+    def sizes(cls, order: Any, batch_size: int) -> str:
+        """The sizes of batches, in words."""
+        return f"batches of {batch_size}"
+
+    @property
+    def positions(self) -> int:
+        """Number of positions of the epoch."""
+        return int(self.order.samples)
+
+    def at_a_time(self, batch_size: int) -> int:
+        """Return the number of batches that are planned together."""
+        return max(1, POSITIONS_AT_A_TIME // batch_size)
+
+    def borders(self, consumed: int = 0) -> Iterator[Span | I64]:
+        """Yield the borders of the units after a position, of some neighbours at a time: int64[units + 1]."""
+        if consumed < self.positions:
+            yield Span(consumed, self.positions)
+
+    def count(self, consumed: int = 0) -> int:
+        """Return the number of units after a position."""
+        return max(0, self.positions - consumed)
+
+    def position(self, consumed: int, units: int) -> int:
+        """Return the position that is some units after another one, at most the end of the epoch."""
+        return min(self.positions, consumed + units)
+
+    def share(self, borders: I64, rank: int, world_size: int) -> tuple[I64, I64]:
+        """Return where a rank's units begin and end, if fewer are left than the last step needs."""
+        left = len(borders) - 1
+        mine = slice(left * rank // world_size, left * (rank + 1) // world_size)
+        return borders[:-1][mine], borders[1:][mine]
+
+    def has_share(self, left: int, rank: int, world_size: int) -> bool:
+        """Return whether `share` gives a rank anything."""
+        return left * rank // world_size < left * (rank + 1) // world_size
+
+    def plans(self, batches: UnitBatches) -> Iterator[BatchPlan]:
+        """Yield the plans of batches: which samples they have."""
+        positions, starts = batches.positions
+        samples = self.order.take(self.epoch, positions)
+        borders = starts.tolist()
+        for first, end, consumed in zip(borders, borders[1:], batches.consumed, strict=False):
+            yield BatchPlan(self.epoch, positions[first:end], samples[first:end], consumed)
 
 
 class Plan(Struct, frozen=True):
     """How epochs are divided into batches.
 
     Attributes:
-        order: The order of the samples.
-        batch_size: Number of samples in a batch of one rank.
+        order: The order of the samples, or of rows or batches of samples.
+        batch_size: Number of units in a batch of one rank.
         rank: Rank of this process.
         world_size: Number of ranks.
-        drop_last: Whether to leave out the positions at the end of an epoch that do not fill a
-            global batch.
-        pad: `"wrap"` fills the last global batch with positions from the start of the epoch. With
-            None, the ranks share the remaining positions as evenly as possible, and some may have
-            one batch fewer.
+        drop_last: Whether to leave out the units at the end of an epoch that do not fill a global
+            batch.
+        pad: `"wrap"` fills the last global batch with units from the start of the epoch. With None,
+            the ranks share the remaining units as evenly as possible, and some may have one batch
+            fewer.
         steps_per_read: Number of steps whose batches are planned as one; above 1 only without a
             batch size.
+        kind: The kind of its units.
     """
 
-    order: SampleOrder
-    batch_size: int
+    order: Any
+    batch_size: int = 1
     rank: int = 0
     world_size: int = 1
     drop_last: bool = False
     pad: Pad = None
     steps_per_read: int = 1
-
-    is_even: ClassVar[bool] = True
-    """Whether all epochs have equally many steps."""
-
-    unit: ClassVar[str] = "samples"
-    """The unit of positions."""
+    kind: type[Units] = Units
 
     def __post_init__(self) -> None:
         if self.batch_size < 1:
             raise ValueError(f"batch_size={self.batch_size}: expected 1 or more")
-        check_plan(self.rank, self.world_size, self.pad, drop_last=self.drop_last)
+        if not 0 <= self.rank < self.world_size:
+            last = self.world_size - 1
+            raise ValueError(f"rank {self.rank} of {self.world_size}: expected 0 to {last}")
+        if self.pad not in (None, "wrap"):
+            raise ValueError(f'unknown pad={self.pad!r}: expected "wrap" or None')
+        if self.drop_last and self.pad:
+            raise ValueError(
+                "drop_last leaves out the last batch and pad fills it: give only one of them"
+            )
+
+    @property
+    def is_even(self) -> bool:
+        """Whether all epochs have equally many steps."""
+        return self.kind.is_even(self.order)
 
     @property
     def sizes(self) -> str:
         """The sizes of the batches, in words."""
-        return f"batches of {self.batch_size}"
-
-    def at(self, epoch: int) -> Self:
-        """Return the steps of an epoch: the plan itself, since all epochs have the same."""
-        return self
+        return self.kind.sizes(self.order, self.batch_size)
 
     @property
     def stride(self) -> int:
-        """Number of positions in a global batch."""
+        """Number of units in a global batch."""
         return self.batch_size * self.world_size
 
+    def at(self, epoch: int, until: int | None = None) -> Steps:
+        """Return the steps of an epoch. With `until`, it may be taken to end after this unit."""
+        return Steps(self, self.kind(self.order, epoch, until))
+
+
+class Steps(Struct, frozen=True):
+    """The steps of an epoch of a plan.
+
+    Attributes:
+        plan: The plan.
+        units: The units of the epoch.
+    """
+
+    plan: Plan
+    units: Units
+
     def all_steps(self, consumed: int = 0) -> int:
-        """Return the number of global batches that remain of an epoch after `consumed` positions."""
-        whole, rest = divmod(max(0, self.order.samples - consumed), self.stride)
-        return whole + (rest > 0 and not self.drop_last)
+        """Return the number of global batches that remain after `consumed` positions."""
+        whole, left = divmod(self.units.count(consumed), self.plan.stride)
+        return whole + (left > 0 and not self.plan.drop_last)
 
     def steps(self, consumed: int = 0) -> int:
-        """Return the number of batches that remain for this rank after `consumed` positions of an epoch."""
-        steps = self.all_steps(consumed)
-        return steps - (steps > 0 and not len(self.positions(consumed, steps - 1)))
-
-    def batches(self, epoch: int, consumed: int = 0) -> Iterator[BatchPlan]:
-        """Yield the batches of this rank from `consumed` to the end of the epoch."""
-        steps = self.steps(consumed)
-        at_a_time = (
-            max(1, _POSITIONS_AT_A_TIME // (self.batch_size * self.steps_per_read))
-            * self.steps_per_read
-        )
-        for first in range(0, steps, at_a_time):
-            last = min(first + at_a_time, steps)
-            positions, sizes = self._positions(consumed, first, last)
-            samples = self.order.take(epoch, positions)
-            ends = np.cumsum(sizes)[self.steps_per_read - 1 :: self.steps_per_read].tolist()
-            start = 0
-            for number, end in enumerate([*ends, len(positions)], 1):
-                if start < end:
-                    step = min(first + number * self.steps_per_read, last)
-                    yield BatchPlan(
-                        epoch,
-                        positions[start:end],
-                        samples[start:end],
-                        self.consumed(consumed, step),
-                    )
-                start = end
-
-    def _positions(self, consumed: int, first: int, last: int) -> tuple[I64, list[int]]:
-        """Return this rank's positions of some steps, one after another, and their number in each step."""
-        # all are full: the usual case, without a loop
-        if consumed + last * self.stride <= self.order.samples:
-            starts = (
-                consumed
-                + np.arange(first, last, dtype=np.int64) * self.stride
-                + self.rank * self.batch_size
-            )
-            whole = starts[:, None] + np.arange(self.batch_size, dtype=np.int64)
-            return whole.reshape(-1), [self.batch_size] * (last - first)
-        parts = [self.positions(consumed, step) for step in range(first, last)]
-        return np.concatenate(parts), [len(part) for part in parts]
+        """Return the number of batches that remain for this rank."""
+        whole, left = divmod(self.units.count(consumed), self.plan.stride)
+        return whole + self._has_last(left)
 
     def reads(self, consumed: int = 0) -> int:
         """Return the number of plans that `batches` yields."""
-        return -(-self.steps(consumed) // self.steps_per_read)
-
-    def positions(self, consumed: int, step: int) -> I64:
-        """Return the positions of this rank's batch number `step`, counted from `consumed`."""
-        start = consumed + step * self.stride
-        left = self.order.samples - start
-        if left >= self.stride or self.pad == "wrap":
-            first, last = self.rank * self.batch_size, (self.rank + 1) * self.batch_size
-            return np.arange(start + first, start + last, dtype=np.int64) % self.order.samples
-        first, last = self._share(left)
-        return np.arange(start + first, start + last, dtype=np.int64)
+        whole, left = divmod(self.units.count(consumed), self.plan.stride)
+        return -(-whole // self.plan.steps_per_read) + self._has_last(left)
 
     def consumed(self, consumed: int, steps: int) -> int:
         """Return the positions that all ranks have consumed `steps` batches after `consumed`."""
-        return min(self.order.samples, consumed + steps * self.stride)
+        return self.units.position(consumed, steps * self.plan.stride) if steps else consumed
 
     def is_over(self, consumed: int) -> bool:
         """Return whether no batches remain for any rank after `consumed` positions."""
-        return not self.all_steps(consumed)
+        missing = self.plan.stride if self.plan.drop_last else 1
+        for borders in self.units.borders(consumed):
+            missing -= len(borders) - 1
+            if missing <= 0:
+                return False
+        return True
 
-    def _share(self, left: int) -> tuple[int, int]:
-        """Return this rank's part of a last global batch that is not full."""
-        return left * self.rank // self.world_size, left * (self.rank + 1) // self.world_size
+    def batches(self, consumed: int = 0) -> Iterator[BatchPlan]:
+        """Yield the batches of this rank from `consumed` to the end of the epoch."""
+        return chain.from_iterable(map(self.units.plans, self._unit_batches(consumed)))
+
+    def _unit_batches(self, consumed: int) -> Iterator[UnitBatches]:
+        """Yield the units of the batches, of some batches at a time."""
+        stride, together = self.plan.stride, self.plan.steps_per_read
+        most = max(1, self.units.at_a_time(self.plan.batch_size) // together) * together
+        left = np.zeros(0, np.int64)
+        for more in self.units.borders(consumed):
+            borders: Any = np.concatenate([left[:-1], more]) if len(left) else more
+            whole = (len(borders) - 1) // stride
+            first = 0
+            while first < whole:
+                last = min(first + together, whole)
+                yield self._whole(borders, first, last)
+                # only the first batch need not wait for others
+                first, together = last, most
+            left = borders[whole * stride :]
+        if self._has_last(len(left) - 1):
+            yield self._last(left)
+
+    def _whole(self, borders: Any, first: int, last: int) -> UnitBatches:
+        """Return this rank's units of some steps that are full."""
+        plan = self.plan
+        starts = np.arange(first, last, dtype=np.int64) * plan.stride
+        mine = plan.rank * plan.batch_size + np.arange(plan.batch_size)
+        units = (starts[:, None] + mine).reshape(-1)
+        # the steps up to the end of each read
+        ends = np.append(
+            np.arange(plan.steps_per_read, last - first, plan.steps_per_read), last - first
+        )
+        consumed = borders[starts[ends - 1] + plan.stride].tolist()
+        reads = np.concatenate([np.zeros(1, np.int64), ends * plan.batch_size])
+        return UnitBatches(borders[units], borders[units + 1], reads, consumed)
+
+    def _last(self, borders: I64) -> UnitBatches:
+        """Return this rank's units of the last step, for which fewer are left than it needs."""
+        plan = self.plan
+        if plan.pad == "wrap":
+            more_begins, more_ends = self._first_units(plan.stride - (len(borders) - 1))
+            mine = slice(plan.rank * plan.batch_size, (plan.rank + 1) * plan.batch_size)
+            begins = np.concatenate([borders[:-1], more_begins])[mine]
+            ends = np.concatenate([borders[1:], more_ends])[mine]
+        else:
+            begins, ends = self.units.share(borders, plan.rank, plan.world_size)
+        return UnitBatches(begins, ends, offsets_of([len(begins)]), [int(borders[-1])])
+
+    def _first_units(self, count: int) -> tuple[I64, I64]:
+        """Return where the first units of the epoch begin and end, and the same again if it has fewer."""
+        begins, ends, missing = list[I64](), list[I64](), count
+        while missing:
+            for borders in self.units.borders():
+                first = borders[: missing + 1]
+                begins.append(first[:-1])
+                ends.append(first[1:])
+                missing -= len(first) - 1
+                if not missing:
+                    break
+        return np.concatenate(begins), np.concatenate(ends)
+
+    def _has_last(self, left: int) -> bool:
+        """Return whether this rank has a batch of the last step, if some units are left for it."""
+        plan = self.plan
+        if left <= 0 or plan.drop_last:
+            return False
+        return plan.pad == "wrap" or self.units.has_share(left, plan.rank, plan.world_size)
 
 
 def draws_of(order: object, plan: BatchPlan) -> I64 | None:
     """Return the positions that seed the random numbers of transforms, if samples repeat within an epoch."""
-    own = getattr(order, "base", order)
-    return plan.positions if isinstance(own, Weighted | Balanced) else None
+    base = getattr(order, "base", order)
+    return plan.positions if isinstance(base, Weighted | Balanced) else None

@@ -24,17 +24,14 @@ from bushel.loader.order.bucketed import BatchSizes, Bucketed, TooLongError, buc
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.mixture import Mixture, indexed
 from bushel.loader.order.packed import Longer, Packed, pieces_of, usual_window
-from bushel.loader.plan.bucket_plan import BucketPlan
-from bushel.loader.plan.chunk_plan import ChunkPlan
-from bushel.loader.plan.pack_plan import PackPlan
 from bushel.loader.plan.plan import Plan
+from bushel.loader.plan.row_units import Buckets, ChunkRows, PackedRows
 from bushel.loader.read.costs import blocks_that_fit, bytes_to_find
 from bushel.loader.read.loadable import Loadable
 from bushel.loader.values.rows import NAMES, RowShape
 
 if TYPE_CHECKING:
     from bushel.loader.options import LoaderOptions
-    from bushel.loader.order.orders import AnyPlan
 
 _LENGTH = ".length"
 _MOST_TOKENS = (1 << 31) - 1
@@ -411,7 +408,7 @@ def _field(name: str) -> str:
     return name.removesuffix(_LENGTH)
 
 
-def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
+def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
     """Return the plan for some options.
 
     Raises:
@@ -421,16 +418,16 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
         UnsupportedError: An exact order of a large remote dataset whose samples have unknown
             places.
     """
-    rank, world_size = options.rank or 0, options.world_size or 1
+    ends = options.rank or 0, options.world_size or 1, options.drop_last, options.pad
     check_alone(options)
     if options.pack_by is not None:
         size = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
         packed = order_of_packs(options, source, lambda samples: _order(options, source, samples))
-        return PackPlan(packed, size, rank, world_size, options.drop_last, options.pad)
+        return Plan(packed, size, *ends, kind=PackedRows)
     if options.chunk_by is not None:
         size = check_count("batch_size", options.batch_size, least=1, instead=" of rows")
         chunks = order_of_chunks(options, source, lambda samples: _order(options, source, samples))
-        return ChunkPlan(chunks, size, rank, world_size, options.drop_last, options.pad)
+        return Plan(chunks, size, *ends, kind=ChunkRows)
     if options.bucket_by is not None:
         if (
             isinstance(options.dataset, Mixture)
@@ -450,7 +447,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
             drop_last=options.drop_last,
             seed=options.seed,
         )
-        return BucketPlan(buckets, rank, world_size, options.drop_last, options.pad)
+        return Plan(buckets, 1, *ends, kind=Buckets)
     if options.batch_tokens is not None or isinstance(options.batch_size, Mapping):
         raise ValueError(
             "batch_tokens= and a batch size per bucket need bucket_by=, such as 'tokens.length'"
@@ -461,7 +458,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> AnyPlan:
     order = _order(options, source, len(source))
     if isinstance(order, Exact):
         _check_known(source, options.fields)
-    return Plan(order, size, rank, world_size, options.drop_last, options.pad, steps_per_read)
+    return Plan(order, size, *ends, steps_per_read)
 
 
 def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrder:

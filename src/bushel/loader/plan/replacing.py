@@ -19,7 +19,7 @@ from bushel.loader.values.rows import Rows
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel.loader.order.orders import AnyOrder
+    from bushel.loader.plan.plan import AnyOrder
 
 
 def one_by_one(

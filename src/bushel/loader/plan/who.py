@@ -1,4 +1,4 @@
-"""The samples of a step of a rank, and the steps of a sample: functions of the plan, which read no data.
+"""The samples of a step of a rank, the steps of a sample, and how many there are: functions of the plan, without I/O.
 
 `plan_of_state` makes the plan that a saved state names, for programs that do not have the loader.
 """
@@ -18,16 +18,14 @@ from bushel._runtime.scheduled import SampleOrder, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.packed import Longer, Packed, pieces_of
-from bushel.loader.plan.bucket_plan import BucketPlan
-from bushel.loader.plan.chunk_plan import ChunkPlan
-from bushel.loader.plan.pack_plan import PackPlan
-from bushel.loader.plan.plan import BatchPlan, Pad, Plan
+from bushel.loader.plan.plan import BatchPlan, Pad, Plan, Units
 from bushel.loader.plan.planning import lengths_of
+from bushel.loader.plan.row_units import Buckets, ChunkRows, PackedRows
 from bushel.loader.state import LoaderState
 
 if TYPE_CHECKING:
     from bushel.loader.decode.sample_transforms import Sources
-    from bushel.loader.order.orders import AnyPlan
+    from bushel.loader.options import LoaderOptions
 
 _VERSION = re.compile(rf"(?P<kind>[a-z]+)(?:\((?P<own>.*)\))?/{ORDER_VERSION}")
 _ROWS = re.compile(
@@ -36,7 +34,7 @@ _ROWS = re.compile(
 )
 
 
-def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
+def batch_of(plan: Plan, epoch: int, step: int, rank: int) -> BatchPlan:
     """Return the batch of a step of a rank, counted from the start of the epoch.
 
     Raises:
@@ -44,18 +42,13 @@ def batch_of(plan: AnyPlan, epoch: int, step: int, rank: int) -> BatchPlan:
     """
     if not 0 <= rank < plan.world_size:
         raise IndexError(f"rank={rank}: the loader has the ranks 0 to {plan.world_size - 1}")
-    own = replace(plan, rank=rank)
-    if isinstance(own, Plan):
-        own = replace(own, steps_per_read=1)
-    batch = None
-    if step >= 0 and isinstance(own, ChunkPlan):  # rows after the step need not be counted
-        until = (step + 1) * own.stride
-        batch = next(own.batches(epoch, own.at(epoch, until).consumed(0, step), until), None)
-    elif step >= 0:
-        batch = next(own.batches(epoch, own.at(epoch).consumed(0, step)), None)
+    plan = replace(plan, rank=rank, steps_per_read=1)
+    # units after the step need not be counted
+    steps = plan.at(epoch, until=(step + 1) * plan.stride)
+    batch = next(steps.batches(steps.consumed(0, step)), None) if step >= 0 else None
     if batch is None:
         raise IndexError(
-            f"step={step}: epoch {epoch} has {own.at(epoch).steps()} steps for rank {rank}"
+            f"step={step}: epoch {epoch} has {plan.at(epoch).steps()} steps for rank {rank}"
         )
     return batch
 
@@ -81,15 +74,15 @@ def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
     return dict(zip(sources.names, counts.tolist(), strict=True))
 
 
-def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
+def steps_with(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
     """Return the steps of an epoch, and their ranks, whose batches have a sample, in ascending order."""
-    if isinstance(plan, ChunkPlan):
+    if plan.kind is ChunkRows:
         return _steps_of_rows(plan, epoch, sample)
-    if isinstance(plan, BucketPlan):
+    if plan.kind is Buckets:
         ends = plan.order.epoch(epoch).ends
         positions = np.array(plan.order.positions(epoch, sample), np.int64)
         units, count, size = np.searchsorted(ends, positions, side="right").tolist(), len(ends), 1
-    elif isinstance(plan, PackPlan):
+    elif plan.kind is PackedRows:
         units, size = _rows_with(plan, epoch, sample), plan.batch_size
         # a row that is at least a global batch before the end is not in the last step, wherever the
         # end is
@@ -105,7 +98,7 @@ def steps_with(plan: AnyPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
 
 
 def _steps_of(
-    plan: AnyPlan, epoch: int, sample: int, units: Sequence[int], count: int, size: int
+    plan: Plan, epoch: int, sample: int, units: Sequence[int], count: int, size: int
 ) -> list[tuple[int, int]]:
     """Return the steps and ranks that have some units; an epoch has `count` units, and a batch `size`."""
     stride = size * plan.world_size
@@ -117,14 +110,14 @@ def _steps_of(
         and (plan.pad == "wrap" or any(unit >= whole * stride for unit in units))
     ):
         for rank in range(plan.world_size):  # the last step is divided in another way
-            own = replace(plan, rank=rank)
-            batch = next(own.batches(epoch, own.at(epoch).consumed(0, whole)), None)
+            steps = replace(plan, rank=rank).at(epoch)
+            batch = next(steps.batches(steps.consumed(0, whole)), None)
             if batch is not None and sample in batch.samples:
                 found.add((whole, rank))
     return sorted(found)
 
 
-def _rows_with(plan: PackPlan, epoch: int, sample: int) -> list[int]:
+def _rows_with(plan: Plan, epoch: int, sample: int) -> list[int]:
     """Return the rows of an epoch that have a piece of a document."""
     order, found = plan.order, set[int]()
     for piece in order.pieces.pieces(sample):
@@ -137,7 +130,7 @@ def _rows_with(plan: PackPlan, epoch: int, sample: int) -> list[int]:
     return sorted(found)
 
 
-def _steps_of_rows(plan: ChunkPlan, epoch: int, sample: int) -> list[tuple[int, int]]:
+def _steps_of_rows(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
     """Return the steps and ranks whose rows have tokens of a document."""
     order = plan.order
     step, ranges, until = order.tokens - order.overlap, list[tuple[int, int]](), None
@@ -151,13 +144,13 @@ def _steps_of_rows(plan: ChunkPlan, epoch: int, sample: int) -> list[tuple[int, 
         # a row that is at least a global batch before the end is not in the last step, wherever the
         # end is
         until = max((high for _, high in ranges), default=0) + plan.stride
-    counts = plan.at(epoch, until)
-    rows = [row for low, high in ranges for row in range(low, min(counts.order.samples, high))]
+    count = plan.at(epoch, until).units.positions
+    rows = [row for low, high in ranges for row in range(low, min(count, high))]
+    # divides the rows as the plan does, without their documents
+    plan = replace(plan, order=Sequential(count, order.seed), kind=Units)
     found: set[tuple[int, int]] = set()
     for position in order.positions(epoch, rows):
-        found |= set(
-            _steps_of(counts, epoch, position, [position], counts.order.samples, plan.batch_size)
-        )
+        found |= set(_steps_of(plan, epoch, position, [position], count, plan.batch_size))
     return sorted(found)
 
 
@@ -177,7 +170,7 @@ def plan_of_state(
     lengths: str | None = None,
     drop_last: bool = False,
     pad: Pad = None,
-) -> AnyPlan:
+) -> Plan:
     """Return the plan of the order that a state names.
 
     Args:
@@ -205,9 +198,8 @@ def plan_of_state(
                 " tokens.length"
             )
         order = _of_rows(state, dataset, kind, own, lengths)
-        if isinstance(order, Packed):
-            return PackPlan(order, batch_size, 0, *ends)
-        return ChunkPlan(order, batch_size, 0, *ends)
+        rows = PackedRows if isinstance(order, Packed) else ChunkRows
+        return Plan(order, batch_size, 0, *ends, kind=rows)
     return Plan(_of_samples(state.version, state.seed, len(dataset)), batch_size, 0, *ends)
 
 
@@ -268,3 +260,62 @@ def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str)
             f"costs of several columns can only be asked of the loader, with who() and when()"
         )
     return order
+
+
+def steps_after(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
+    """Return the number of batches of a rank after `consumed` positions, without batches of excluded samples only."""
+    steps = plan.at(epoch)
+    if not excluded:
+        return steps.steps(consumed)
+    if plan.kind is Units:
+        return steps.steps(consumed) - _empty_steps(plan, epoch, consumed, excluded)
+    return sum(not excluded.issuperset(batch.samples.tolist()) for batch in steps.batches(consumed))
+
+
+def _empty_steps(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
+    """Count the steps of excluded samples only. One rank has all samples: with several, none are left out."""
+    places = [
+        place
+        for sample in excluded
+        for place in positions_of(plan.order, epoch, sample)
+        if place >= consumed
+    ]
+    steps, counts = np.unique(
+        (np.array(places, np.int64) - consumed) // plan.batch_size, return_counts=True
+    )
+    sizes = np.minimum(plan.batch_size, plan.order.samples - consumed - steps * plan.batch_size)
+    return int(np.count_nonzero(counts == sizes))
+
+
+def unequal_steps(plan: Plan, consumed: int) -> str | None:
+    """Return why ranks may have unequal steps after `consumed` positions, and what to do; None if they are equal."""
+    if plan.drop_last or plan.pad is not None or plan.kind is Buckets:
+        return None
+    ways = 'drop_last=True leaves the last ones out, pad="wrap" fills them up'
+    if plan.kind is not Units:
+        return f"the {plan.world_size} ranks may have unequal steps at the end of an epoch: {ways}"
+    left = max(0, plan.order.samples - consumed) % plan.stride
+    if not 0 < left < plan.world_size:
+        return None
+    return (
+        f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size}"
+        " ranks, which have "
+        f"unequal steps, and may wait for each other for ever: {ways}"
+    )
+
+
+def without_batches(options: LoaderOptions) -> str | None:
+    """Return why an epoch has no batch although there are samples, and what to do; None if it should have some."""
+    if options.chunk_by is not None:
+        return (
+            f"all documents together have fewer than the chunk_tokens={options.chunk_tokens}"
+            " tokens of one row for "
+            "each rank. Give a smaller chunk_tokens"
+        )
+    if not options.drop_last:
+        return None
+    return (
+        "drop_last=True leaves out all samples, because they do not fill one batch on every rank."
+        " Give a smaller "
+        "batch_size, or leave drop_last out"
+    )

@@ -32,7 +32,7 @@ from bushel.errors import BushelError, StateError
 from bushel.kernels import MappedFile
 
 if TYPE_CHECKING:
-    from bushel.loader.order.orders import AnyOrder
+    from bushel.loader.plan.plan import AnyOrder
 
 _PARTS = 4
 """Number of places that are examined instead of the whole dataset. The table of the shard at each place is loaded."""

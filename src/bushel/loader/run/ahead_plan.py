@@ -18,7 +18,7 @@ from bushel._runtime.arrays import I64
 from bushel._runtime.order import Blocks, Sequential
 
 if TYPE_CHECKING:
-    from bushel.loader.order.orders import AnyOrder
+    from bushel.loader.plan.plan import AnyOrder
 
 _LONGEST = 1 << 23
 """Bytes of a request: large enough to hide the latency, small enough that many fit into memory."""

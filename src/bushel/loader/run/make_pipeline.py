@@ -20,7 +20,7 @@ from bushel.transforms.values import Call
 
 if TYPE_CHECKING:
     from bushel.loader.device.device_step import DeviceStep
-    from bushel.loader.order.orders import AnyOrder
+    from bushel.loader.plan.plan import AnyOrder
     from bushel.loader.read.random_window import RandomWindows
 
 

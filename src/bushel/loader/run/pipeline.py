@@ -35,7 +35,7 @@ from bushel.transforms.values import Call
 if TYPE_CHECKING:
     from bushel._dataset.read.decoding import Room
     from bushel.loader.device.device_step import DeviceStep
-    from bushel.loader.order.orders import AnyOrder
+    from bushel.loader.plan.plan import AnyOrder
     from bushel.loader.read.random_window import RandomWindows
     from bushel.loader.run.read_ahead import HeldBatch, Planned
 

@@ -41,7 +41,7 @@ from bushel.loader.values.outputs import Output, Upload
 from bushel.storage.expansion_cache import expansion_cache
 
 if TYPE_CHECKING:
-    from bushel.loader.order.orders import AnyPlan
+    from bushel.loader.plan.plan import Plan
 
 _ALIGNMENT = 64  # a cache line, which also suits vector instructions
 _STEP = 1 << 20  # segments grow in steps, so that batches of about one size fit into the same ones
@@ -200,7 +200,7 @@ def _shared_counts(dtype: str, size: int, descriptor: Any) -> SharedCounts:
 
 def run_processes(
     iteration: Iteration,
-    plan: AnyPlan,
+    plan: Plan,
     epoch: int,
     consumed: int,
     *,
@@ -313,7 +313,7 @@ class _Job(Struct, frozen=True):
     """
 
     pipeline: Pipeline
-    plan: AnyPlan
+    plan: Plan
     epoch: int
     consumed: int
     number: int
@@ -387,7 +387,7 @@ def _send_batches(channel: Channel, parent: int) -> None:
         target=_listen, args=(channel, parent, pool.release, credit), daemon=True
     ).start()
     clock, report, reported = Clock(), ErrorReport(job.max_errors), set[int]()
-    plans = islice(job.plan.batches(job.epoch, job.consumed), job.number, None, job.count)
+    plans = islice(job.plan.at(job.epoch).batches(job.consumed), job.number, None, job.count)
     iteration, memory = (
         Iteration(job.pipeline, report, clock, Output()),
         BufferPool(job.window.most_bytes),
