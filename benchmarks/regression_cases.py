@@ -1,10 +1,12 @@
 """The cases of benchmarks/regression.py: the data, and the operations on them.
 
-Each version of Bushel writes the data that it reads, by `make`, so the cases use only what all compared versions have.
+Each version of Bushel writes the data that it reads, by `make`, so the cases use only what all compared versions have,
+under the name that each has for it.
 """
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import shutil
@@ -23,7 +25,10 @@ import bushel
 
 __all__ = ["CASES", "make"]
 
-PHOTOS, TEXTS, TOKENS, VIDEOS = 200, 20_000, 2000, 20
+PHOTOS, TEXTS, TOKENS, VIDEOS, SHARDS = 200, 20_000, 2000, 20, 2000
+
+TWO_THREADS: dict[str, Any] = {"threads" if "threads" in inspect.signature(bushel.Loader).parameters else "workers": 2}
+"""The option of a loader that decodes in two threads: `workers` until November 2026."""
 
 
 def make(folder: Path) -> None:
@@ -53,6 +58,9 @@ def make(folder: Path) -> None:
     with bushel.Writer(folder / "videos", {"frames": "jpg[]", "label": "int"}, container="gulp") as out:
         for number in range(VIDEOS):
             out.append({"frames": photos[number : number + 30], "label": number}, key=f"clip{number}")
+    with bushel.Writer(folder / "shards", {"label": "int"}, container="tar", shard_samples=1, sync=False) as out:
+        for number in range(SHARDS):
+            out.append({"label": number}, key=str(number))
     for name in ("tar", "recordio"):  # without an index, so that `index` scans them
         bushel.convert(folder / "texts", folder / f"plain-{name}", container=name)
         shutil.rmtree(folder / f"plain-{name}" / ".bushel", ignore_errors=True)
@@ -111,6 +119,25 @@ def open_(data: Path) -> None:
         len(bushel.open(data / "photos").keys)
 
 
+def open_shards(data: Path) -> None:
+    """Open a dataset of many shards."""
+    for _ in range(20):
+        bushel.open(data / "shards")["7"]
+
+
+def append(data: Path) -> None:
+    """Append to a folder of shards, and to a dataset that is one file."""
+    with _Scratch() as folder:
+        for name in ("texts", "photos"):
+            shutil.copytree(data / name, folder / name)
+        photo = (data / "small.jpg").read_bytes()
+        for number in range(20):
+            with bushel.Writer(folder / "texts", {"text": "utf8", "label": "int"}, mode="append", sync=False) as out:
+                out.append({"text": "word", "label": 0}, key=f"new{number}")
+            with bushel.Writer(folder / "photos", {"image": "jpg", "label": "int"}, mode="append", sync=False) as out:
+                out.append({"image": photo, "label": 0}, key=f"new{number}")
+
+
 def sample(data: Path) -> None:
     """Read samples one by one."""
     ds = bushel.open(data / "texts")
@@ -144,18 +171,20 @@ def load(data: Path) -> None:
     from bushel.transforms import RandomHorizontalFlip, RandomResizedCrop
 
     crop, flip = RandomResizedCrop(224), RandomHorizontalFlip()
-    loader = bushel.Loader(bushel.open(data / "photos"), 32, shuffle=True, seed=0, transforms=[crop, flip], threads=2)
+    loader = bushel.Loader(
+        bushel.open(data / "photos"), 32, shuffle=True, seed=0, transforms=[crop, flip], **TWO_THREADS
+    )
     _epochs(loader, 6)
 
 
 def load_texts(data: Path) -> None:
     """Load epochs of short texts and numbers."""
-    _epochs(bushel.Loader(bushel.open(data / "texts"), 256, shuffle=True, seed=0, threads=2), 10)
+    _epochs(bushel.Loader(bushel.open(data / "texts"), 256, shuffle=True, seed=0, **TWO_THREADS), 10)
 
 
 def load_tokens(data: Path) -> None:
     """Load epochs of rows of tokens."""
-    _epochs(bushel.Loader(bushel.open(data / "tokens"), 32, shuffle=True, seed=0, threads=2), 150)
+    _epochs(bushel.Loader(bushel.open(data / "tokens"), 32, shuffle=True, seed=0, **TWO_THREADS), 150)
 
 
 def stream(data: Path) -> None:
@@ -224,7 +253,7 @@ def join(data: Path) -> None:
 def packs(data: Path) -> None:
     """Load epochs of rows that are packed with whole documents."""
     ds = bushel.open(data / "documents")
-    loader = bushel.Loader(ds, 8, shuffle=True, seed=0, pack_by="tokens.length", pack_tokens=4096, threads=2)
+    loader = bushel.Loader(ds, 8, shuffle=True, seed=0, pack_by="tokens.length", pack_tokens=4096, **TWO_THREADS)
     _epochs(loader, 10)
 
 
@@ -232,7 +261,7 @@ def windows(data: Path) -> None:
     """Load epochs of windows."""
     windows = bushel.open(data / "episodes").windows("states", 16, hop=8)
     for _ in range(4):
-        _epochs(bushel.Loader(windows, 64, shuffle=True, seed=0, threads=2), 1)
+        _epochs(bushel.Loader(windows, 64, shuffle=True, seed=0, **TWO_THREADS), 1)
 
 
 def write(container: str, samples: int) -> Callable[[Path], None]:
@@ -253,6 +282,8 @@ def write(container: str, samples: int) -> Callable[[Path], None]:
 CASES: dict[str, Callable[[Path], None]] = {
     "start": start,
     "open": open_,
+    "open shards": open_shards,
+    "append": append,
     "sample": sample,
     "read": read,
     "decoded": decoded,

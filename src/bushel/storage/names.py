@@ -97,13 +97,9 @@ def refuse_link(path: Path) -> None:
     if _SIDECARS not in text:
         return
     parts = path.parts
-    for at, part in enumerate(parts):
-        if part == _SIDECARS:
-            first = at
-            break
-    else:
+    if _SIDECARS not in parts:
         return
-    for end in range(first + 1, len(parts) + 1):
+    for end in range(parts.index(_SIDECARS) + 1, len(parts) + 1):
         link = os.path.join(*parts[:end])
         if os.path.islink(link):
             raise OSError(

@@ -103,19 +103,19 @@ class _Move(msgspec.Struct, frozen=True):
     device: int
     inode: int
 
-    def is_made(self, folder: Path) -> bool:
-        """Return whether the staging folder no longer has the file or folder to be moved."""
+    def staged(self, folder: Path) -> Path | None:
+        """Return the path of what is to be moved, None if the staging folder no longer has it: the move is made."""
         path = inside(folder, self.name, any_text=True)
         try:
             with naming(path):
                 stat = path.lstat()
         except FileNotFoundError:
-            return True
+            return None
         if S_ISLNK(stat.st_mode):
             raise FormatError(
                 "no writer leaves a symbolic link here", file=str(path), hint="delete it"
             )
-        return (stat.st_dev, stat.st_ino) != (self.device, self.inode)
+        return path if (stat.st_dev, stat.st_ino) == (self.device, self.inode) else None
 
 
 class _Moves(msgspec.Struct, frozen=True):
@@ -230,7 +230,7 @@ def is_half_made(root: Path, folder: Path) -> bool:
     content = _load_moves(folder) if folder.is_dir() else None
     if content is None:
         return False
-    made = [move.is_made(folder) for move in content.moves]
+    made = [move.staged(folder) is None for move in content.moves]
     return not all(made) and (any(made) or bool(content.clear))
 
 
@@ -248,22 +248,22 @@ def _load_moves(folder: Path) -> _Moves | None:
 
 def _repeat(root: Path, folder: Path, content: _Moves, *, sync: bool) -> None:
     """Make the moves that are not made yet."""
-    to_make = [move for move in content.moves if not move.is_made(folder)]
+    targets = {move.name: inside(root, move.name, any_text=True) for move in content.moves}
+    staged = {move.name: move.staged(folder) for move in content.moves}
+    to_make = {name: path for name, path in staged.items() if path is not None}
     if len(to_make) == len(content.moves):
         for name in content.clear:
             _remove(inside(root, name, any_text=True), own=False)
-    for move in to_make:
-        staged, target = (inside(above, move.name, any_text=True) for above in (folder, root))
-        make_folder(target.parent, sync=sync)
-        _swap(staged, target, folder / "old")
-    moved = {move.name for move in content.moves}
+    for name, path in to_make.items():
+        make_folder(targets[name].parent, sync=sync)
+        _swap(path, targets[name], folder / "old")
     for name in content.drop:
-        if name not in moved:
+        if name not in targets:
             path = inside(root, name, any_text=True)
             _remove(path, own=name.startswith(_SIDECARS))
             _remove_empty(path.parent, root)
     if sync:
-        for changed in {root, *(inside(root, name, any_text=True).parent for name in moved)}:
+        for changed in {root, *(target.parent for target in targets.values())}:
             sync_folder(changed)
 
 
