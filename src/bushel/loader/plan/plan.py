@@ -156,9 +156,11 @@ class Units(Struct, frozen=True):
 
     def plans(self, batches: UnitBatches) -> Iterator[BatchPlan]:
         """Yield the plans of batches: which samples they have."""
-        positions, starts = batches.positions
-        samples = self.order.take(self.epoch, positions)
-        borders = starts.tolist()
+        return self._plans(batches, batches.begins, batches.borders)
+
+    def _plans(self, batches: UnitBatches, positions: I64, starts: I64) -> Iterator[BatchPlan]:
+        """Yield the plans of batches, given all of their positions, and where each begins among them."""
+        samples, borders = self.order.take(self.epoch, positions), starts.tolist()
         for first, end, consumed in zip(borders, borders[1:], batches.consumed, strict=False):
             yield BatchPlan(self.epoch, positions[first:end], samples[first:end], consumed)
 

@@ -69,6 +69,10 @@ class Buckets(Units, frozen=True):
         """Return True: all ranks have a share."""
         return True
 
+    def plans(self, batches: UnitBatches) -> Iterator[BatchPlan]:
+        """Yield the plans of batches: which samples they have."""
+        return self._plans(batches, *batches.positions)
+
 
 class _SharedRows(Units, frozen=True):
     """Rows that several documents share."""

@@ -28,7 +28,7 @@ from bushel.loader.read.batch_reader import NumberReader, gathers
 from bushel.loader.read.costs import bytes_to_find
 from bushel.loader.read.joined_numbers import number_reader
 from bushel.loader.read.number_field import NumberField, Rooms
-from bushel.loader.values.bad_samples import Failure
+from bushel.loader.values.bad_samples import DAMAGE, Failure
 from bushel.loader.values.collate import Collate, FieldCollate, Padded, Ragged, Sample
 from bushel.spec import KEY
 
@@ -182,8 +182,10 @@ def gathered_numbers(
         # to find out whether all sections have a field as the first one, all of them would be read
         # first
         return None
-    numbers = number_reader(dataset, found)
-    return numbers if numbers.fields else None
+    with suppress(*DAMAGE):  # of the values that were looked at: batches are made of samples
+        numbers = number_reader(dataset, found)
+        return numbers if numbers.fields else None
+    return None
 
 
 class ArrayFactory:
@@ -244,9 +246,24 @@ class ArrayFactory:
         Returns:
             For each field that has not been given up, its part of each batch; None if it cannot be
             gathered.
+
+        Raises:
+            Exception: One of `DAMAGE`: a value cannot be read.
         """
         if (numbers := self.numbers) is None:
             return {}
+        gathered: dict[str, list[Gathered | None]] = {}
+        try:
+            gathered = self._gather(numbers, batches)
+        finally:
+            self._count(
+                [(field, None not in gathered.get(field.name, [None])) for field in numbers.fields]
+            )
+        return gathered
+
+    def _gather(
+        self, numbers: NumberReader, batches: Sequence[npt.NDArray[np.int64]]
+    ) -> dict[str, list[Gathered | None]]:
         fields = numbers.fields
         sizes = [len(samples) for samples in batches]
         arrays = [
@@ -274,7 +291,6 @@ class ArrayFactory:
                 gathered[field.name] = [
                     self._ragged_batch(numbers, number, samples) for samples in batches
                 ]
-        self._count(fields, [None not in gathered[field.name] for field in fields])
         return {field.name: gathered[field.name] for field in fields}
 
     def _ragged_batch(
@@ -289,7 +305,7 @@ class ArrayFactory:
             try:
                 [size] = rule.shape_for([int(lengths.max())])
                 fill = rule.padding(field.dtype).tobytes()
-            except ValueError:  # raised again in the ordinary way
+            except ValueError:  # an error of the batch, which names the field where it is collated
                 return None
             starts = np.arange(len(samples) + 1, dtype=np.int64) * size
         else:
@@ -301,9 +317,9 @@ class ArrayFactory:
             return Gathered(field, rows.reshape(len(samples), -1), rows, starts, lengths)
         return Gathered(field, {"values": rows, "offsets": starts}, rows, starts, lengths)
 
-    def _count(self, fields: Iterable[NumberField], good: Iterable[bool]) -> None:
+    def _count(self, fields: Iterable[tuple[NumberField, bool]]) -> None:
         """Count the fields that could be gathered in a batch, and give up fields that nearly always fail."""
-        for field, gathered in zip(fields, good, strict=True):
+        for field, gathered in fields:
             self._tries[field.name, gathered] += 1
             failed = self._tries[field.name, False]
             if (
@@ -345,9 +361,10 @@ class BatchArrays:
         Returns:
             The fields that could be gathered.
         """
-        for name, [gathered] in self._factory.gather([samples]).items():
-            if gathered is not None:
-                self._gathered[name] = gathered
+        with suppress(*DAMAGE):  # the bad value is found when it is read with its sample
+            for name, [gathered] in self._factory.gather([samples]).items():
+                if gathered is not None:
+                    self._gathered[name] = gathered
         return frozenset(self._gathered)
 
     def room(self, names: frozenset[str]) -> Room:

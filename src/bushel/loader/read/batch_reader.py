@@ -2,8 +2,8 @@
 
 A `NumberReader` collects the places of a field's numbers and the extents of the shards in the
 kernel `NumberTable`, which checks each value and copies the numbers. It grows as samples of other
-shards, or values of other lengths, are met. Values that it cannot gather are left to
-`Dataset.read`, which describes the error. Fields whose values the index has as a column of numbers
+shards, or values of other lengths, are met. Batches with values that it cannot gather are made of
+samples, which describes the error. Fields whose values the index has as a column of numbers
 are copied from there, without opening a file.
 """
 
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Collection, Sequence
-from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,8 +28,7 @@ from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
-from bushel.errors import BushelError
-from bushel.kernels import ExtentError, MappedFile, NumberTable
+from bushel.kernels import MappedFile, NumberTable
 from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.storage import Extents, File
 
@@ -178,11 +176,8 @@ class NumberReader:
                 found.add(one.name)
         others = [] if dataset.remote else [one for one in fields if one.name not in found]
         others = [one for one in others if not self._is_expanded(first, one.name)]
-        try:
-            for one in others:
-                self._look(first, one, None)
-        except (BushelError, OSError, ExtentError):  # as in `gather`
-            others = []
+        for one in others:
+            self._look(first, one, None)
         self.fields = tuple(
             one for one in fields if one.name in found or (one.known and one in others)
         )
@@ -336,11 +331,7 @@ class NumberReader:
     ) -> list[I64 | None]:
         for _ in range(3):  # other threads may replace the table meanwhile
             table = self._table
-            try:
-                bad, self.waited = table.gather(positions, arrays)
-            except (ExtentError, OSError):
-                # raised again, with the sample, when it is read in the ordinary way
-                return [np.arange(len(positions), dtype=np.int64)] * len(arrays)
+            bad, self.waited = table.gather(positions, arrays)
             wrong = [places for places in bad if places is not None]
             if not wrong or not self._learn(positions[np.concatenate(wrong)], table):
                 break
@@ -381,23 +372,15 @@ class NumberReader:
         """
         positions, row = self._rows(samples), self.fields[number].nbytes
         number = self._in_files.index(self.fields[number])
-        try:
-            bad, self.waited = self._table.gather_rows(
-                number,
-                positions,
-                rooms.out,
-                rooms.starts * row,
-                rooms.fill,
-                None if rooms.skip is None else rooms.skip * row,
-            )
-        except (ExtentError, OSError):  # as in `gather`
-            return False
+        skip = None if rooms.skip is None else rooms.skip * row
+        bad, self.waited = self._table.gather_rows(
+            number, positions, rooms.out, rooms.starts * row, rooms.fill, skip
+        )
         return bad is None
 
     def prefetch(self, samples: I64) -> None:
         """Ask the system to load what a later `gather` needs."""
-        with suppress(ExtentError, OSError):  # found again by `gather`
-            self._table.prefetch(self._rows(samples))
+        self._table.prefetch(self._rows(samples))
 
     def keys(self, samples: I64) -> list[str]:
         """Return the keys of samples."""
@@ -415,15 +398,12 @@ class NumberReader:
             if self._table is not table:
                 return True
             positions, starts = positions[positions >= 0], self._reader.all.starts
-            try:
-                learned = self._add(self._of(positions))
-                for number in self._of(positions):
-                    if self._shards.get(number) is not None:
-                        rows = positions - starts[number]
-                        rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
-                        learned |= any([self._look(number, one, rows) for one in self._in_files])
-            except (BushelError, OSError, ExtentError):  # as in `gather`
-                return False
+            learned = self._add(self._of(positions))
+            for number in self._of(positions):
+                if self._shards.get(number) is not None:
+                    rows = positions - starts[number]
+                    rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
+                    learned |= any([self._look(number, one, rows) for one in self._in_files])
             if learned:
                 self._table = self._build()
             return learned

@@ -28,8 +28,9 @@ from bushel._dataset.views.inside import (
 from bushel._index.expansion import COSTLY, KEPT, Expansion, Part
 from bushel._runtime.order import Blocks, Order, Sequential
 from bushel._runtime.system import memory_limit
-from bushel.errors import BushelError, StateError
+from bushel.errors import StateError
 from bushel.kernels import MappedFile
+from bushel.loader.values.bad_samples import DAMAGE
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import AnyOrder
@@ -205,8 +206,7 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
     reader, selection = reader_and_selection(dataset)
     positions = selection.absolute(places)
-    # raised again, with the sample, when a batch is read
-    with suppress(BushelError, OSError, KeyError):
+    with suppress(*DAMAGE):  # found when a batch is read
         asked = reader.asked(positions, selection.wanted(fields))
         groups = reader.readable(positions, asked)
         rest = reader.unknown(groups, asked) if decode else asked

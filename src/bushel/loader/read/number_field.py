@@ -53,7 +53,7 @@ class NumberField(Struct):
         axes: The number of axes that values must have; None for any.
         dtype: Type of the gathered numbers. A `NumberReader` finds it out.
         shape: Shape of a value; of a ragged one, with any first length.
-        value: Kind of the values that the ordinary way of reading returns.
+        value: Kind of the values that `Dataset.read` returns.
     """
 
     name: str
@@ -141,7 +141,7 @@ class NumberField(Struct):
         )
 
     def value_of(self, gathered: npt.NDArray[Any]) -> Any:
-        """Return a gathered value as the one that is read in the ordinary way."""
+        """Return a gathered value as `Dataset.read` returns it."""
         if self.value == "number":
             return gathered.item()
         return gathered.tobytes() if self.value == "bytes" else gathered

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections import deque
 from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
@@ -23,7 +24,6 @@ from msgspec.structs import replace
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
-from bushel.errors import FormatError
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.loader.plan.plan import BatchPlan
@@ -32,14 +32,14 @@ from bushel.loader.read.batch_reader import NumberReader
 from bushel.loader.read.number_field import Rooms
 from bushel.loader.run.pipeline import Finished
 from bushel.loader.run.run import Iteration, PrefetchWindow
+from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
 from bushel.loader.values.outputs import Output, Upload
 from bushel.loader.values.rows import Rows
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel._dataset.read.field_lists import FieldList
-    from bushel.loader.read.listed import ListedFields
+    from bushel.loader.read.list_fields import FieldList, ListFields
 
 _GROUP_BYTES = 1 << 20
 _MOST_BATCHES = 32  # in a group
@@ -55,7 +55,7 @@ def run_groups(
     threads: int,
     window: PrefetchWindow,
     kind: type[Groups] | None = None,
-    listed: ListedFields | None = None,
+    listed: ListFields | None = None,
 ) -> Generator[Finished]:
     """Gather batches, in threads or in the consumer's own thread (`threads=0`).
 
@@ -159,7 +159,7 @@ class Groups:
         iteration: Iteration,
         factory: ArrayFactory,
         numbers: NumberReader,
-        listed: ListedFields | None,
+        listed: ListFields | None,
     ) -> None:
         self.numbers, self._iteration = numbers, iteration
         self._pipeline, self._factory, self._listed = iteration.pipeline, factory, listed
@@ -175,35 +175,36 @@ class Groups:
     @property
     def waited(self) -> bool:
         """Whether values of the last batch were not in memory."""
-        lists = self._listed is not None and bool(self._lists) and self._listed.lists.waited
+        lists = self._listed is not None and bool(self._lists) and self._listed.waited
         return lists or self.numbers.waited
 
     def bytes_of(self, plan: BatchPlan) -> int:
         """Return the size of a batch in bytes, an estimate if it is ragged."""
-        lists = (
-            0
-            if self._listed is None or not self._lists
-            else self._listed.lists.size(plan.samples, self._lists)
-        )
-        return lists + len(plan.samples) * self._sample_bytes
+        size = len(plan.samples) * self._sample_bytes
+        if self._listed is not None and self._lists:
+            with suppress(*DAMAGE):  # found when it is read
+                size += self._listed.size(plan.samples, self._lists)
+        return size
 
     def note(self, group: list[BatchPlan]) -> None:
         """Take notice of a group that will be made soon."""
         if self.waited:
             samples = np.concatenate([plan.samples for plan in group])
-            self.numbers.prefetch(samples)
-            if self._listed is not None and self._lists:
-                self._listed.lists.prefetch(samples, self._lists)
+            with suppress(*DAMAGE):  # found when it is read
+                self.numbers.prefetch(samples)
+                if self._listed is not None and self._lists:
+                    self._listed.prefetch(samples, self._lists)
 
     def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:
         """Make the batches of a group."""
         done = _Group(deque())
         try:
             start = perf_counter()
-            batches = self._batches(group)
+            batches: list[Made | None] = [None] * len(group)
+            with suppress(*DAMAGE):  # the bad sample is found when batches are made of samples
+                batches = self._batches(group)
             self._iteration.clock.add({"storage": perf_counter() - start})
             for plan, made in zip(group, batches, strict=True):
-                # one that could not be gathered is made in the ordinary way
                 finished = (
                     self._iteration.made(plan, self._factory)
                     if made is None
@@ -218,20 +219,14 @@ class Groups:
         result.set(done)
 
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
-        """Make the batches of a group. None takes the place of one that has to be read in the ordinary way."""
+        """Make the batches of a group. None takes the place of one that has to be made of samples."""
         excluded = self._pipeline.excluded
-        nothing: list[Made | None] = [None] * len(group)
         each = [plan.samples for plan in group]
         samples = each[0] if len(each) == 1 else np.concatenate(each)
         gathered = self._factory.gather(each)
         lists = [name for name in self._factory.names if name not in gathered]
         listed = self._parts(samples, lists)
-        keys: list[str] | None = None
-        if self._pipeline.keys:
-            try:
-                keys = self.numbers.keys(samples)
-            except FormatError:  # raised again, with the sample, in the ordinary way
-                return nothing
+        keys = self.numbers.keys(samples) if self._pipeline.keys else None
         batches: list[Made | None] = []
         for number, (plan, end) in enumerate(zip(group, accumulate(map(len, each)), strict=True)):
             batch: Batch = {} if keys is None else {KEY: keys[end - len(plan.samples) : end]}
@@ -251,7 +246,7 @@ class Groups:
         return batches
 
     def _parts(self, samples: I64, names: list[str]) -> dict[str, FieldList] | None:
-        """Read fields that are not gathered. None: they have to be read in the ordinary way."""
+        """Read fields that are not gathered. None: samples have to be made of them."""
         if not names or self._listed is None or not self._listed.names.issuperset(names):
             return None
         return self._listed.read(samples, names, self._iteration.clock.add)
@@ -299,7 +294,7 @@ class RowGroups(Groups):
         return [batch for plan in group for batch in self._batches([plan])]
 
     def _together(self, group: Sequence[BatchPlan]) -> list[Batch] | None:
-        """Return the batches of some plans; None if any has to be read in the ordinary way."""
+        """Return the batches of some plans; None if any has to be made of samples."""
         shape, excluded = self._pipeline.shape, self._pipeline.excluded
         rows = [plan.rows for plan in group if plan.rows is not None]
         if shape is None or len(rows) < len(group):
@@ -317,11 +312,8 @@ class RowGroups(Groups):
             return None
         samples = samples[pieces.places]
         whole: Batch = {}
-        try:
-            if self._pipeline.keys:
-                whole[KEY] = pieces.by_row(self.numbers.keys(samples))
-        except FormatError:  # raised again, with the sample, in the ordinary way
-            return None
+        if self._pipeline.keys:
+            whole[KEY] = pieces.by_row(self.numbers.keys(samples))
         for number, name in enumerate(names):
             if (joined := self._joined(number, samples, pieces, shape.tokens)) is None:
                 return None
@@ -399,7 +391,7 @@ class _Pieces:
                 [rows.lengths for rows in batches if rows.lengths is not None]
             )
             if not np.array_equal(own, expected):
-                return None  # an error, which names the sample in the ordinary way
+                return None  # an error, which names the sample
         begins = np.minimum(np.concatenate([rows.begins for rows in batches]), own)
         counts = np.minimum(np.concatenate([rows.counts for rows in batches]), own - begins)
         starts = offsets_of(counts)

@@ -17,7 +17,6 @@ import numpy as np
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
-from bushel.errors import BushelError
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
@@ -25,7 +24,7 @@ from bushel.loader.plan.replacing import decoded_one_by_one, following, nothing_
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.read.loadable import PlainReader, describe, failure_of
-from bushel.loader.values.bad_samples import ErrorReport, Failure, OnError
+from bushel.loader.values.bad_samples import DAMAGE, ErrorReport, Failure, OnError
 from bushel.loader.values.collate import Batch, Collate, Sample, collate
 from bushel.loader.values.generator import SampleDraws
 from bushel.loader.values.rows import RowShape, collate_rows
@@ -178,8 +177,7 @@ class Pipeline(Struct, frozen=True):
 
     def prefetch(self, plan: BatchPlan) -> None:
         """Announce the samples of a batch to the storage."""
-        # raised again, with the sample, when the batch is read
-        with suppress(BushelError, OSError, KeyError):
+        with suppress(*DAMAGE):  # found when the batch is read
             fields = _mask(
                 self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan)
             )
@@ -187,8 +185,7 @@ class Pipeline(Struct, frozen=True):
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
-        # raised again, with the sample, when the batch is read
-        with suppress(BushelError, OSError, KeyError):
+        with suppress(*DAMAGE):  # found when the batch is read
             numbers, draws = self._wanted(plan)
             fields = _mask(self.windows, self.fields, plan.epoch, numbers, draws)
             return self.source.extents(numbers, fields, decode=self.decode)

@@ -12,7 +12,7 @@ from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, PrefetchWindow, run_inline, run_threads
 
 if TYPE_CHECKING:
-    from bushel.loader.read.listed import ListedFields
+    from bushel.loader.read.list_fields import ListFields
     from bushel.loader.run.read_ahead import ReadAhead
 
 
@@ -46,7 +46,7 @@ def run_batches(
     return run_threads(iteration, plans, factory, threads=threads, window=window, ahead=ahead)
 
 
-def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
+def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
     """Return the fields that batches can have without samples, beside those that are gathered; None if none can."""
     if (
         not pipeline.batched
@@ -57,7 +57,7 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
         return None
     if pipeline.transforms.sample is not None or pipeline.source.remote:
         return None
-    from bushel.loader.read.listed import listed_fields
+    from bushel.loader.read.list_fields import list_fields
 
     transformed = frozenset(name for one in pipeline.transforms.fields for name in one.fields)
     asked = (
@@ -67,7 +67,7 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListedFields | None:
         transformed,
         factory.pool,
     )
-    return listed_fields(*asked, decode=pipeline.decode)
+    return list_fields(*asked, decode=pipeline.decode)
 
 
 def run_one(

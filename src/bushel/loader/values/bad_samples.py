@@ -15,11 +15,14 @@ from msgspec.structs import asdict
 
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
-from bushel.errors import FormatError, TooManyErrors
+from bushel.errors import BushelError, FormatError, TooManyErrors
 from bushel.storage import read_whole
 from bushel.transforms.values import Call
 
 OnError = Literal["raise", "skip", "replace"]
+
+DAMAGE = (BushelError, OSError, KeyError, TypeError, ValueError)
+"""What damaged data raises. A batch that meets it is made again sample by sample, to find the bad one."""
 
 
 @public("bushel.loader")

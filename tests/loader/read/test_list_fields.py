@@ -16,7 +16,7 @@ from tests.loader.two_ways import compare
 
 import bushel
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.listed import ListedFields
+from bushel.loader.read.list_fields import ListFields
 from bushel.loader.run.groups import Groups, Made
 from bushel.loader.values.collate import Padded, Ragged
 
@@ -137,14 +137,14 @@ def test_values_that_are_missing_or_do_not_collate(tmp_path: Path) -> None:
 def test_fields_that_hardly_ever_can_be_read_are_given_up(tmp_path: Path) -> None:
     some = write(tmp_path / "some", "tar", lambda n: {"text": "a"} | ({"data": b"b"} if n == 40 else {}))
     tries: list[int] = []
-    read = ListedFields.read
+    read = ListFields.read
 
-    def counting(self: ListedFields, *given: Any) -> Any:
+    def counting(self: ListFields, *given: Any) -> Any:
         tries.append(0)
         return read(self, *given)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ListedFields, "read", counting)
+        patch.setattr(ListFields, "read", counting)
         patch.setattr("bushel.loader.run.groups._MOST_BATCHES", 1)
         list(bushel.Loader(some, 1, threads=0, fields=["text", "data"], collate={"data": "list"}))
     assert len(tries) == 5
