@@ -396,7 +396,7 @@ def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> Non
 
 
 class TestListing:
-    @pytest.mark.parametrize("kind", [None, "files", "samples"])
+    @pytest.mark.parametrize("kind", [None, "files"])
     def test_the_source_is_listed_once(self, tmp_path: Path, kind: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
         photos, out = image_folder(tmp_path / "photos", 9), tmp_path / "out"
         (photos / "empty").mkdir()
@@ -409,8 +409,6 @@ class TestListing:
         pack(1)
         assert planned_listing(out) is not None
         monkeypatch.setattr("bushel.sources.files.walk", None)
-        monkeypatch.setattr("bushel.sources.members.walk", None)
-        monkeypatch.setattr("bushel.sources.opening.walk", lambda *_: iter("x"))
         (photos / "class0/new.jpg").write_bytes(b"not in the plan")
         assert pack(None).samples == 6
         monkeypatch.undo()

@@ -154,7 +154,7 @@ def test_abbreviated_and_unknown_options_of_the_originals(tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("line", "said"),
     [
-        ("pack train-0.tar out --kind samples -c tar --resize 0", "--resize"),
+        ("pack train-0.tar out -c tar --resize 0", "--resize"),
         ("pack photos out -c tar --parts 3 --part 7", "--part 7 does not exist: the parts are 0 to 2"),
         ("pack photos out -c tar --engine nothing", "unknown engine 'nothing'"),
         ("cat train-0.tar 0", "`bushel get PATH KEY` prints one sample"),

@@ -82,6 +82,7 @@ SAMPLES: dict[str, Any] = {
     "stored(jpg)": b"\x80",
     "wav": b"",
     "webm": CLIP,
+    "clip": CLIP,
     "webp": PICTURE,
 }
 
@@ -111,7 +112,11 @@ def encoded(name: str) -> bytes:
 
 def need_packages(name: str) -> None:
     """Skip the test of a codec whose package is not installed."""
-    packages = {"heic": "pillow_heif", "jxl": "pillow_jxl", **dict.fromkeys(("mp4", "webm", *SOUNDS, *FRAMES), "av")}
+    packages = {
+        "heic": "pillow_heif",
+        "jxl": "pillow_jxl",
+        **dict.fromkeys(("mp4", "webm", "clip", *SOUNDS, *FRAMES), "av"),
+    }
     if name in packages:
         pytest.importorskip(packages[name])
     if name == "avif" and not features.check("avif"):

@@ -19,7 +19,7 @@ def clip() -> npt.NDArray[np.uint8]:
     return frames
 
 
-@pytest.mark.parametrize(("name", "rate"), [("mp4", 20), ("webm", 20), ("mp4(5)", 5)])
+@pytest.mark.parametrize(("name", "rate"), [("mp4", 20), ("webm", 20), ("mp4(5)", 5), ("clip", 20)])
 def test_round_trip(name: str, rate: int) -> None:
     av = pytest.importorskip("av")
     stored = get_codec(name).encode(clip())

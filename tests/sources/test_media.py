@@ -2,6 +2,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.sources.clips import LEVELS, clip, levels
 from tests.sources.folders import jpeg, picture, png
@@ -118,9 +119,34 @@ class TestVideoFolder:
         dataset = bushel.open(tmp_path / "x.tar")
         assert bytes(dataset.read([0], decode=False)[0]["clip"]) == path.read_bytes()
         assert dataset[0]["clip"].shape == (6, 32, 48, 3)
-        clip(tmp_path / "in/b.webm")
-        with pytest.raises(SpecError, match=r"all are \.mp4, .* or all \.webm"):
+
+    def test_clips_of_several_formats_are_one_field(self, tmp_path: Path) -> None:
+        files = [clip(tmp_path / "in" / name) for name in ("a.mp4", "b.webm")]
+        files.append(files[1].rename(tmp_path / "in/c.mkv"))
+        files[1] = clip(tmp_path / "in/b.webm")
+        opened = bushel.open(tmp_path / "in")
+        bushel.pack(tmp_path / "in", tmp_path / "x.tar")
+        packed = bushel.open(tmp_path / "x.tar")
+        for dataset in (opened, packed):
+            assert dataset.spec == {"clip": "clip"}
+            assert [bytes(row["clip"]) for row in dataset.read(range(3), decode=False)] == [
+                path.read_bytes() for path in files
+            ]
+            assert [row["clip"].shape for row in dataset] == [(6, 32, 48, 3)] * 3
+        bushel.index(tmp_path / "x.tar", frames=True)
+        packed = bushel.open(tmp_path / "x.tar")
+        windows = packed.windows("clip", 2, hop=2)
+        assert [len(row["clip"]) for row in windows] == [2] * 9
+        for number, row in enumerate(windows):
+            frames = packed[number // 3]["clip"][number % 3 * 2 :][:2]
+            assert np.abs(row["clip"].astype(int) - frames).max() <= 1
+
+    def test_videos_that_no_codec_stores(self, tmp_path: Path) -> None:
+        (tmp_path / "in/b.avi").parent.mkdir()
+        (tmp_path / "in/b.avi").write_bytes(clip(tmp_path / "in/a.mp4").read_bytes())
+        with pytest.raises(SpecError, match=r"all are \.mp4, .*: select these"):
             VideoFolder(tmp_path / "in", Clip())
+        assert len(VideoFolder(tmp_path / "in", Frames(stride=3))) == 2
 
 
 def test_kinds_of_images() -> None:

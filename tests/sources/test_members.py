@@ -1,7 +1,5 @@
 from __future__ import annotations
 
-import tarfile
-from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -9,41 +7,9 @@ from tests.sources.folders import jpeg
 
 import bushel
 from bushel.errors import FormatError, TooManyErrors
-from bushel.sources import Recipe, SampleFolder
+from bushel.sources import Recipe
 from bushel.sources.members import Members
 from bushel.testing import check_source
-
-
-def test_a_folder_as_tar_packs_it(tmp_path: Path) -> None:
-    files = {
-        "a/7.left.jpg": jpeg(0),
-        "a/7.cls": b"3",
-        "a/7-b.cls": b"4",
-        "a/7-b.JSON": b'{ "x": 1 }',
-        "b/1.cls": b"5",
-    }
-    for name, data in files.items():
-        (tmp_path / "in" / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / "in" / name).write_bytes(data)
-    source = SampleFolder(tmp_path / "in")
-    check_source(source)
-    assert source.spec == {"cls": "cls", "left.jpg": "jpg", "json": "json"}
-    assert dict(source[0]) == {"__key__": "a/7", "cls": b"3", "left.jpg": jpeg(0)}
-    bushel.pack(source, tmp_path / "x.tar")
-    with tarfile.open(tmp_path / "x.tar") as archive:
-        stored: Mapping[str, bytes] = {one.name: archive.extractfile(one).read() for one in archive}  # type: ignore[union-attr]
-    assert stored == {name.replace("JSON", "json"): data for name, data in files.items()}
-    dataset = bushel.open(tmp_path / "x.tar")
-    assert [sample["cls"] for sample in dataset] == [3, 4, 5]
-
-
-def test_values_are_encoded_as_another_container_stores_them(tmp_path: Path) -> None:
-    for number in range(3):
-        (tmp_path / f"{number}.cls").write_text(str(number))
-        (tmp_path / f"{number}.jpg").write_bytes(jpeg(number))
-    bushel.pack(SampleFolder(tmp_path), tmp_path / "out", container="bag", spec={"cls": "int"})
-    dataset = bushel.open(tmp_path / "out")
-    assert [sample["cls"] for sample in dataset] == [0, 1, 2]
 
 
 def test_a_recipe(tmp_path: Path) -> None:

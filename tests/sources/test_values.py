@@ -15,13 +15,12 @@ from bushel.errors import FormatError, SpecError
 from bushel.sources import (
     Arrays,
     Files,
-    ImageFolder,
+    LabelledFolder,
     ListFile,
     Samples,
     Stored,
     Stream,
     Table,
-    VideoFolder,
     open_source,
 )
 from bushel.sources.samples import infer_spec
@@ -153,8 +152,8 @@ class TestOpening:
         with bushel.Writer(tmp_path / "bag", {"x": "int"}, container="bag") as writer:
             writer.append({"x": 1})
         kinds = {
-            "images": ImageFolder,
-            "videos": VideoFolder,
+            "images": LabelledFolder,
+            "videos": LabelledFolder,
             "set.lst": ListFile,
             "set.json": Table,
             "x.npy": Arrays,

@@ -28,7 +28,11 @@ _MEDIA: Mapping[str, Callable[[str], bool]] = {
     "clip": holds_clip,
     "audio": holds_sound,
 }
-SEVERAL = {"image": "image", "audio": "audio"}  # the codec that reads all codecs of a kind
+SEVERAL = {
+    "image": "image",
+    "clip": "clip",
+    "audio": "audio",
+}  # the codec that reads all codecs of a kind
 MANY = 2  # an extension is a field of samples if a sample of this many has it
 _SOME = 20  # in samples of several files, the same
 MIXED = 4  # a second kind of media counts if one file of this many is of it
@@ -229,24 +233,29 @@ def _first_dot_fields(names: Sequence[str]) -> set[str]:
 
 
 def layout_of_kind(
-    names: Sequence[str], known: Collection[str] = (), *, ordered: bool = False
+    names: Sequence[str],
+    suffixes: Collection[str],
+    known: Collection[str] = (),
+    *,
+    ordered: bool = False,
 ) -> FolderLayout:
-    """Return the samples of files that are all of the kind that is wanted: one in the field `file` of each.
+    """Return the samples of the files with some suffixes: one in the field `file` of each.
 
     Args:
-        names: Their paths, as for `layout_of`.
+        names: The paths of all files, as for `layout_of`.
+        suffixes: The last suffixes of the files, in lower case, with their dots.
         known: Classes of other splits, which are numbered, too.
         ordered: Whether the samples have the order of the names instead of that of the keys.
     """
     stems, extensions = _cut_all(names)
-    splits = _folders_of_splits(names, {name[: name.find("/")] for name in names if "/" in name})
+    last = {each: each and f".{each.rpartition('.')[2]}" for each in set(extensions)}
+    kinds = {extension for extension, suffix in last.items() if suffix in suffixes}
+    pairs = zip(names, extensions, strict=True)
+    files = [name for name, extension in pairs if extension in kinds]
+    tops = {name[: name.find("/")] for name in files if "/" in name}
+    splits = _folders_of_splits(files, tops)
     listing = _Listing(names, stems, extensions)
-    return _one_kind(listing, "file", "bytes", set(extensions), splits, known, ordered=ordered)
-
-
-def kind_left_out(name: str) -> str:
-    """Return how a report calls a file that is left out, by its suffix."""
-    return _kind_left_out(suffix_of(name))
+    return _one_kind(listing, "file", "bytes", kinds, splits, known, ordered=ordered)
 
 
 def _kind_left_out(extension: str) -> str:

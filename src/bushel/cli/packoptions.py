@@ -55,8 +55,7 @@ class SourceOptions(Struct, frozen=True):
         Option(
             "--kind",
             help="images, videos, list, table, arrays or dataset, detected from SOURCE by"
-            " default; or files, samples "
-            "(files that share a name), recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg,"
+            " default; or files, recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg,"
             " kinetics, activitynet.",
             values=source_kinds,
         ),

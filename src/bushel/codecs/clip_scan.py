@@ -36,7 +36,7 @@ def scan_clip(codec: str, data: Buffer) -> ClipPackets | None:
     if len(data) >= _LARGEST:
         return None
     try:
-        with open_clip(codec, codec.partition("(")[0], data) as source:
+        with open_clip(codec, data) as source:
             return _scan(source, data)
     # CodecError, and PyAV's own IndexError, ValueError … for invalid streams: reading the clip will
     # report them

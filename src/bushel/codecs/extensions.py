@@ -25,6 +25,7 @@ _EXTENSIONS: Mapping[str, str] = {
         "audio": "audio m4a",
         "mp4": "mp4 mov m4v 3gp",
         "webm": "webm mkv",
+        "clip": "clip",
         **{
             name: name
             for name in (

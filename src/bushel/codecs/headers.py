@@ -70,7 +70,7 @@ def clip_header(codec: str, data: Buffer) -> ClipHeader | None:
 
     pyav(codec)
     try:
-        with open_clip(codec, codec.partition("(")[0], data) as source:
+        with open_clip(codec, data) as source:
             stream = source.streams.video[0]
             length: Any = None
             if stream.duration is not None and stream.time_base:

@@ -50,7 +50,7 @@ _MODULES: Mapping[str, Collection[str]] = {
         *("jpg", "jpeg", "png", "webp", "ppm", "pgm", "pbm", "bmp"),
         *("tif", "tiff", "gif", "avif", "heic", "jxl", "image"),
     ),
-    "video": ("mp4", "webm"),
+    "video": ("mp4", "webm", "clip"),
     "video_frame": ("frame", "frames"),
     "audio": ("wav", "flac", "mp3", "ogg", "audio"),
     "recordio_label": ("recordio-label", "recordio-label-int"),

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._kinds import kind_of
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel._runtime.system import room_for
@@ -34,6 +35,8 @@ _KEPT = 32 << 20
 _INTRA = 1  # FFmpeg's AV_PICTURE_TYPE_I
 _LIMITED = (0, 1)  # FFmpeg's AVCOL_RANGE_UNSPECIFIED and AVCOL_RANGE_MPEG
 _MATRICES: Mapping[int, int] = {1: 709, 2: 601, 5: 601, 6: 601}  # by AVColorSpace; 2 is unspecified
+ANY = "clip"
+"""The codec of fields whose clips are of different formats; their first bytes tell which."""
 _ENCODERS: Mapping[str, tuple[str, Mapping[str, str]]] = {
     # x264's AVX-512 code for macroblock-tree propagation reads uninitialized memory, so the bytes
     # of a clip would differ between processes. This option gives the bytes of the plain C code
@@ -51,8 +54,8 @@ def pyav(codec: str) -> Any:
     return av
 
 
-def _encode(codec: str, container: str, rate: int, value: Any) -> bytes:
-    av = pyav(codec)
+def _encode(codec: str, rate: int, value: Any) -> bytes:
+    av, container = pyav(codec), "webm" if codec.startswith("webm") else "mp4"
     clip = np.asarray(value)
     if clip.dtype != np.uint8 or clip.ndim != 4 or clip.shape[3] != 3 or 0 in clip.shape:
         raise codec_error(codec, "a uint8 array of shape TxHxWx3", describe(value))
@@ -86,7 +89,7 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
-def explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
+def explained(codec: str, data: Buffer) -> Iterator[None]:
     """Turn any error of PyAV into a `CodecError` that describes the clip `data`."""
     try:
         yield
@@ -97,33 +100,40 @@ def explained(codec: str, container: str, data: Buffer) -> Iterator[None]:
     except Exception as error:
         raise codec_error(
             codec,
-            f"a {container} clip with frames of one size",
+            f"a {_format_of(codec, data)} clip with frames of one size",
             f"{found_bytes(data)} ({reason(error)})",
         ) from error
 
 
-def open_clip(codec: str, container: str, data: Buffer) -> Any:
+def open_clip(codec: str, data: Buffer) -> Any:
     """Open a clip with PyAV."""
     av = pyav(codec)
-    with explained(codec, container, data):
+    with explained(codec, data):
         # The format is named because FFmpeg's detection also accepts playlists, which open other
         # files.
-        source = av.open(io.BytesIO(data), format=container)
+        source = av.open(io.BytesIO(data), format=_format_of(codec, data))
         # decoding many clips at once uses processors better
         source.streams.video[0].codec_context.thread_count = 1
         return source
 
 
-def _decode(codec: str, container: str, data: Buffer) -> Pixels:
-    with open_clip(codec, container, data) as source, explained(codec, container, data):
+def _format_of(codec: str, data: Buffer) -> str:
+    base = codec.partition("(")[0]
+    if base != ANY:
+        return base
+    return "webm" if kind_of(data) == "webm" else "mp4"
+
+
+def _decode(codec: str, data: Buffer) -> Pixels:
+    with open_clip(codec, data) as source, explained(codec, data):
         pixels = _Pixels(codec)
         return np.stack([pixels(frame) for frame in source.decode(video=0)])
 
 
-def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Pixels:
+def _decode_some(codec: str, data: Buffer, elements: slice | I64) -> Pixels:
     """Decode the frames `elements`, from the keyframes before them."""
-    with open_clip(codec, container, data) as source:
-        with explained(codec, container, data):
+    with open_clip(codec, data) as source:
+        with explained(codec, data):
             table, packets = read_packets(source)
         if table is not None:
             numbers = choose(elements, len(table))
@@ -131,11 +141,11 @@ def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64
             if not len(numbers):
                 return new_frames(codec, 0, stream.height, stream.width)
             runs = [(run, packets[run.start : run.stop]) for run in table.runs(numbers)]
-            with explained(codec, container, data):
+            with explained(codec, data):
                 frames = decode_runs(codec, stream.codec_context, runs, table, numbers)
             if frames is not None:
                 return frames
-    whole = _decode(codec, container, data)
+    whole = _decode(codec, data)
     return whole[choose(elements, len(whole))]
 
 
@@ -212,10 +222,10 @@ def decode_last(
     return _Pixels(codec)(frames[0]) if frames else None
 
 
-def _count(codec: str, container: str, data: Buffer) -> int:
-    with open_clip(codec, container, data) as source, explained(codec, container, data):
+def _count(codec: str, data: Buffer) -> int:
+    with open_clip(codec, data) as source, explained(codec, data):
         table, _ = read_packets(source)
-    return len(_decode(codec, container, data) if table is None else table)
+    return len(_decode(codec, data) if table is None else table)
 
 
 def read_packets(source: Any) -> tuple[FrameTable | None, list[Any]]:
@@ -371,17 +381,13 @@ def _matrix(frame: Any) -> int | None:
 
 
 def _video(name: str, arguments: str) -> Codec:
-    """Return codec `mp4` (H.264) or `webm` (VP9) at 20 frames per second, `mp4(25)` at 25."""
+    """Return codec `mp4` (H.264), `webm` (VP9) or `clip` (of either), at 20 frames per second; `mp4(25)` at 25."""
     if arguments and not re.fullmatch("[1-9][0-9]{0,2}", arguments):
         raise SpecError(
             f"codec {name!r}: the parameter must be a number of frames per second, as in 'mp4(25)'"
         )
-    container = name.partition("(")[0]
-    rate = int(arguments or 20)
-    ranged = Ranged(partial(_count, name, container), partial(_decode_some, name, container))
-    return Codec(
-        name, partial(_encode, name, container, rate), partial(_decode, name, container), ranged
-    )
+    ranged = Ranged(partial(_count, name), partial(_decode_some, name))
+    return Codec(name, partial(_encode, name, int(arguments or 20)), partial(_decode, name), ranged)
 
 
-FACTORIES: Mapping[str, Factory] = {"mp4": _video, "webm": _video}
+FACTORIES: Mapping[str, Factory] = dict.fromkeys(("mp4", "webm", ANY), _video)

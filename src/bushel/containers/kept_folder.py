@@ -119,7 +119,8 @@ def _walk(
                     hidden[
                         junk_kind(name) or ("hidden folder" if entry.is_dir() else "hidden")
                     ] += 1
-            elif _is_folder(entry, linked, links):
+            elif entry.is_dir():
+                _check_link(entry, linked, links)
                 yield from _walk(
                     root, above + name, folders, linked, hidden, links + entry.is_symlink()
                 )
@@ -129,34 +130,30 @@ def _walk(
                 yield above + name
 
 
-def _is_folder(entry: os.DirEntry[str], linked: Counter[str], links: int) -> bool:
-    """Return whether an entry is a folder, perhaps through a symbolic link.
+def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> None:
+    """Check that a folder is no symbolic link over which the names below it do not end, or are far more than files.
 
     Raises:
         FormatError: It is a link to a folder that contains it, or links lead to it over other links
-            or very often, so that the names below it do not end, or are far more than files.
+            or very often.
     """
-    if not entry.is_dir():
-        return False
-    if entry.is_symlink():
-        target, containing = (
-            os.path.realpath(entry.path),
-            os.path.realpath(os.path.dirname(entry.path)),
+    if not entry.is_symlink():
+        return
+    target, containing = (
+        os.path.realpath(entry.path),
+        os.path.realpath(os.path.dirname(entry.path)),
+    )
+    if f"{containing}/".startswith(f"{target.rstrip('/')}/"):
+        hint = "remove the link, or open a folder below it"
+        raise FormatError(
+            "a symbolic link to a folder that contains it", file=entry.path, hint=hint
         )
-        if f"{containing}/".startswith(f"{target.rstrip('/')}/"):
-            hint = "remove the link, or open a folder below it"
-            raise FormatError(
-                "a symbolic link to a folder that contains it", file=entry.path, hint=hint
-            )
-        linked[target] += 1
-        if links >= _MOST_NESTED_LINKS or linked[target] > _MOST_LINKS:
-            problem = f"a symbolic link in a folder that {links} others lead to, one after another"
-            if links < _MOST_NESTED_LINKS:
-                problem = f"more than {_MOST_LINKS} symbolic links lead to the folder {target}"
-            raise FormatError(
-                problem, file=entry.path, hint="remove links that lead to the same files"
-            )
-    return True
+    linked[target] += 1
+    if links >= _MOST_NESTED_LINKS or linked[target] > _MOST_LINKS:
+        problem = f"a symbolic link in a folder that {links} others lead to, one after another"
+        if links < _MOST_NESTED_LINKS:
+            problem = f"more than {_MOST_LINKS} symbolic links lead to the folder {target}"
+        raise FormatError(problem, file=entry.path, hint="remove links that lead to the same files")
 
 
 def _kept_names(root: Path) -> FolderNames | None:

@@ -26,7 +26,7 @@ from bushel.sources.base import (
 from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder, walk
 from bushel.sources.lists import ListFile, ListLine, format_line, parse_line
 from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media
-from bushel.sources.members import Recipe, SampleFolder
+from bushel.sources.members import Recipe
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored
@@ -57,7 +57,6 @@ __all__ = [
     "Recipe",
     "Row",
     "Sample",
-    "SampleFolder",
     "Samples",
     "Selective",
     "Source",

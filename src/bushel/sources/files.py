@@ -11,9 +11,9 @@ from typing import Any, ClassVar, Self
 
 from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
-from bushel._recognise.layout import kind_left_out, layout_of_kind
+from bushel._recognise.layout import FolderLayout, layout_of_kind
 from bushel.containers.folder import classes_beside
-from bushel.containers.kept_folder import names_below
+from bushel.containers.kept_folder import FolderNames, names_below
 from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
 from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Clip, Image, Media
@@ -227,32 +227,62 @@ class LabelledFolder(_Folder):
         label2idx: Mapping[str, int] | None = None,
         listing: Iterable[str] | None = None,
     ) -> None:
-        self.root, self._media = as_path(root), media
-        names, junk = _data_below(self.root) if listing is None else (list(listing), Counter[str]())
+        self.root = as_path(root)
+        names = _data_below(self.root) if listing is None else list(listing)
         lowered_suffixes = {suffix.lower() for suffix in suffixes}
-        files = [name for name in names if os.path.splitext(name)[1].lower() in lowered_suffixes]
-        if not files:
+        classes = classes_beside(self.root)
+        layout = layout_of_kind(names, lowered_suffixes, classes, ordered=listing is not None)
+        if not layout.keys:
             raise FileNotFoundError(
                 f"{root} has no file with one of the suffixes {', '.join(suffixes)}"
             )
-        other_names = [
-            name for name in names if os.path.splitext(name)[1].lower() not in lowered_suffixes
-        ]
-        layout = layout_of_kind(files, classes_beside(self.root), ordered=listing is not None)
-        left_out = [*((name, kind_left_out(name)) for name in other_names), *layout.left_out]
-        self.skipped: Mapping[str, int] = dict(
-            sorted((junk + Counter(kind for _, kind in left_out)).items())
-        )
-        self.first_skipped = str(_file(self.root, min(left_out)[0])) if left_out else None
-        numbers = layout.fields["file"].files
-        self._names, self._keys = Names(files[number] for number in numbers), Names(layout.keys)
-        self._classes = (
-            Names(layout.classes[number] for number in layout.class_of) if layout.classes else None
-        )
-        self._field, kind = media.field([files[number] for number in numbers])
-        classes = layout.classes
+        files = [names[number] for number in layout.fields["file"].files]
+        self._lay_out(names, layout, files, media, *media.field(files), label2idx)
+
+    @classmethod
+    def of_layout(
+        cls, root: AnyPath, names: Sequence[str], layout: FolderLayout
+    ) -> LabelledFolder | None:
+        """Return the media files of a folder with the fields that `bushel.open` finds.
+
+        Args:
+            root: The folder.
+            names: Its files, without junk.
+            layout: The samples that they form.
+
+        Returns:
+            None if a sample is not one media file and its class.
+        """
+        field, *others = layout.fields
+        if others or field not in _MEDIA:
+            return None
+        files, source = layout.fields[field], cls.__new__(cls)
+        source.root = root
+        paths = [names[number] for number in files.files]
+        source._lay_out(names, layout, paths, _MEDIA[field], field, files.codec, None)
+        return source
+
+    def _lay_out(
+        self,
+        names: Sequence[str],
+        layout: FolderLayout,
+        files: Sequence[str],
+        media: Media,
+        field: str,
+        codec: str,
+        label2idx: Mapping[str, int] | None,
+    ) -> None:
+        """Keep the samples of a layout: `files` has the file of each."""
+        self._media, self._field, classes = media, field, layout.classes
+        left_out = Counter(kind for _, kind in layout.left_out)
+        junk = names.junk if isinstance(names, FolderNames) else Counter[str]()
+        self.skipped: Mapping[str, int] = dict(sorted((junk + left_out).items()))
+        first = min(layout.left_out, default=None)
+        self.first_skipped = None if first is None else str(_file(self.root, first[0]))
+        self._names, self._keys = Names(files), Names(layout.keys)
+        self._classes = Names(classes[number] for number in layout.class_of) if classes else None
         self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
-        self.spec: Mapping[str, str] = {self._field: kind} | ({"label": "int"} if classes else {})
+        self.spec: Mapping[str, str] = {field: codec} | ({"label": "int"} if classes else {})
 
     @property
     def file_field(self) -> str | None:
@@ -400,8 +430,8 @@ def _file(root: AnyPath, name: str) -> AnyPath:
     return below(root, name, any_text=True)
 
 
-def _data_below(root: AnyPath) -> tuple[Sequence[str], Counter[str]]:
-    """Return the files below a folder that may be data, in order, and how many of each kind of junk there are.
+def _data_below(root: AnyPath) -> FolderNames:
+    """Return the files below a folder that may be data, in order.
 
     Raises:
         FileNotFoundError, NotADirectoryError: It is not a folder.
@@ -409,4 +439,8 @@ def _data_below(root: AnyPath) -> tuple[Sequence[str], Counter[str]]:
     names = names_below(root)
     if not names and not root.is_dir():
         raise FileNotFoundError(f"no such folder: {root}")
-    return names, names.junk
+    return names
+
+
+_MEDIA: Mapping[str, Media] = {"image": Image(), "clip": Clip(), "audio": Audio()}
+"""What reads the files of a folder, by the field that a layout has for them."""

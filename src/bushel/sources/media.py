@@ -90,19 +90,18 @@ class Clip:
     """
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Return `clip`, with the codec `mp4` or `webm`.
+        """Return `clip`, with the codec of all names, or the codec `clip` if there are several kinds.
 
         Raises:
-            SpecError: The names imply neither, or both.
+            SpecError: No codec reads files of one of the names.
         """
-        codec = _codec(names, "bytes")
-        if codec not in ("mp4", "webm"):
+        suffixes = {os.path.splitext(name)[1] for name in names}
+        if not all(holds_clip(codec_of_extension(suffix[1:])) for suffix in suffixes):
             raise SpecError(
-                "clips are stored unchanged if all are .mp4, .mov, .m4v and .3gp, or all .webm"
-                " and .mkv: select one "
-                "kind with suffixes= (--exts), or store frames: Frames() (--frames)"
+                f"clips are stored unchanged if all are {', '.join(_CLIPS)}: select these"
+                " with suffixes= (--exts), or store frames: Frames() (--frames)"
             )
-        return "clip", codec
+        return "clip", _codec(names, "clip")
 
     def read(self, path: AnyPath) -> bytes:
         """Return the file's bytes."""

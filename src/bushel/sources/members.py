@@ -1,15 +1,14 @@
-"""Files that form samples together, as in WebDataset: those that share a name up to its first dot."""
+"""Recipes of tarp: members that form samples, as in WebDataset, by their names up to the first dot."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from bushel.codecs import codec_of_extension
 from bushel.errors import FormatError, UnsupportedError
 from bushel.sources.base import Names, Sample
 from bushel.sources.fetching import FileSource, caller_path, read_file
-from bushel.sources.files import walk
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_text
 
@@ -103,39 +102,6 @@ class Members(FileSource):
 
     def _path(self, place: str) -> AnyPath:
         return caller_path(self._root, place.removeprefix("file:"))
-
-
-class SampleFolder(Members):
-    """The files of a folder as samples, like the WebDataset that `tar --sort=name` makes of them.
-
-    Args:
-        root: The folder.
-        listing: The attribute `listing` of another process; by default the folder is listed.
-
-    Examples:
-        >>> from bushel.sources import SampleFolder
-        >>> Path("samples").mkdir()
-        >>> _ = Path("samples/a.txt").write_text("straw")
-        >>> _ = Path("samples/a.cls").write_text("3")
-        >>> SampleFolder("samples/")[0]
-        {'__key__': 'a', 'cls': b'3', 'txt': b'straw'}
-    """
-
-    def __init__(
-        self, root: str | os.PathLike[str] | AnyPath, *, listing: Iterable[str] | None = None
-    ) -> None:
-        names = sorted(walk(as_path(root)) if listing is None else listing, key=_cut)
-        super().__init__(((name, name) for name in names), as_path(root))
-
-    @property
-    def listing(self) -> Sequence[str]:
-        """The paths of the files."""
-        return self._names
-
-    @property
-    def fingerprint(self) -> str:
-        """A digest of the folder and the paths in it."""
-        return f"{self._root} {self._names.digest}"
 
 
 class Recipe(Members):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import os
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -16,22 +15,23 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._recognise.layout import layout_of
 from bushel.containers import candidates, installed_candidates
+from bushel.containers.folder import classes_beside
 from bushel.containers.folder_metadata import is_metadata
 from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
 from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Source
-from bushel.sources.files import AudioFolder, Files, ImageFolder, VideoFolder, walk
+from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder
 from bushel.sources.foreign import samples_of
 from bushel.sources.lists import ListFile
 from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
-from bushel.sources.members import Recipe, SampleFolder
+from bushel.sources.members import Recipe
 from bushel.sources.paths import are_paths, folder_of, holds_paths, media_kind, rows_of
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.sources.tables import Table, first_row
-from bushel.storage import AnyPath, as_path, is_local, is_object, walk_names
+from bushel.storage import AnyPath, as_path, is_object
 
 KINDS: Mapping[str, Any] = {
     "images": ImageFolder,
@@ -41,7 +41,6 @@ KINDS: Mapping[str, Any] = {
     "arrays": Arrays,
     "videos": VideoFolder,
     "sounds": AudioFolder,
-    "samples": SampleFolder,
     "recipe": Recipe,
     "dataset": lambda path: _stored(open_any(path, verify=True)),
 }
@@ -50,9 +49,7 @@ KINDS: Mapping[str, Any] = {
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
 
-_LISTED = ("images", "files", "videos", "sounds", "samples")  # the kinds that list a folder
-_SIGHT = 1000
-
+_LISTED = ("images", "files", "videos", "sounds")  # the kinds that list a folder
 # number of kinds of files to name in the error about a folder without any that Bushel reads
 _KINDS = 5
 
@@ -128,7 +125,10 @@ def _at_path(
 ) -> Source | Stream:
     if kind is not None and kind not in KINDS:
         raise ValueError(f"unknown kind {kind!r} of sources: use one of {', '.join(KINDS)}")
-    kind = kind or kind_of(source, options)
+    if kind is None:
+        kind, folder = _recognised(source, options)
+        if folder is not None and listing is None and not options:
+            return folder
     # one file, or a pattern
     if kind in ("images", "videos", "sounds") and media_kind(source) == kind:
         source, names = folder_of(source)
@@ -156,69 +156,63 @@ def kind_of(source: Any, options: Collection[str] = ()) -> str:
     Raises:
         FormatError: The kind cannot be detected.
     """
+    return _recognised(source, options)[0]
+
+
+def _recognised(source: Any, options: Collection[str]) -> tuple[str, LabelledFolder | None]:
+    """Return the kind of source at a path, and the source if the path is a folder of media files."""
     if isinstance(source, Dataset):
-        return "dataset"
+        return "dataset", None
     if isinstance(source, list | tuple):
-        return media_kind(source) or "dataset"
+        return media_kind(source) or "dataset", None
     path = as_path(source)
     name = path.name.lower()
     if name.endswith(".lst"):
-        return "list"
+        return "list", None
     if name.endswith(_TABLES):
-        return "table" if options or _names_files(path) else "dataset"
+        return ("table" if options or _names_files(path) else "dataset"), None
     if name.endswith((".npz", ".npy")):
-        return "arrays"
+        return "arrays", None
     if isinstance(source, str | os.PathLike) and (kind := media_kind(source)) is not None:
-        return kind
+        return kind, None
     if not path.is_dir():
-        return "dataset"
-    if (kind := _at_first_sight(path)) is not None:
-        return kind
+        return "dataset", None
     names = names_in(path)
     owners = (each for some in (candidates, installed_candidates) for each in some(names))
     if any(container.shards(path) is not None for container in owners) or holds_parts(path):
-        return "dataset"
-    if (kind := _kind_of_files(path)) is not None:
-        return kind
-    kinds = Counter(
-        os.path.splitext(name)[1].lower() or "without a suffix" for name in walk(path)
-    ).most_common(_KINDS)
-    there = (
-        ": it has " + ", ".join(f"{number:,} {kind}" for kind, number in kinds)
-        if kinds
-        else ": it is empty"
-    )
+        return "dataset", None
+    return _folder_at(path)
+
+
+def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
+    """Return the kind of a folder of plain files, and the source if each sample is one media file.
+
+    Raises:
+        FormatError: It has no files that Bushel reads.
+    """
+    names = names_below(path)
+    if any(map(is_metadata, names)):
+        return "dataset", None
+    layout = layout_of(names, (), classes_beside(path), str(path))
+    if layout.keys:
+        folder = LabelledFolder.of_layout(path, names, layout)
+        return ("dataset" if folder is None else _KIND_OF[next(iter(folder.spec))]), folder
+    kinds = Counter(os.path.splitext(name)[1].lower() or "without a suffix" for name in names)
+    if kinds.keys() & set(VIDEOS):  # only as frames
+        return "videos", None
+    there = ": it is empty"
+    if kinds:
+        counts = [f"{number:,} {kind}" for kind, number in kinds.most_common(_KINDS)]
+        there = f": it has {', '.join(counts)}"
     raise FormatError(
-        (
-            "this folder is not a dataset, and has neither images nor videos nor sounds that Bushel"
-            f" reads{there}"
-        ),
+        "this folder is not a dataset, and has neither images nor videos nor sounds that Bushel"
+        f" reads{there}",
         file=str(path),
         hint="kind='files' packs any files unchanged",
     )
 
 
-def _kind_of_files(path: AnyPath) -> str | None:
-    """Return the kind of a folder of plain files: of one kind of media, or a dataset of several fields.
-
-    Returns:
-        None if it has no files that Bushel reads.
-    """
-    names = names_below(path)
-    if any(map(is_metadata, names)):
-        return "dataset"
-    by_suffix = Counter(os.path.splitext(name)[1].lower() for name in names)
-    counts = {
-        kind: sum(by_suffix[suffix] for suffix in suffixes) for kind, suffixes in _OF_KIND.items()
-    }
-    kind = max(counts, key=lambda each: counts[each])
-    if not counts[kind]:
-        return None
-    fields = set(layout_of(names, place=str(path)).fields)
-    return kind if not fields or fields <= {"image", "audio", "clip"} else "dataset"
-
-
-_OF_KIND = {"images": IMAGES, "videos": VIDEOS, "sounds": SOUNDS}
+_KIND_OF = {"image": "images", "clip": "videos", "audio": "sounds"}
 
 
 def _names_files(table: AnyPath) -> bool:
@@ -228,19 +222,3 @@ def _names_files(table: AnyPath) -> bool:
     return "path" in first or any(
         isinstance(value, str) and value.lower().endswith(media) for value in first.values()
     )
-
-
-def _at_first_sight(path: AnyPath) -> str | None:
-    """Detect the kind of a remote folder if the first thousand of its files are all images, all videos or all sounds.
-
-    That avoids listing a large folder several times.
-    """
-    if is_local(path) or (is_object(path) and not path.listable):
-        return None
-    suffixes = {
-        os.path.splitext(name)[1].lower() for name in itertools.islice(walk_names(path), _SIGHT)
-    }
-    for kind, known in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS)):
-        if suffixes and suffixes <= set(known):
-            return kind
-    return None

@@ -39,7 +39,7 @@ _AS_THEY_ARE = (
         "jxl",
         "image",
     ),
-    *("mp4", "webm", "wav", "flac", "mp3", "ogg", "audio"),
+    *("mp4", "webm", "clip", "wav", "flac", "mp3", "ogg", "audio"),
 )
 """Codecs whose bytes are files, equal in every container."""
 

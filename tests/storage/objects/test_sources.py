@@ -85,21 +85,18 @@ class TestFolders:
         assert_same(sources.ImageFolder(local), sources.ImageFolder(remote))
         assert_same(sources.ImageFolder(local), sources.ImageFolder(str(remote)))
         assert kind_of(remote) == kind_of(str(remote)) == "images"
-        assert isinstance(open_source(str(remote)), sources.ImageFolder)
+        assert isinstance(open_source(str(remote)), sources.LabelledFolder)
 
-    def test_files_and_samples(self, buckets: Buckets, tmp_path: Path) -> None:
+    def test_files(self, buckets: Buckets, tmp_path: Path) -> None:
         files = {"a/1.jpg": jpeg(1), "a/1.cls": b"7", "a/2.jpg": jpeg(2), "b.txt": b"", "c": b"x"}
         local, remote = both(tmp_path, files)
         assert_same(sources.Files(local), sources.Files(remote))
-        (local / "c").unlink()
-        remove(remote / "c")
-        assert_same(sources.SampleFolder(local), sources.SampleFolder(remote))
         write_whole(ObjectPath.parse("s3://bucket/notes/a.txt"), b"")
         with pytest.raises(FormatError, match="files"):
             kind_of("s3://bucket/notes")
 
     def test_nothing_there(self, buckets: Buckets) -> None:
-        for source in (sources.ImageFolder, sources.Files, sources.SampleFolder):
+        for source in (sources.ImageFolder, sources.Files):
             with pytest.raises(FileNotFoundError, match="s3://bucket/none"):
                 source("s3://bucket/none")
 
