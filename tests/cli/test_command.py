@@ -17,26 +17,26 @@ from bushel.cli.runs import PartOptions
 class Size(Struct, frozen=True):
     """Two options."""
 
-    width: Annotated[int, Option("--width", min=1, help="Pixels.")] = 3
-    names: Annotated[list[str] | None, Option("--name", help="A name; may be repeated.")] = None
+    width: Annotated[int, Option("Pixels.", min=1)] = 3
+    names: Annotated[list[str] | None, Option("A name; may be repeated.", "--name")] = None
 
 
 class Form(Struct, frozen=True):
     """A group within a group, and an option after it."""
 
     size: Size
-    round: Annotated[bool, Option("--round", help="Round corners.")] = False
+    round: Annotated[bool, Option("Round corners.")] = False
 
 
 def _ran(*words: str) -> tuple[int, str, dict[str, Any]]:
     called: dict[str, Any] = {}
 
     def command(
-        path: Annotated[str, Argument(help="A path.")],
+        path: Annotated[str, Argument("A path.")],
         *,
-        loud: Annotated[bool, Option("--loud", help="Shout.")] = False,
+        loud: Annotated[bool, Option("Shout.")] = False,
         size: Size,
-        depth: Annotated[int, Option("--depth", help="Levels.")] = 1,
+        depth: Annotated[int, Option("Levels.")] = 1,
     ) -> None:
         """Do something."""
         called.update(path=path, loud=loud, size=size, depth=depth)
@@ -62,7 +62,7 @@ def test_the_options_of_a_group_stand_in_its_place_in_the_help() -> None:
 def test_a_group_may_hold_another() -> None:
     called: list[Form] = []
 
-    def command(*, form: Form, depth: Annotated[int, Option("--depth", help="Levels.")] = 1) -> None:
+    def command(*, form: Form, depth: Annotated[int, Option("Levels.")] = 1) -> None:
         """Do something."""
         called.append(form)
 

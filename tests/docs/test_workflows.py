@@ -26,7 +26,6 @@ IMPORTED_AS = {
     "cv2": "opencv-python-headless",
     "pillow_heif": "pillow-heif",
     "pillow_jxl": "pillow-jxl-plugin",
-    "umap": "umap-learn",
     "upath": "universal-pathlib",
     "yaml": "pyyaml",
 }

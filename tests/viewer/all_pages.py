@@ -26,6 +26,7 @@ _SPEC = {
     "prediction": "int",
 }
 POSTED = {
+    "/api/{d:int}/measure": "/api/0/measure?field=image",
     "/api/{d:int}/tags": "/api/0/tags?name=seen&do=add&i=1&i=4",
     "/api/{d:int}/lasso": "/api/0/lasso?field=embedding&polygon=-99,-99,99,-99,99,99,-99,99&name=drawn&do=add",
 }

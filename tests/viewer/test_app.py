@@ -48,7 +48,7 @@ def test_rows(client: Any) -> None:
     assert [row["key"] for row in found["rows"]] == ["set/010", "set/011"]
     row = found["rows"][0]
     assert row["position"] == 10
-    assert row["cells"] == [{"field": "image", "kind": "picture", "there": True}]
+    assert row["cells"] == [{"field": "image", "kind": "picture", "plays": None, "there": True}]
     assert dict(row["values"])["label"] == "1"
     assert dict(row["values"])["caption"] == "number 10: <b>bold</b>"
 

@@ -16,6 +16,7 @@ from tests.viewer.serving import write
 
 import bushel
 from bushel.transforms import CenterCrop
+from bushel.viewer import quality_pages
 
 pytestmark = pytest.mark.browser
 
@@ -196,7 +197,8 @@ def test_long_values_stay_in_their_boxes(browser: Any, tmp_path: Path) -> None:
             ):
                 page = tab.open(path)
                 assert page.evaluate("document.documentElement.scrollWidth") <= width, path
-                wide = "[...document.querySelectorAll('main *')].filter(e => !e.closest('.wide, pre, .card, .tile') && "
+                shown = "e.checkVisibility() && !e.closest('.wide, pre, .card, .tile')"
+                wide = f"[...document.querySelectorAll('main *')].filter(e => {shown} && "
                 wide += f"e.getBoundingClientRect().right > {width + 1}).map(e => e.outerHTML.slice(0, 80))"
                 assert page.evaluate(wide) == [], path
             tab.close()
@@ -209,37 +211,44 @@ def test_samples_are_chosen_with_keys_and_exported(browser: Any, tmp_path: Path)
         page.wait_for_selector(".tile a")
         page.locator(".tile a").first.focus()
         page.keyboard.press("x")
-        until(page, "document.getElementById('tagged').textContent === '1 selected'")
+        until(page, "document.getElementById('scope').options[0].textContent === '1 selected'")
         for _ in range(4):
             page.keyboard.press("ArrowRight")
         until(page, "document.activeElement.dataset.row === '4'")
         page.keyboard.press("Shift+X")
-        until(page, "document.getElementById('tagged').textContent === '5 selected'")
+        until(page, "document.getElementById('scope').options[0].textContent === '5 selected'")
         assert page.locator(".tile.chosen").count() == 5
         page.keyboard.press("x")
-        until(page, "document.getElementById('tagged').textContent === '4 selected'")
+        until(page, "document.getElementById('scope').options[0].textContent === '4 selected'")
         page.locator(".tile .check").nth(6).click()
-        until(page, "document.getElementById('tagged').textContent === '5 selected'")
+        until(page, "document.getElementById('scope').options[0].textContent === '5 selected'")
+        assert page.input_value("#scope") == "selected"
         with page.expect_download() as download:  # of what is selected, though all are listed
+            page.click("text=Export")
             page.click("[data-as=keys]")
         assert len(Path(download.value.path()).read_text().split()) == 5
         page.click("[data-do=show]")
         until(page, "document.getElementById('count').textContent === '5 of 30 samples'")
-        assert page.url.endswith("tag=chosen")
+        assert page.url.endswith("tag=selected")
         with page.expect_download() as download:
+            page.click("text=Export")
             page.click("[data-as=keys]")
         listed = Path(download.value.path()).read_text().split()
         assert listed == ["set/000", "set/001", "set/002", "set/003", "set/006"]
         page.click("[data-do=python]")
         page.wait_for_selector("#python:not([hidden])")
         assert "select_keys(['set/000'" in page.locator("#python").inner_text()
+        page.click("text=Save view")
         page.fill("#view-name", "good")
         page.click("[data-do=save]")
-        until(page, "document.getElementById('python').textContent.startsWith('saved, 5 samples')")
+        until(page, "document.getElementById('python').textContent.startsWith('Saved, 5 samples')")
+        page.click("#choosing >> text=Tag")
         page.fill("#tag", "second")
-        page.press("#tag", "Enter")
         page.click("[data-do=add]")
         until(page, "document.querySelectorAll('.tile .chip.tag').length === 5")
+        page.click("[data-do=clear]")
+        until(page, "document.getElementById('scope').value === 'all'")
+        assert page.locator("#of-selected").is_hidden()
         assert violations(page) == []
         assert tab.errors == []
         tab.close()
@@ -522,4 +531,62 @@ def test_tiles_have_margins_on_a_narrow_screen(browser: Any, tmp_path: Path) -> 
         space = page.evaluate("document.getElementById('scroll').clientWidth")
         assert min(left for left, _ in edges) == 16
         assert max(right for _, right in edges) in (space - 16, space - 17)
+        tab.close()
+
+
+def test_the_menu_of_the_selection_is_not_tall_on_a_narrow_screen(browser: Any, tmp_path: Path) -> None:
+    with bushel.view(write(tmp_path / "data", 30)) as viewer:
+        tab = Page(browser, viewer.url)
+        tab.page.set_viewport_size({"width": 400, "height": 800})
+        page = tab.open("/d/0")
+        page.wait_for_selector(".tile a")
+        page.keyboard.press("ArrowRight")
+        page.keyboard.press("x")
+        until(page, "document.getElementById('scope').value === 'selected'")
+        assert page.evaluate("document.getElementById('choosing').getBoundingClientRect().height") < 100
+        page.click("text=Export")
+        box = page.locator("[data-as=lines]").bounding_box()
+        assert box["x"] + box["width"] < 384
+        tab.close()
+
+
+def test_predictions_that_differ_are_red(browser: Any, tmp_path: Path) -> None:
+    names = ["apple", "lemon"]
+    with bushel.Writer(
+        tmp_path / "data", {"label": "int", "prediction": "int"}, container="tar", labels={"label": names}
+    ) as writer:
+        for number in range(4):
+            writer.append({"label": 1, "prediction": number % 2}, key=f"k{number}")
+    with bushel.view(tmp_path / "data") as viewer:
+        tab = Page(browser, viewer.url)
+        page = tab.open("/d/0")
+        page.wait_for_selector(".tile .chip")
+        assert page.locator(".tile .chip.bad").all_inner_texts() == ["0 apple", "0 apple"]
+        assert tab.errors == []
+        tab.close()
+
+
+def test_clips_play_under_the_pointer(tab: Page) -> None:
+    page = tab.open("/d/2")
+    page.wait_for_selector(".tile img")
+    page.hover(".tile img")
+    until(page, "document.querySelector('.tile video.player')?.currentTime > 0")
+    assert page.locator(".tile .length").inner_text() == "2.0 s"
+    page.mouse.move(5, 5)
+    until(page, "document.querySelectorAll('.tile .player').length === 0")
+    assert tab.errors == []
+
+
+def test_all_samples_are_measured_with_a_progress_bar(
+    browser: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(quality_pages, "_SECONDS", 0.01)
+    with bushel.view(write(tmp_path / "data", 300)) as viewer:
+        tab = Page(browser, viewer.url)
+        page = tab.open("/d/0/quality")
+        assert page.locator(".measuring progress").get_attribute("max") == "300"
+        page.click("text=Measure all")
+        until(page, "document.querySelector('.measuring p').textContent.includes('300 of 300 samples')")
+        until(page, "!document.querySelector('progress')")
+        assert tab.errors == []
         tab.close()

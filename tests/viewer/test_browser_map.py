@@ -55,7 +55,7 @@ def test_points_are_drawn_chosen_and_tagged(browser: Any, tmp_path: Path, kind: 
         for x, y in ((0.5, 0.01), (0.5, 0.99), (0.01, 0.99), (0.01, 0.01)):
             page.mouse.move(box["x"] + x * box["width"], box["y"] + y * box["height"], steps=4)
         page.mouse.up()
-        until(page, "/^(19|20) samples chosen/.test(document.getElementById('chosen').textContent)")
+        until(page, "/^(19|20) samples selected/.test(document.getElementById('chosen').textContent)")
         page.click("[data-do=add]")
         until(page, "/(19|20) have the tag/.test(document.getElementById('chosen').textContent)")
         page.locator("#points").focus()
@@ -63,7 +63,7 @@ def test_points_are_drawn_chosen_and_tagged(browser: Any, tmp_path: Path, kind: 
         page.keyboard.press("ArrowLeft")
         page.keyboard.press("0")
         page.click("[data-do=view]")
-        until(page, "document.getElementById('chosen').textContent.startsWith('39 samples chosen')")
+        until(page, "document.getElementById('chosen').textContent.startsWith('39 samples selected')")
         assert violations(page) == []
         page.set_viewport_size({"width": 320, "height": 640})
         assert page.evaluate("document.documentElement.scrollWidth") <= 320

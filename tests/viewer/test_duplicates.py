@@ -65,7 +65,7 @@ def test_without_checksums_the_page_says_so(tmp_path: Path) -> None:
     shutil.rmtree(tmp_path / "data" / ".bushel")
     with client_of(tmp_path / "data") as client:
         text = client.get("/d/0/duplicates").text
-    assert "3 samples have no checksum on record" in text
+    assert "3 samples have no recorded checksum" in text
 
 
 @pytest.mark.parametrize(("field", "status"), [("words", 400), ("nothing", 404)])

@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 import base64
-import os
-import select
-import time
 from pathlib import Path
 from typing import Any
 
@@ -133,13 +130,13 @@ def test_samples_are_sorted_by_likeness(tmp_path: Path) -> None:
 def test_vectors_of_a_file(tmp_path: Path) -> None:
     rng = np.random.default_rng(2)
     np.save(tmp_path / "clip.npy", rng.normal(size=(12, 16)).astype(np.float16))
-    np.save(tmp_path / "umap.npy", rng.normal(size=(12, 2)))
-    files = [tmp_path / "clip.npy", tmp_path / "umap.npy"]
+    np.save(tmp_path / "places.npy", rng.normal(size=(12, 2)))
+    files = [tmp_path / "clip.npy", tmp_path / "places.npy"]
     with client_of(write(tmp_path / "data", 12), embeddings=files) as client:
         assert settled(client, "clip.npy")["numbers"] == 16
-        assert settled(client, "umap.npy")["explained"] is None
-        own = np.load(tmp_path / "umap.npy")
-        assert np.argsort(places(client, "umap.npy")[:, 0]).tolist() == np.argsort(own[:, 0]).tolist()
+        assert settled(client, "places.npy")["explained"] is None
+        own = np.load(tmp_path / "places.npy")
+        assert np.argsort(places(client, "places.npy")[:, 0]).tolist() == np.argsort(own[:, 0]).tolist()
         assert client.get("/api/0/rows?sort=-like.clip.npy.2").json()["rows"][0]["position"] == 2
 
 
@@ -160,49 +157,3 @@ def test_a_file_of_objects_is_not_opened(tmp_path: Path) -> None:
         client_of(write(tmp_path / "data", 2), embeddings=[tmp_path / "file.npy"]),
     ):
         pass
-
-
-def wait_for_umap(client: Any) -> dict[str, Any]:
-    for _ in range(1200):
-        found: dict[str, Any] = client.get("/api/0/map?field=embedding&method=umap").json()
-        if found["done"] == found["total"] and "computing" not in found:
-            return found
-        time.sleep(0.1)
-    raise AssertionError("UMAP did not end")
-
-
-def test_umap_makes_places_in_a_process_of_its_own(tmp_path: Path) -> None:
-    pytest.importorskip("umap")
-    with client_of(write_vectors(tmp_path / "data")) as client:
-        first = client.get("/api/0/map?field=embedding&method=umap").json()
-        assert "computing" in first or first["done"] < first["total"]
-        assert 'value="umap"' in client.get("/d/0/map").text
-        found = wait_for_umap(client)
-        assert found["explained"] is None
-        own = np.frombuffer(client.get("/api/0/points?field=embedding&method=umap").content, "<f4").reshape(-1, 2)
-        assert own.shape == (SAMPLES, 2)
-        assert np.nanmax(np.abs(own)) <= 1
-        assert not np.array_equal(own, places(client), equal_nan=True)
-
-
-def test_umap_is_refused_where_it_is_not_installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("bushel.viewer.vectors.has_umap", lambda: False)
-    with client_of(write_vectors(tmp_path / "data")) as client:
-        settled(client)
-        answer = client.get("/api/0/map?field=embedding&method=umap")
-        assert answer.status_code == 400
-        assert "expected pca" in answer.json()["error"]
-        assert "umap" not in client.get("/d/0/map").text
-
-
-def test_a_computation_that_fails_or_is_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel.viewer.umap_places import Placing
-
-    placing = Placing.of(np.zeros((1, 4), np.float32))  # too few, or UMAP is not installed
-    assert select.select([placing.process.fileno()], [], [], 300)[0]
-    with pytest.raises(ValueError, match="UMAP failed: "):
-        placing.result()
-    other = Placing.of(np.zeros((100, 4), np.float32))
-    other.stop()
-    with pytest.raises(ProcessLookupError):
-        os.kill(other.process.pid, 0)

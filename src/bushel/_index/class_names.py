@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 
+from bushel.codecs.registry import NUMBERS
 from bushel.errors import SpecError
 from bushel.spec import Spec
 
@@ -21,25 +22,13 @@ MAX_NAMES = 1 << 20
 MAX_NAME_LENGTH = 1024
 """Largest number of characters in a name."""
 
-_NUMBERS = (
-    "int",
-    "uint",
-    "i64",
-    "u64",
-    "cls",
-    "float",
-    "f32",
-    "float-text",
-    "recordio-label",
-    "recordio-label-int",
-)
 _LISTS = ("array",)
 _MAPS = ("json", "msgpack")
 
 
 def holds_numbers(fields: Spec, name: str) -> bool:
     """Return whether names of this field stand for numbers; else the field has texts or JSON."""
-    return name in fields and fields[name].codec.partition("(")[0] in _NUMBERS
+    return name in fields and fields[name].codec.partition("(")[0] in NUMBERS
 
 
 def numbers_classes(fields: Spec, name: str) -> bool:

@@ -13,6 +13,7 @@ from typing import Literal
 from bushel._runtime.public import did_you_mean
 from bushel._runtime.structs import Struct
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
+from bushel.codecs.registry import NUMBERS
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
@@ -32,21 +33,7 @@ BYTES = "bytes"
 
 _EVERY = "*."
 
-_NUMBERS = (
-    *(
-        "int",
-        "uint",
-        "i64",
-        "u64",
-        "cls",
-        "float",
-        "f32",
-        "float-text",
-        "recordio-label",
-        "recordio-label-int",
-    ),
-    *("bool", "datetime64", "timedelta64"),
-)
+_NUMBERS = (*NUMBERS, "bool", "datetime64", "timedelta64")
 _ARRAYS = ("array", "npy")
 _MAPS = ("json", "msgpack", "tree")
 _Kind = Literal["value", "image", "clip", "sound", "array", "member", "length", "bytes", "other"]

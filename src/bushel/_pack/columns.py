@@ -12,24 +12,11 @@ from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEnco
 from bushel._runtime.structs import Struct
 from bushel._writer.column_writer import ColumnWriter
 from bushel.codecs import get_codec
+from bushel.codecs.registry import NUMBERS
 from bushel.errors import CodecError, SpecError
 from bushel.sources.base import Columnar
 
-_SCALARS = frozenset(
-    {
-        "utf8",
-        "int",
-        "uint",
-        "i64",
-        "u64",
-        "cls",
-        "float",
-        "f32",
-        "float-text",
-        "recordio-label",
-        "recordio-label-int",
-    }
-)
+_SCALARS = frozenset({"utf8", *NUMBERS})
 """Codecs of values that take less time to encode than to pass to another thread."""
 _CHUNK_BYTES = 8 << 20
 _CHUNK_SAMPLES = 1 << 16

@@ -22,7 +22,7 @@ def class_colours() -> Pixels:
     """Return 256x3: a colour for each class number. 0 is black, and neighbouring numbers have different hues."""
     colours = [(0, 0, 0)]
     for number in range(1, _IGNORED):
-        hue, light = (0.33 + _GOLDEN * number) % 1, (0.62, 0.45, 0.75)[number % 3]
+        hue, light = (0.33 + _GOLDEN * number) % 1, (0.52, 0.4, 0.62)[number % 3]
         red, green, blue = colorsys.hls_to_rgb(hue, light, 0.65)
         colours.append((round(255 * red), round(255 * green), round(255 * blue)))
     return np.array([*colours, (240, 240, 240)], np.uint8)

@@ -121,19 +121,25 @@ def _levels(values: npt.NDArray[Any]) -> Pixels:
     return levels
 
 
-def colours(values: npt.NDArray[Any]) -> Pixels:
-    """Return a heat map: each number as a colour between dark (least) and light (greatest); NaN is pink.
-
-    Returns:
-        HxWx3.
-    """
+def _shares(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDArray[np.bool_]]:
+    """Return where numbers are between the least (0) and the greatest (1), and which are finite; others are at 0."""
     numbers = values.astype(np.float64)
     finite = np.isfinite(numbers)
     least, greatest = (numbers[finite].min(), numbers[finite].max()) if finite.any() else (0.0, 0.0)
     with np.errstate(over="ignore", invalid="ignore"):
         span = greatest - least
         share = (numbers - least) / span if 0 < span < np.inf else np.full(numbers.shape, 0.5)
-    place = np.where(finite, share, 0).clip(0, 1) * (len(_ANCHORS) - 1)
+    return np.where(finite, share, 0).clip(0, 1), finite
+
+
+def colours(values: npt.NDArray[Any]) -> Pixels:
+    """Return a heat map: each number as a colour between dark (least) and light (greatest); NaN is pink.
+
+    Returns:
+        HxWx3.
+    """
+    share, finite = _shares(values)
+    place = share * (len(_ANCHORS) - 1)
     steps = np.arange(len(_ANCHORS))
     out = np.stack([np.interp(place, steps, _ANCHORS[:, channel]) for channel in range(3)], axis=-1)
     out[~finite] = _NOT_A_NUMBER
@@ -185,16 +191,9 @@ def _thinned(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
 def _curve(values: npt.NDArray[Any]) -> Pixels:
     """Draw a line: in each column of pixels, the range of the elements there."""
     height, width = _CURVE
-    numbers = values.astype(np.float64)
-    finite = np.isfinite(numbers)
+    share, finite = _shares(values)
     out = np.full((height, width, 3), 250, np.uint8)
-    if not finite.any():
-        return out
-    least, greatest = numbers[finite].min(), numbers[finite].max()
-    with np.errstate(over="ignore", invalid="ignore"):
-        span = greatest - least
-        share = (numbers - least) / span if 0 < span < np.inf else np.full(len(numbers), 0.5)
-    rows = ((1 - np.where(finite, share, 0).clip(0, 1)) * (height - 9) + 4).round().astype(np.int64)
+    rows = ((1 - share) * (height - 9) + 4).round().astype(np.int64)
     previous: int | None = None
     for column in range(width):
         first = column * len(rows) // width

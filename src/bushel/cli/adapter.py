@@ -15,16 +15,14 @@ from bushel.cli.options import Quiet
 
 
 def command(
-    module: Annotated[str, Argument(help="A Python file, or the name of a module.")],
+    module: Annotated[str, Argument("A Python file, or the name of a module.")],
     name: Annotated[
         str,
-        Argument(
-            metavar="CLASS", help="Class in it with __len__ and iter_data(slice).", files=False
-        ),
+        Argument("Class in it with __len__ and iter_data(slice).", metavar="CLASS", files=False),
     ],
     output: Annotated[
         str | None,
-        Option("--output", "-o", help="Script to write. [default: the class's name in snake_case]"),
+        Option("Script to write. [default: the class's name in snake_case]", "--output", "-o"),
     ] = None,
     quiet: Quiet = False,
 ) -> None:

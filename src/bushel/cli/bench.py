@@ -17,24 +17,20 @@ if TYPE_CHECKING:
 class TrainingOptions(Struct, frozen=True):
     """The batches to load, and how."""
 
-    batch: Annotated[int, Option("--batch", "-b", min=1, help="Samples in a batch.")] = 256
-    seconds: Annotated[float, Option("--seconds", min=0.05, help="Time to measure.")] = 5.0
+    batch: Annotated[int, Option("Samples in a batch.", "--batch", "-b", min=1)] = 256
+    seconds: Annotated[float, Option("Time to measure.", min=0.05)] = 5.0
     fields: Annotated[
-        list[str] | None, Option("--field", help="Read only this field; may be repeated.")
+        list[str] | None, Option("Read only this field; may be repeated.", "--field")
     ] = None
     crop: Annotated[
         int | None,
-        Option(
-            "--crop",
-            min=1,
-            help="Take random crops of this size and flip them at random, as in training.",
-        ),
+        Option("Take random crops of this size and flip them at random, as in training.", min=1),
     ] = None
-    shuffle: Annotated[
-        Literal["exact", "blocks", "none"], Option("--shuffle", help="Order of the samples.")
-    ] = "exact"
+    shuffle: Annotated[Literal["exact", "blocks", "none"], Option("Order of the samples.")] = (
+        "exact"
+    )
     threads: Workers = None
-    processes: Annotated[int, Option("--processes", min=0, help="Number of worker processes.")] = 0
+    processes: Annotated[int, Option("Number of worker processes.", min=0)] = 0
 
 
 def command(

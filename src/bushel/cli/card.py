@@ -13,30 +13,21 @@ from bushel.cli.options import IndexPlace, OnePath, Quiet
 class AboutOptions(Struct, frozen=True):
     """Options for facts that the dataset does not have."""
 
-    title: Annotated[
-        str | None, Option("--title", help="Name of the dataset. [default: its folder's]")
-    ] = None
-    description: Annotated[
-        str | None, Option("--description", help="Description in a few sentences.")
-    ] = None
+    title: Annotated[str | None, Option("Name of the dataset. [default: its folder's]")] = None
+    description: Annotated[str | None, Option("Description in a few sentences.")] = None
     license: Annotated[
         str | None,
-        Option("--license", help="Licence: an SPDX identifier, such as cc-by-4.0, or a URL."),
+        Option("Licence: an SPDX identifier, such as cc-by-4.0, or a URL."),
     ] = None
-    url: Annotated[str | None, Option("--url", help="Its page.")] = None
-    creator: Annotated[
-        list[str] | None, Option("--creator", help="Creator of the dataset; may be repeated.")
-    ] = None
+    url: Annotated[str | None, Option("Its page.")] = None
+    creator: Annotated[list[str] | None, Option("Creator of the dataset; may be repeated.")] = None
     license_column: Annotated[
         str | None,
-        Option(
-            "--license-column",
-            help="Column with the licence of each sample, such as meta.license.",
-        ),
+        Option("Column with the licence of each sample, such as meta.license."),
     ] = None
     source_column: Annotated[
         str | None,
-        Option("--source-column", help="Column with the source of each sample, such as meta.url."),
+        Option("Column with the source of each sample, such as meta.url."),
     ] = None
 
     def arguments(self) -> dict[str, Any]:
@@ -50,7 +41,7 @@ def command(
     path: OnePath,
     *,
     output: Annotated[
-        str | None, Option("--output", "-o", help="File to write, such as README.md.")
+        str | None, Option("File to write, such as README.md.", "--output", "-o")
     ] = None,
     about: AboutOptions,
     index: IndexPlace = None,

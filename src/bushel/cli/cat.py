@@ -11,11 +11,11 @@ from bushel.cli.options import Allow, DatasetOptions, Path, Pickle
 def command(
     path: Path,
     number: Annotated[
-        int | None, Option("-n", min=0, help="Number of samples to print. [default: all]")
+        int | None, Option("Number of samples to print. [default: all]", "-n", min=0)
     ] = None,
-    start: Annotated[int, Option("--start", min=0, help="Position of the first sample.")] = 0,
+    start: Annotated[int, Option("Position of the first sample.", min=0)] = 0,
     fields: Annotated[
-        str | None, Option("--fields", help="Fields to print, such as label,text. [default: all]")
+        str | None, Option("Fields to print, such as label,text. [default: all]")
     ] = None,
     *,
     chosen: DatasetOptions,

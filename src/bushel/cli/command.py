@@ -62,8 +62,9 @@ class Option:
     """An option of a command. A bool makes it a flag, and a list makes it repeatable.
 
     Args:
-        names: Names, such as `--number` and `-n`, or `--keys/--no-keys`.
         help: Description.
+        names: Names, such as `--number` and `-n`, or `--keys/--no-keys`; by default the name of the
+            parameter, such as `--world-size`.
         min: Least value of a number.
         max: Greatest value of a number.
         values: Returns the values that a shell completes; by default it completes the names of
@@ -72,8 +73,8 @@ class Option:
 
     def __init__(
         self,
-        *names: str,
         help: str,
+        *names: str,
         min: float | None = None,
         max: float | None = None,
         values: Callable[[], Iterable[str]] | None = None,
@@ -309,7 +310,8 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
             shell_complete=complete_files if kind is str and described.files else None,
             **settings,
         )
-    declared = [*described.names, parameter.name]
+    names = described.names or (f"--{parameter.name.replace('_', '-')}",)
+    declared = [*names, parameter.name]
     if kind is bool:
         return click.Option(declared, help=described.help, is_flag=True, default=default)
     if typing.get_origin(kind) is Literal:

@@ -9,7 +9,7 @@ import click
 from bushel.cli.command import Argument
 
 
-def command(shell: Annotated[Literal["bash", "zsh", "fish"], Argument(help="The shell.")]) -> None:
+def command(shell: Annotated[Literal["bash", "zsh", "fish"], Argument("The shell.")]) -> None:
     """Print a script that completes commands and options of `bushel` in a shell.
 
     Examples:

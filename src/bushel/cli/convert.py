@@ -25,24 +25,19 @@ class ChangeOptions(Struct, frozen=True):
     """The samples and fields of the new dataset, and how they differ from the old ones."""
 
     view: View = None
-    fields: Annotated[
-        str | None, Option("--fields", help="Fields to keep, such as image,label. [default: all]")
-    ] = None
-    rename: Annotated[
-        list[str] | None, Option("--rename", help="OLD=NEW: rename a field; may be repeated.")
-    ] = None
+    fields: Annotated[str | None, Option("Fields to keep, such as image,label. [default: all]")] = (
+        None
+    )
+    rename: Annotated[list[str] | None, Option("OLD=NEW: rename a field; may be repeated.")] = None
     spec: Annotated[
         list[str] | None,
-        Option("--spec", help="FIELD=TYPE: a new type, such as label=int; may be repeated."),
+        Option("FIELD=TYPE: a new type, such as label=int; may be repeated."),
     ] = None
     transform: Annotated[
         list[str] | None,
         Option(
-            "--transform",
-            help=(
-                "FIELD=MODULE:FUNCTION: changes the values of a field (by its new name); may be"
-                " repeated."
-            ),
+            "FIELD=MODULE:FUNCTION: changes the values of a field (by its new name); may be"
+            " repeated."
         ),
     ] = None
 

@@ -14,6 +14,7 @@ import numpy as np
 from bushel._dataset.views.dataset import Dataset, Sample
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
+from bushel.codecs.registry import NUMBERS
 from bushel.errors import CodecError
 from bushel.spec import KEY
 
@@ -22,19 +23,7 @@ if TYPE_CHECKING:
 
 _CHUNK, _BATCH = 1024, 64  # number of samples listed and read at a time
 _ELEMENT = re.compile(r"(.+)\[(-?[0-9]+)\]", re.DOTALL)
-_NUMBERS = (
-    "int",
-    "uint",
-    "i64",
-    "u64",
-    "cls",
-    "float",
-    "f32",
-    "float-text",
-    "recordio-label",
-    "recordio-label-int",
-)
-_READABLE = frozenset({"utf8", "json", "msgpack", "bool", "datetime64", "timedelta64", *_NUMBERS})
+_READABLE = frozenset({"utf8", "json", "msgpack", "bool", "datetime64", "timedelta64", *NUMBERS})
 
 
 def is_readable(kind: str) -> bool:

@@ -19,18 +19,15 @@ _LISTED = 5
 
 
 def command(
-    left: Annotated[str, Argument(help="The dataset before.")],
-    right: Annotated[str, Argument(help="The dataset after; its container may be another.")],
+    left: Annotated[str, Argument("The dataset before.")],
+    right: Annotated[str, Argument("The dataset after; its container may be another.")],
     *,
     values: Annotated[
         bool,
-        Option(
-            "--values",
-            help="Decode values whose bytes differ or cannot be compared by the indexes.",
-        ),
+        Option("Decode values whose bytes differ or cannot be compared by the indexes."),
     ] = False,
     all_keys: Annotated[
-        bool, Option("--all", help="List all keys instead of the first five of each kind.")
+        bool, Option("List all keys instead of the first five of each kind.", "--all")
     ] = False,
     shown: OutputOptions,
 ) -> None:

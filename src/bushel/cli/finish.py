@@ -10,18 +10,14 @@ from bushel.cli.options import OutputOptions, engines
 
 def command(
     target: Annotated[
-        str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")
+        str, Argument("The TARGET of `bushel pack` or `bushel convert` with --parts.")
     ],
     max_errors: Annotated[
-        str, Option("--max-errors", help="Items that may fail in the whole run: 100, 1% or all.")
+        str, Option("Items that may fail in the whole run: 100, 1% or all.")
     ] = "all",
     engine: Annotated[
         str | None,
-        Option(
-            "--engine",
-            help="Where many parts are read: local, ray, dask, an address.",
-            values=engines(),
-        ),
+        Option("Where many parts are read: local, ray, dask, an address.", values=engines()),
     ] = None,
     *,
     shown: OutputOptions,

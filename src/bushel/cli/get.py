@@ -16,18 +16,16 @@ def command(
     path: OnePath,
     sample: Annotated[
         str,
-        Argument(help="Key of the sample, or its position if no sample has that key.", files=False),
+        Argument("Key of the sample, or its position if no sample has that key.", files=False),
     ],
     field: Annotated[
         str | None,
-        Argument(help="Name of a field; frames[3] is an element of a sequence.", files=False),
+        Argument("Name of a field; frames[3] is an element of a sequence.", files=False),
     ] = None,
-    output: Annotated[
-        str, Option("--output", "-o", help="File to write; - is standard output.")
-    ] = "-",
-    raw: Annotated[bool, Option("--raw", help="Print binary data even on a terminal.")] = False,
+    output: Annotated[str, Option("File to write; - is standard output.", "--output", "-o")] = "-",
+    raw: Annotated[bool, Option("Print binary data even on a terminal.")] = False,
     position: Annotated[
-        bool, Option("--position", help="SAMPLE is a position, even if a sample has it as key.")
+        bool, Option("SAMPLE is a position, even if a sample has it as key.")
     ] = False,
     *,
     chosen: DatasetOptions,

@@ -14,47 +14,37 @@ from bushel.cli.options import OutputOptions
 class DivideOptions(Struct, frozen=True):
     """How the images are divided among the lists, and in which order they are listed."""
 
-    chunks: Annotated[
-        int, Option("--chunks", min=1, help="Number of chunks to cut the images into.")
-    ] = 1
-    train_ratio: Annotated[
-        float, Option("--train-ratio", min=0, max=1, help="Share for training.")
-    ] = 1.0
+    chunks: Annotated[int, Option("Number of chunks to cut the images into.", min=1)] = 1
+    train_ratio: Annotated[float, Option("Share for training.", min=0, max=1)] = 1.0
     test_ratio: Annotated[
         float,
-        Option("--test-ratio", min=0, max=1, help="Share for testing; the rest is for validation."),
+        Option("Share for testing; the rest is for validation.", min=0, max=1),
     ] = 0.0
     shuffle: Annotated[
-        bool, Option("--shuffle/--no-shuffle", help="Shuffle the images or sort them by name.")
+        bool, Option("Shuffle the images or sort them by name.", "--shuffle/--no-shuffle")
     ] = True
-    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0
+    seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
     im2rec_order: Annotated[
         bool,
         Option(
-            "--im2rec-order",
-            help=(
-                "Number classes and shuffle as MXNet's im2rec does: every folder is a class;"
-                " --seed has no effect."
-            ),
+            "Number classes and shuffle as MXNet's im2rec does: every folder is a class;"
+            " --seed has no effect."
         ),
     ] = False
 
 
 def command(
     prefix: Annotated[
-        str, Argument(help="Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …")
+        str, Argument("Prefix of the lists' names: PREFIX.lst, PREFIX_0_train.lst, …")
     ],
-    root: Annotated[str, Argument(help="Folder of images.")],
+    root: Annotated[str, Argument("Folder of images.")],
     recursive: Annotated[
         bool,
-        Option(
-            "--recursive",
-            help="Descend into subfolders. Each folder in ROOT is a class, numbered as by pack.",
-        ),
+        Option("Descend into subfolders. Each folder in ROOT is a class, numbered as by pack."),
     ] = False,
     exts: Annotated[
         list[str] | None,
-        Option("--exts", help="Suffix of images; may be repeated. [default: .jpeg .jpg .png]"),
+        Option("Suffix of images; may be repeated. [default: .jpeg .jpg .png]"),
     ] = None,
     *,
     dividing: DivideOptions,

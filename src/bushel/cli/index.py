@@ -20,43 +20,31 @@ class ContentOptions(Struct, frozen=True):
     checksums: Annotated[
         bool,
         Option(
-            "--checksums/--no-checksums",
-            help="Record the CRC-32 of every field, which reads all data.",
+            "Record the CRC-32 of every field, which reads all data.", "--checksums/--no-checksums"
         ),
     ] = True
     segments: Annotated[
         bool,
-        Option(
-            "--segments",
-            help="Record the segments of tiled JPEGs, so that crops read only their bytes.",
-        ),
+        Option("Record the segments of tiled JPEGs, so that crops read only their bytes."),
     ] = False
     frames: Annotated[
         bool,
         Option(
-            "--frames",
-            help=(
-                "Record the places of the packets of video clips, so that single"
-                " frames can be read."
-            ),
+            "Record the places of the packets of video clips, so that single frames can be read."
         ),
     ] = False
     seek: Annotated[
         bool,
-        Option("--seek", help="Record decoder states of plain JPEGs, so that crops decode faster."),
+        Option("Record decoder states of plain JPEGs, so that crops decode faster."),
     ] = False
     columns: Annotated[
         str | None,
-        Option(
-            "--columns",
-            help="Record columns, such as label,image.width; auto for those that writers record.",
-        ),
+        Option("Record columns, such as label,image.width; auto for those that writers record."),
     ] = None
     keys: Annotated[
         bool,
         Option(
-            "--keys",
-            help="Write a key file, which finds keys of very many samples without a table in memory.",
+            "Write a key file, which finds keys of very many samples without a table in memory."
         ),
     ] = False
 
@@ -70,14 +58,9 @@ class PlaceOptions(Struct, frozen=True):
 
     index: Annotated[
         str | None,
-        Option(
-            "--index",
-            help="Folder or URL for the index, if the data are read-only: bushel.open(…, index=…).",
-        ),
+        Option("Folder or URL for the index, if the data are read-only: bushel.open(…, index=…)."),
     ] = None
-    force: Annotated[
-        bool, Option("--force", help="Index all shards again, and accept data that changed.")
-    ] = False
+    force: Annotated[bool, Option("Index all shards again, and accept data that changed.")] = False
 
 
 def command(
@@ -86,7 +69,7 @@ def command(
     chosen: DatasetOptions,
     spec: Annotated[
         list[str] | None,
-        Option("--spec", help="FIELD=TYPE: a type that the files do not contain; may be repeated."),
+        Option("FIELD=TYPE: a type that the files do not contain; may be repeated."),
     ] = None,
     contents: ContentOptions,
     place: PlaceOptions,

@@ -22,8 +22,7 @@ def command(
     columns_too: Annotated[
         bool,
         Option(
-            "--columns",
-            help="Show the columns in the index: ranges, frequent values, and histograms.",
+            "Show the columns in the index: ranges, frequent values, and histograms.", "--columns"
         ),
     ] = False,
     *,

@@ -20,24 +20,19 @@ class ResultOptions(Struct, frozen=True):
 
     save_view: Annotated[
         str | None,
-        Option(
-            "--save-view",
-            help="Save the samples that have partners as a view of the first dataset.",
-        ),
+        Option("Save the samples that have partners as a view of the first dataset."),
     ] = None
     keys: Annotated[
         str | None,
-        Option("--keys", help="File to write the keys to, one a line; - for the output."),
+        Option("File to write the keys to, one a line; - for the output."),
     ] = None
-    out: Annotated[
-        str | None, Option("--out", help="Write the joined samples to this new dataset.")
-    ] = None
+    out: Annotated[str | None, Option("Write the joined samples to this new dataset.")] = None
     container: Annotated[
         str | None,
         Option(
+            "Container of --out. [default: by its suffix]",
             "--container",
             "-c",
-            help="Container of --out. [default: by its suffix]",
             values=new_containers,
         ),
     ] = None
@@ -52,35 +47,29 @@ class ResultOptions(Struct, frozen=True):
 
 
 def command(
-    first: Annotated[
-        str, Argument(help="The first dataset, whose keys and order the samples keep.")
-    ],
+    first: Annotated[str, Argument("The first dataset, whose keys and order the samples keep.")],
     others: Annotated[
-        list[str], Argument(help="Datasets with more fields of these samples.", several=True)
+        list[str], Argument("Datasets with more fields of these samples.", several=True)
     ],
     *,
     on: Annotated[
         str,
         Option(
-            "--on",
-            help="How partners are matched: by key; by a field whose values are equal, or name"
+            "How partners are matched: by key; by a field whose values are equal, or name"
             " keys or paths of the "
-            "other dataset; or by photo=id, a field of the first dataset and one of the others.",
+            "other dataset; or by photo=id, a field of the first dataset and one of the others."
         ),
     ] = "key",
     how: Annotated[
         Literal["inner", "left"],
         Option(
-            "--how",
-            help=(
-                "inner: leave out samples without a partner; left: keep all samples of"
-                " the first dataset."
-            ),
+            "inner: leave out samples without a partner; left: keep all samples of"
+            " the first dataset."
         ),
     ] = "inner",
     rename: Annotated[
         list[str] | None,
-        Option("--rename", help="Another name for a field of the others, such as cls=kind."),
+        Option("Another name for a field of the others, such as cls=kind."),
     ] = None,
     result: ResultOptions,
     shown: OutputOptions,

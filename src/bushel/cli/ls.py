@@ -20,31 +20,20 @@ class ListOptions(Struct, frozen=True):
     """The samples to list, and their shown properties."""
 
     number: Annotated[
-        int | None, Option("-n", min=0, help="Number of samples to list. [default: all]")
+        int | None, Option("Number of samples to list. [default: all]", "-n", min=0)
     ] = None
-    start: Annotated[
-        int, Option("--start", min=0, help="Number of samples to skip before the first one.")
-    ] = 0
-    fields: Annotated[bool, Option("--fields", help="Show the size in bytes of every field.")] = (
-        False
-    )
+    start: Annotated[int, Option("Number of samples to skip before the first one.", min=0)] = 0
+    fields: Annotated[bool, Option("Show the size in bytes of every field.")] = False
     where: Annotated[
         str | None,
-        Option(
-            "--where",
-            help="List samples for which this is true, such as 'label == 3 and image.width > 256'.",
-        ),
+        Option("List samples for which this is true, such as 'label == 3 and image.width > 256'."),
     ] = None
-    columns: Annotated[
-        str | None, Option("--columns", help="Show these columns, such as label,image.width.")
-    ] = None
+    columns: Annotated[str | None, Option("Show these columns, such as label,image.width.")] = None
     sort: Annotated[
         str | None,
-        Option("--sort", help="Sort by this column; -image.width puts the largest values first."),
+        Option("Sort by this column; -image.width puts the largest values first."),
     ] = None
-    as_csv: Annotated[bool, Option("--csv", help="Print CSV: position, key, and the columns.")] = (
-        False
-    )
+    as_csv: Annotated[bool, Option("Print CSV: position, key, and the columns.", "--csv")] = False
 
     @property
     def names(self) -> list[str]:

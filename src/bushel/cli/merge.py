@@ -11,14 +11,14 @@ from bushel.cli.options import ModeOptions, OutputOptions, SizeOptions, Target, 
 
 def command(
     target: Target,
-    sources: Annotated[list[str], Argument(help="Datasets to merge, in order.")],
+    sources: Annotated[list[str], Argument("Datasets to merge, in order.")],
     *,
     container: Annotated[
         str | None,
         Option(
+            "Container of the new dataset. [default: the first one's]",
             "--container",
             "-c",
-            help="Container of the new dataset. [default: the first one's]",
             values=new_containers,
         ),
     ] = None,

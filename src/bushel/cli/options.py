@@ -42,7 +42,7 @@ def engines(*more: str) -> Callable[[], Iterable[str]]:
 OnePath = Annotated[
     str,
     Argument(
-        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
+        "A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
         " or a URL: s3://, "
         "gs://, az://, https://. Several files of one kind, or parts, are one dataset.",
         joins=True,
@@ -51,7 +51,7 @@ OnePath = Annotated[
 Path = Annotated[
     str,
     Argument(
-        help="A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
+        "A file, a folder, a glob or a brace pattern such as 'train-{000..146}.tar'; local,"
         " or a URL: s3://, "
         "gs://, az://, https://. Several paths are one dataset.",
         several=True,
@@ -60,38 +60,36 @@ Path = Annotated[
 Kind = Annotated[
     str | None,
     Option(
+        "Container, such as tar or parquet, if the files do not imply it.",
         "--container",
         "-c",
-        help="Container, such as tar or parquet, if the files do not imply it.",
         values=_containers,
     ),
 ]
 Target = Annotated[
     str,
-    Argument(help="New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec."),
+    Argument("New folder, or one file: out/train.tar, train.ffr, s3://bucket/train.rec."),
 ]
 NewKind = Annotated[
     str | None,
     Option(
+        "bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET]",
         "--container",
         "-c",
-        help="bag, tar, ffrecord, gulp or recordio. [default: from the suffix of TARGET]",
         values=new_containers,
     ),
 ]
 Generation = Annotated[
     str | None,
     Option(
-        "--generation",
-        help="Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).",
+        "Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).",
         values=lambda: ("B", "C"),
     ),
 ]
 TileJpeg = Annotated[
     str | None,
     Option(
-        "--jpeg",
-        help="tile: store JPEGs in tiles, without loss, so that crops decode faster; baseline:"
+        "tile: store JPEGs in tiles, without loss, so that crops decode faster; baseline:"
         " only rewrite "
         "progressive JPEGs, which decode more slowly.",
         values=lambda: ("tile", "baseline"),
@@ -100,82 +98,71 @@ TileJpeg = Annotated[
 IndexColumns = Annotated[
     str | None,
     Option(
-        "--index-columns",
-        help="Columns to record in the index: label,image.width; auto for numbers, short texts"
+        "Columns to record in the index: label,image.width; auto for numbers, short texts"
         " and sizes of images, "
         "the default; none.",
     ),
 ]
 Seek = Annotated[
     bool,
-    Option(
-        "--seek",
-        help="Record decoder states of plain JPEGs in the index, so that crops decode faster.",
-    ),
+    Option("Record decoder states of plain JPEGs in the index, so that crops decode faster."),
 ]
-Append = Annotated[bool, Option("--append", help="Add samples to the dataset at TARGET.")]
+Append = Annotated[bool, Option("Add samples to the dataset at TARGET.", "--append")]
 Overwrite = Annotated[
     bool,
-    Option("--overwrite", help="Replace the dataset at TARGET once the new one is complete."),
+    Option("Replace the dataset at TARGET once the new one is complete."),
 ]
-Resume = Annotated[
-    bool, Option("--resume", help="Continue an interrupted run with the same options.")
-]
+Resume = Annotated[bool, Option("Continue an interrupted run with the same options.", "--resume")]
 Parts = Annotated[
     int | None,
-    Option("--parts", min=1, help="Number of parts (TARGET/part-*); each is written exactly once."),
+    Option("Number of parts (TARGET/part-*); each is written exactly once.", min=1),
 ]
 EngineOfShards = Annotated[
     str | None,
-    Option(
-        "--engine", help="Where shards are read: local, ray, dask, an address.", values=engines()
-    ),
+    Option("Where shards are read: local, ray, dask, an address.", values=engines()),
 ]
 EngineOfRepair = Annotated[
     str | None,
     Option(
-        "--engine",
-        help="Where shards are read and parts are written: local, ray, dask, an address.",
+        "Where shards are read and parts are written: local, ray, dask, an address.",
         values=engines(),
     ),
 ]
 Retries = Annotated[
-    int, Option("--retries", min=0, help="Number of retries of a part whose worker died.")
+    int, Option("Number of retries of a part whose worker died.", "--retries", min=0)
 ]
 Speculate = Annotated[
     float,
     Option(
+        "Start parts again that take this many times longer than usual; 0: never.",
         "--speculate",
         min=0,
-        help="Start parts again that take this many times longer than usual; 0: never.",
     ),
 ]
 ProgressKind = Annotated[
     str,
     Option(
-        "--progress",
-        help="bar (in a terminal), json (a line of JSON at a time, on standard error) or none.",
+        "bar (in a terminal), json (a line of JSON at a time, on standard error) or none.",
         values=lambda: ("bar", "json", "none"),
     ),
 ]
-Workers = Annotated[int | None, Option("--threads", min=1, help="Number of threads.")]
-MaxProblems = Annotated[int, Option("--max-problems", min=1, help="Number of problems to list.")]
+Workers = Annotated[int | None, Option("Number of threads.", "--threads", min=1)]
+MaxProblems = Annotated[int, Option("Number of problems to list.", "--max-problems", min=1)]
 IndexPlace = Annotated[
     str | None,
-    Option("--index", help="The folder of the index, if that is not the folder of the data."),
+    Option("The folder of the index, if that is not the folder of the data.", "--index"),
 ]
 Allow = Annotated[
-    bool, Option("--allow-commands", help="Allow a PATH 'pipe:COMMAND', which runs the command.")
+    bool, Option("Allow a PATH 'pipe:COMMAND', which runs the command.", "--allow-commands")
 ]
 Pickle = Annotated[
     bool,
     Option(
-        "--pickle",
-        help="Use codecs that run code where the files name them, if you trust their author.",
+        "Use codecs that run code where the files name them, if you trust their author.", "--pickle"
     ),
 ]
-Json = Annotated[bool, Option("--json", help="Print JSON.")]
-Quiet = Annotated[bool, Option("--quiet", "-q", help="Show no progress bar and no summary.")]
+Json = Annotated[bool, Option("Print JSON.", "--json")]
+Quiet = Annotated[bool, Option("Show no progress bar and no summary.", "--quiet", "-q")]
 
 
 class TrustOptions(Struct, frozen=True):
@@ -197,27 +184,18 @@ class SplitOptions(Struct, frozen=True):
 
     config: Annotated[
         str | None,
-        Option(
-            "--config",
-            help="Configuration of a dataset of the Hub (hf://), or of a local copy.",
-            values=tuple,
-        ),
+        Option("Configuration of a dataset of the Hub (hf://), or of a local copy.", values=tuple),
     ] = None
     split: Annotated[
         str | None,
         Option(
-            "--split",
-            help="Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.",
+            "Split of a dataset of the Hub, or of a folder of splits; 'all' joins these.",
             values=tuple,
         ),
     ] = None
     revision: Annotated[
         str | None,
-        Option(
-            "--revision",
-            help="Branch, tag or commit of a dataset of the Hub. [default: main]",
-            values=tuple,
-        ),
+        Option("Branch, tag or commit of a dataset of the Hub. [default: main]", values=tuple),
     ] = None
 
     def files(self, source: str, *, ask: bool = False) -> Any:
@@ -261,8 +239,8 @@ class DatasetOptions(SplitOptions, frozen=True):
 View = Annotated[
     str | None,
     Option(
+        "Only the samples and fields of the view of this name, which `bushel views` lists.",
         "--view",
-        help="Only the samples and fields of the view of this name, which `bushel views` lists.",
     ),
 ]
 
@@ -277,14 +255,10 @@ class OutputOptions(Struct, frozen=True):
 class SizeOptions(Struct, frozen=True):
     """Options for the sizes of shards."""
 
-    shard_samples: Annotated[
-        int | None, Option("--shard-samples", min=1, help="Number of samples in a shard.")
-    ] = None
+    shard_samples: Annotated[int | None, Option("Number of samples in a shard.", min=1)] = None
     shard_bytes: Annotated[
         str | None,
-        Option(
-            "--shard-bytes", help="Size of a shard, such as 500MB; by default 1GiB in a folder."
-        ),
+        Option("Size of a shard, such as 500MB; by default 1GiB in a folder."),
     ] = None
 
 

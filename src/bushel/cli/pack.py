@@ -38,12 +38,10 @@ class StrictOptions(Struct, frozen=True):
 
     strict: Annotated[
         bool,
-        Option(
-            "--strict", help="Stop at the first error; --resume continues after the last shard."
-        ),
+        Option("Stop at the first error; --resume continues after the last shard."),
     ] = False
     strict_files: Annotated[
-        bool, Option("--strict-files", help="Fail if SOURCE contains files that would be skipped.")
+        bool, Option("Fail if SOURCE contains files that would be skipped.")
     ] = False
 
 
@@ -54,23 +52,21 @@ class WorkOptions(Struct, frozen=True):
     modes: ModeOptions
     processes: Annotated[
         int,
-        Option("--processes", min=0, help="Number of worker processes that replace the threads."),
+        Option("Number of worker processes that replace the threads.", min=0),
     ] = 0
 
 
 def command(
     source: Annotated[
         str,
-        Argument(
-            help="Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset."
-        ),
+        Argument("Folder of images or videos, list (.lst, .csv, .json), arrays (.npz) or dataset."),
     ],
     target: Target,
     *,
     reading: SourceOptions,
     spec: Annotated[
         list[str] | None,
-        Option("--spec", help="FIELD=TYPE: a new type, such as image=jpg; may be repeated."),
+        Option("FIELD=TYPE: a new type, such as image=jpg; may be repeated."),
     ] = None,
     media: MediaOptions,
     run: RunOptions,

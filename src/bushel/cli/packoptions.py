@@ -53,38 +53,28 @@ class SourceOptions(Struct, frozen=True):
     kind: Annotated[
         str | None,
         Option(
-            "--kind",
-            help="images, videos, list, table, arrays or dataset, detected from SOURCE by"
+            "images, videos, list, table, arrays or dataset, detected from SOURCE by"
             " default; or files, recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg,"
             " kinetics, activitynet.",
             values=source_kinds,
         ),
     ] = None
-    root: Annotated[
-        str | None, Option("--root", help="Folder that the paths of a list are relative to.")
-    ] = None
+    root: Annotated[str | None, Option("Folder that the paths of a list are relative to.")] = None
     file: Annotated[
         str | None,
-        Option(
-            "--file", help="Pattern of the file name of each row of a table, such as '{id}.webm'."
-        ),
+        Option("Pattern of the file name of each row of a table, such as '{id}.webm'."),
     ] = None
     columns: Annotated[
         str | None,
-        Option("--columns", help="Column names of a CSV file without a header, such as id,label."),
+        Option("Column names of a CSV file without a header, such as id,label."),
     ] = None
-    exts: Annotated[
-        list[str] | None, Option("--exts", help="Suffix of the files to pack; may be repeated.")
-    ] = None
-    allow_commands: Annotated[
-        bool, Option("--allow-commands", help="Allow a recipe to run commands.")
-    ] = False
+    exts: Annotated[list[str] | None, Option("Suffix of the files to pack; may be repeated.")] = (
+        None
+    )
+    allow_commands: Annotated[bool, Option("Allow a recipe to run commands.")] = False
     split: Annotated[
         str | None,
-        Option(
-            "--split",
-            help="Split of a folder of splits, such as train/ and val/; 'all' joins them.",
-        ),
+        Option("Split of a folder of splits, such as train/ and val/; 'all' joins them."),
     ] = None
 
     def arguments(self) -> dict[str, Any]:
@@ -102,30 +92,20 @@ class SourceOptions(Struct, frozen=True):
 class ImageOptions(Struct, frozen=True):
     """The options that change images, as im2rec has them, turn them upright, or decode them to find damaged ones."""
 
-    resize: Annotated[
-        str | None, Option("--resize", help="Pixels of the shorter edge, or WIDTHxHEIGHT.")
-    ] = None
-    center_crop: Annotated[
-        bool, Option("--center-crop", help="Crop to the middle square first.")
-    ] = False
+    resize: Annotated[str | None, Option("Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
+    center_crop: Annotated[bool, Option("Crop to the middle square first.")] = False
     quality: Annotated[
         int | None,
-        Option(
-            "--quality", help="JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3]."
-        ),
+        Option("JPEG quality, 1 to 100 [95], or PNG compression level, 0 to 9 [3]."),
     ] = None
-    color: Annotated[int | None, Option("--color", help="1 RGB, 0 grey, -1 unchanged.")] = None
-    encoding: Annotated[str | None, Option("--encoding", help=".jpg or .png.")] = None
+    color: Annotated[int | None, Option("1 RGB, 0 grey, -1 unchanged.")] = None
+    encoding: Annotated[str | None, Option(".jpg or .png.")] = None
     inter_method: Annotated[
         int | None,
-        Option("--inter-method", help="0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10."),
+        Option("0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10."),
     ] = None
-    exif_rotate: Annotated[
-        bool, Option("--exif-rotate", help="Rotate images by their Exif orientation.")
-    ] = False
-    check: Annotated[bool, Option("--check", help="Decode every image, to find damaged ones.")] = (
-        False
-    )
+    exif_rotate: Annotated[bool, Option("Rotate images by their Exif orientation.")] = False
+    check: Annotated[bool, Option("Decode every image, to find damaged ones.")] = False
 
     @property
     def codec(self) -> str:
@@ -181,16 +161,10 @@ class ImageOptions(Struct, frozen=True):
 class VideoOptions(Struct, frozen=True):
     """The options for storing videos."""
 
-    rate: Annotated[
-        float | None, Option("--rate", help="Frames per second to take from videos.")
-    ] = None
-    stride: Annotated[
-        int, Option("--stride", min=1, help="Keep every STRIDE-th of these frames.")
-    ] = 1
-    clip: Annotated[
-        bool, Option("--clip", help="Store video files unchanged, as a folder of videos is.")
-    ] = False
-    frames: Annotated[bool, Option("--frames", help="Store the frames of videos as JPEGs.")] = False
+    rate: Annotated[float | None, Option("Frames per second to take from videos.")] = None
+    stride: Annotated[int, Option("Keep every STRIDE-th of these frames.", min=1)] = 1
+    clip: Annotated[bool, Option("Store video files unchanged, as a folder of videos is.")] = False
+    frames: Annotated[bool, Option("Store the frames of videos as JPEGs.")] = False
 
     def framed(self, kind: str, *, resized: bool) -> bool:
         """Return whether the videos of a source of this kind are stored as frames.

@@ -11,14 +11,11 @@ from bushel.cli.options import Json
 
 def command(
     target: Annotated[
-        str, Argument(help="The TARGET of `bushel pack` or `bushel convert` with --parts.")
+        str, Argument("The TARGET of `bushel pack` or `bushel convert` with --parts.")
     ],
     missing: Annotated[
         bool,
-        Option(
-            "--missing",
-            help="Print only the numbers of missing parts, as sbatch --array takes them.",
-        ),
+        Option("Print only the numbers of missing parts, as sbatch --array takes them."),
     ] = False,
     as_json: Json = False,
 ) -> None:

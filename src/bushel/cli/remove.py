@@ -25,20 +25,15 @@ class ChoiceOptions(Struct, frozen=True):
 
     keys: Annotated[
         str | None,
-        Option(
-            "--keys",
-            help="Remove samples with the keys in a file, one per line; - for standard input.",
-        ),
+        Option("Remove samples with the keys in a file, one per line; - for standard input."),
     ] = None
     where: Annotated[
         str | None,
-        Option(
-            "--where", help="Remove samples for which this is true, such as \"label == 'dog'\"."
-        ),
+        Option("Remove samples for which this is true, such as \"label == 'dog'\"."),
     ] = None
     position: Annotated[
         list[int] | None,
-        Option("--position", help="Remove the sample at this position; may be repeated."),
+        Option("Remove the sample at this position; may be repeated."),
     ] = None
 
     @property
@@ -55,23 +50,16 @@ class ChoiceOptions(Struct, frozen=True):
 class CallOptions(Struct, frozen=True):
     """Options for earlier calls that removed samples, and for the bytes of these samples."""
 
-    listed: Annotated[bool, Option("--list", help="List the calls that removed samples.")] = False
-    undo: Annotated[str | None, Option("--undo", help="Take back a call, by the id of --list.")] = (
-        None
-    )
+    listed: Annotated[bool, Option("List the calls that removed samples.", "--list")] = False
+    undo: Annotated[str | None, Option("Take back a call, by the id of --list.")] = None
     erase: Annotated[
         bool,
         Option(
-            "--erase",
-            help=(
-                "Write the local files again without removed samples: the given ones, the ones"
-                " of --call, or all."
-            ),
+            "Write the local files again without removed samples: the given ones, the ones"
+            " of --call, or all."
         ),
     ] = False
-    call: Annotated[
-        str | None, Option("--call", help="Id of the call to erase, as --list prints it.")
-    ] = None
+    call: Annotated[str | None, Option("Id of the call to erase, as --list prints it.")] = None
 
     @property
     def given(self) -> list[str]:
@@ -86,12 +74,8 @@ def command(
     path: OnePath,
     *,
     choice: ChoiceOptions,
-    reason: Annotated[
-        str | None, Option("--reason", help="Reason, kept in the list and shown in errors.")
-    ] = None,
-    ignore_missing: Annotated[
-        bool, Option("--ignore-missing", help="Leave out keys that no sample has.")
-    ] = False,
+    reason: Annotated[str | None, Option("Reason, kept in the list and shown in errors.")] = None,
+    ignore_missing: Annotated[bool, Option("Leave out keys that no sample has.")] = False,
     calls: CallOptions,
     index: IndexPlace = None,
     shown: OutputOptions,

@@ -36,15 +36,9 @@ class FormOptions(Struct, frozen=True):
     container: Kind = None
     to: Annotated[
         str | None,
-        Option(
-            "--to",
-            help="Container of the new dataset. [default: the damaged one's]",
-            values=new_containers,
-        ),
+        Option("Container of the new dataset. [default: the damaged one's]", values=new_containers),
     ] = None
-    decode: Annotated[
-        bool, Option("--decode", help="Also leave out samples that do not decode.")
-    ] = False
+    decode: Annotated[bool, Option("Also leave out samples that do not decode.")] = False
     index: IndexPlace = None
 
 

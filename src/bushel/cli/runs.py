@@ -37,25 +37,18 @@ class WriteOptions(ShardOptions, frozen=True):
     jpeg: TileJpeg = None
     seek: Seek = False
     index_columns: IndexColumns = None
-    shuffle: Annotated[bool, Option("--shuffle/--no-shuffle", help="Write in a random order.")] = (
-        False
-    )
-    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random order.")] = 0
+    shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
+    seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
     max_errors: Annotated[
-        str, Option("--max-errors", help="Samples that may fail in the whole run: 100, 1% or all.")
+        str, Option("Samples that may fail in the whole run: 100, 1% or all.")
     ] = "0"
-    keys: Annotated[bool, Option("--keys/--no-keys", help="Keep the keys or leave them out.")] = (
-        True
-    )
+    keys: Annotated[bool, Option("Keep the keys or leave them out.", "--keys/--no-keys")] = True
     replace_dots: Annotated[
         str | None,
-        Option(
-            "--replace-dots",
-            help="Text that replaces every dot in a key; keys in a tar cannot have dots.",
-        ),
+        Option("Text that replaces every dot in a key; keys in a tar cannot have dots."),
     ] = None
     forget_removed: Annotated[
-        bool, Option("--forget-removed", help="With --overwrite: drop the list of removed samples.")
+        bool, Option("With --overwrite: drop the list of removed samples.")
     ] = False
     threads: Workers = None
     progress: ProgressKind = "bar"
@@ -110,20 +103,15 @@ class PartOptions(Struct, frozen=True):
     """The parts of a run, and where they are written."""
 
     parts: Parts = None
-    part: Annotated[
-        int | None, Option("--part", min=0, help="Write only this part, counted from 0.")
-    ] = None
+    part: Annotated[int | None, Option("Write only this part, counted from 0.", min=0)] = None
     plan_only: Annotated[
         bool,
-        Option(
-            "--plan-only", help="Write only the plan of the parts, which lists the source once."
-        ),
+        Option("Write only the plan of the parts, which lists the source once."),
     ] = False
     engine: Annotated[
         str | None,
         Option(
-            "--engine",
-            help="Where parts are written: local, ray, dask, an address, or slurm.",
+            "Where parts are written: local, ray, dask, an address, or slurm.",
             values=engines("slurm"),
         ),
     ] = None
@@ -131,7 +119,7 @@ class PartOptions(Struct, frozen=True):
     speculate: Speculate = 3.0
     sbatch: Annotated[
         str | None,
-        Option("--sbatch", help="Options of sbatch, with --engine slurm: '--mem=4G -p cpu'."),
+        Option("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'."),
     ] = None
 
     def check(self) -> None:

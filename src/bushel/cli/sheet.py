@@ -14,37 +14,26 @@ from bushel.cli.options import DatasetOptions, OnePath, Quiet
 class DrawOptions(Struct, frozen=True):
     """The samples to draw, and their size."""
 
-    rows: Annotated[int, Option("--rows", min=1, max=200, help="Number of rows.")] = 8
-    columns: Annotated[
-        int, Option("--columns", min=1, max=200, help="Number of samples in a row.")
-    ] = 8
+    rows: Annotated[int, Option("Number of rows.", min=1, max=200)] = 8
+    columns: Annotated[int, Option("Number of samples in a row.", min=1, max=200)] = 8
     side: Annotated[
         int,
-        Option(
-            "--side", min=16, max=1024, help="Largest width and height of the samples in pixels."
-        ),
+        Option("Largest width and height of the samples in pixels.", min=16, max=1024),
     ] = 160
     where: Annotated[
         str | None,
-        Option(
-            "--where",
-            help="Only samples that meet this condition on columns, such as 'label == 3'.",
-        ),
+        Option("Only samples that meet this condition on columns, such as 'label == 3'."),
     ] = None
-    start: Annotated[
-        int, Option("--start", min=0, help="Position of the first sample, after --where.")
-    ] = 0
+    start: Annotated[int, Option("Position of the first sample, after --where.", min=0)] = 0
     field: Annotated[
         str | None,
-        Option("--field", help="The field to draw. [default: the first image, clip or array]"),
+        Option("The field to draw. [default: the first image, clip or array]"),
     ] = None
 
 
 def command(
     path: OnePath,
-    output: Annotated[
-        str, Argument(help="The picture to write: .jpg, .png or .webp.", metavar="OUT")
-    ],
+    output: Annotated[str, Argument("The picture to write: .jpg, .png or .webp.", metavar="OUT")],
     *,
     drawing: DrawOptions,
     chosen: DatasetOptions,

@@ -25,27 +25,24 @@ class ChoiceOptions(Struct, frozen=True):
     shuffle: Annotated[
         bool,
         Option(
+            "Choose samples at random, instead of the first ones for the first share.",
             "--shuffle/--no-shuffle",
-            help="Choose samples at random, instead of the first ones for the first share.",
         ),
     ] = False
-    seed: Annotated[int, Option("--seed", min=0, help="Seed of the random choice.")] = 0
+    seed: Annotated[int, Option("Seed of the random choice.", min=0)] = 0
     stratify: Annotated[
         str | None,
-        Option(
-            "--stratify",
-            help="Field, such as label: each dataset gets its share of the samples of every value.",
-        ),
+        Option("Field, such as label: each dataset gets its share of the samples of every value."),
     ] = None
 
 
 def command(
     source: OnePath,
-    target: Annotated[str, Argument(help="Folder for the new datasets.")],
+    target: Annotated[str, Argument("Folder for the new datasets.")],
     shares: Annotated[
         list[str],
         Argument(
-            help="NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of"
+            "NAME=SHARE of each new dataset, such as train=0.9 val=0.1, or its number of"
             " samples: train=200 "
             "val=40. One of them can be the rest: train=rest val=40.",
             files=False,
@@ -55,9 +52,9 @@ def command(
     container: Annotated[
         str | None,
         Option(
+            "Container of the new datasets. [default: SOURCE's]",
             "--container",
             "-c",
-            help="Container of the new datasets. [default: SOURCE's]",
             values=new_containers,
         ),
     ] = None,

@@ -29,11 +29,10 @@ class CheckOptions(Struct, frozen=True):
     checksums: Annotated[
         bool,
         Option(
-            "--checksums/--no-checksums",
-            help="Read all bytes and compare them with their checksums.",
+            "Read all bytes and compare them with their checksums.", "--checksums/--no-checksums"
         ),
     ] = True
-    decode: Annotated[bool, Option("--decode", help="Also decode every value.")] = False
+    decode: Annotated[bool, Option("Also decode every value.")] = False
     index: IndexPlace = None
 
 

@@ -21,28 +21,21 @@ class AddressOptions(Struct, frozen=True):
 
     port: Annotated[
         int | None,
-        Option("--port", "-p", min=0, max=65535, help="Port; 0 for any free one, the default."),
+        Option("Port; 0 for any free one, the default.", "--port", "-p", min=0, max=65535),
     ] = None
     host: Annotated[
         str | None,
         Option(
-            "--host",
-            help=(
-                "Address to listen on, so that other machines have access."
-                " [default: this machine only]"
-            ),
+            "Address to listen on, so that other machines have access. [default: this machine only]"
         ),
     ] = None
-    browser: Annotated[
-        bool, Option("--browser/--no-browser", help="Open the page in a browser.")
-    ] = True
+    browser: Annotated[bool, Option("Open the page in a browser.", "--browser/--no-browser")] = True
     token_file: Annotated[
         str | None,
         Option(
-            "--token-file",
-            help="Keep the token of the URL in FILE, which is made if it is missing. With the"
+            "Keep the token of the URL in FILE, which is made if it is missing. With the"
             " same --port, links to "
-            "pages then stay valid when the viewer is started again.",
+            "pages then stay valid when the viewer is started again."
         ),
     ] = None
 
@@ -53,58 +46,48 @@ class PageOptions(Struct, frozen=True):
     transforms: Annotated[
         list[str] | None,
         Option(
-            "--transforms",
-            help="MODULE:NAME of a transform, a list of them, or a function that returns one; the"
+            "MODULE:NAME of a transform, a list of them, or a function that returns one; the"
             " training page shows "
-            "what they do. May be repeated.",
+            "what they do. May be repeated."
         ),
     ] = None
     tags: Annotated[
         str | None,
         Option(
-            "--tags",
-            help=(
-                "Keep the tags that samples are given in the browser in this file. It"
-                " is made if missing."
-            ),
+            "Keep the tags that samples are given in the browser in this file. It"
+            " is made if missing."
         ),
     ] = None
     overlay: Annotated[
         list[str] | None,
         Option(
-            "--overlay",
-            help="FIELD=FORM: how a field annotates pictures, where its name and values do not"
+            "FIELD=FORM: how a field annotates pictures, where its name and values do not"
             " say: xyxy, xywh or "
             "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May"
-            " be repeated.",
+            " be repeated."
         ),
     ] = None
     embeddings: Annotated[
         list[str] | None,
         Option(
-            "--embeddings",
-            help="A .npy file with an array (samples, numbers): a vector for each sample. The"
+            "A .npy file with an array (samples, numbers): a vector for each sample. The"
             " viewer draws a "
-            "map. May be repeated.",
+            "map. May be repeated."
         ),
     ] = None
     loader: Annotated[
         list[str] | None,
         Option(
-            "--loader",
-            help="MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows"
+            "MODULE:NAME of a bushel.Loader, or of a function that returns one: a page shows"
             " its batches, as "
-            "training gets them, of any rank and step. May be repeated.",
+            "training gets them, of any rank and step. May be repeated."
         ),
     ] = None
     tokenizer: Annotated[
         str | None,
         Option(
-            "--tokenizer",
-            help=(
-                "Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function"
-                " of tokens."
-            ),
+            "Show tokens of batches as text: a tokenizer.json, or MODULE:NAME of a function"
+            " of tokens."
         ),
     ] = None
 
@@ -126,7 +109,7 @@ def command(
     paths: Annotated[
         str,
         Argument(
-            help="A dataset: a file, a folder, a glob or a brace pattern; local, or a URL: s3://,"
+            "A dataset: a file, a folder, a glob or a brace pattern; local, or a URL: s3://,"
             " gs://, az://, "
             "https://. Several PATHS are several datasets, to compare.",
             metavar="PATH...",

@@ -12,7 +12,7 @@ from bushel.cli.options import Json, OnePath
 def command(
     path: OnePath,
     *,
-    delete: Annotated[str | None, Option("--delete", help="Delete the view of this name.")] = None,
+    delete: Annotated[str | None, Option("Delete the view of this name.")] = None,
     as_json: Json = False,
 ) -> None:
     """List the views that are saved beside a dataset, or delete one.

@@ -21,25 +21,14 @@ class OrderOptions(Struct, frozen=True):
 
     lengths: Annotated[
         str | None,
-        Option(
-            "--lengths",
-            help="For packs and chunks: the column of the lengths, such as tokens.length.",
-        ),
+        Option("For packs and chunks: the column of the lengths, such as tokens.length."),
     ] = None
-    weights: Annotated[
-        str | None, Option("--weights", help="The column of the loader's weights=.")
-    ] = None
-    balance: Annotated[
-        str | None, Option("--balance", help="The column of the loader's balance=.")
-    ] = None
-    bucket_by: Annotated[
-        str | None, Option("--bucket-by", help="The column of the loader's bucket_by=.")
-    ] = None
-    batch_tokens: Annotated[
-        float | None, Option("--batch-tokens", help="The loader's batch_tokens=.")
-    ] = None
-    drop_last: Annotated[bool, Option("--drop-last", help="The loader has drop_last=True.")] = False
-    pad: Annotated[str | None, Option("--pad", help="The loader has pad='wrap': wrap.")] = None
+    weights: Annotated[str | None, Option("The column of the loader's weights=.")] = None
+    balance: Annotated[str | None, Option("The column of the loader's balance=.")] = None
+    bucket_by: Annotated[str | None, Option("The column of the loader's bucket_by=.")] = None
+    batch_tokens: Annotated[float | None, Option("The loader's batch_tokens=.")] = None
+    drop_last: Annotated[bool, Option("The loader has drop_last=True.")] = False
+    pad: Annotated[str | None, Option("The loader has pad='wrap': wrap.")] = None
 
     def check(self, batch_size: str | None) -> None:
         """Check that the options go together. Raise BadParameter if they do not."""
@@ -56,30 +45,21 @@ class OrderOptions(Struct, frozen=True):
 class AskedOptions(Struct, frozen=True):
     """The step or the sample that is asked for."""
 
-    step: Annotated[
-        int | None, Option("--step", min=0, help="Step, counted from the start of the epoch.")
-    ] = None
-    rank: Annotated[int, Option("--rank", min=0, help="Rank.")] = 0
-    key: Annotated[
-        str | None, Option("--key", help="Print the steps that have this sample instead.")
-    ] = None
-    epoch: Annotated[int | None, Option("--epoch", min=0, help="Epoch. [default: the state's]")] = (
-        None
-    )
+    step: Annotated[int | None, Option("Step, counted from the start of the epoch.", min=0)] = None
+    rank: Annotated[int, Option("Rank.", min=0)] = 0
+    key: Annotated[str | None, Option("Print the steps that have this sample instead.")] = None
+    epoch: Annotated[int | None, Option("Epoch. [default: the state's]", min=0)] = None
 
 
 def command(
     path: Path,
     *,
-    state: Annotated[str, Option("--state", help="The state of the loader, saved as JSON.")],
+    state: Annotated[str, Option("The state of the loader, saved as JSON.")],
     batch_size: Annotated[
         str | None,
-        Option(
-            "--batch-size",
-            help="Batch size of a rank; with --bucket-by also such as 128:64,512:16.",
-        ),
+        Option("Batch size of a rank; with --bucket-by also such as 128:64,512:16."),
     ] = None,
-    world_size: Annotated[int, Option("--world-size", min=1, help="Number of ranks.")] = 1,
+    world_size: Annotated[int, Option("Number of ranks.", min=1)] = 1,
     wanted: AskedOptions,
     options: OrderOptions,
     container: Kind = None,

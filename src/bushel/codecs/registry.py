@@ -31,18 +31,8 @@ _IN_NAMES = frozenset("abcdefghijklmnopqrstuvwxyz0123456789_-")
 
 _MODULES: Mapping[str, Collection[str]] = {
     "scalars": (
-        "bytes",
-        "utf8",
-        "bool",
-        "int",
-        "uint",
-        "i64",
-        "u64",
-        "float",
-        "f32",
-        "cls",
-        "float-text",
-        "csv-text",
+        *("bytes", "utf8", "bool", "int", "uint", "i64", "u64", "float", "f32", "cls"),
+        *("float-text", "csv-text"),
     ),
     "arrays": ("array", "npy", "npz", "tenbin"),
     "structured": ("json", "json-array", "msgpack", "tree", "pickle"),
@@ -61,6 +51,12 @@ _MODULES: Mapping[str, Collection[str]] = {
 }
 """The built-in codecs by the modules that define them. A module is imported when one of its codecs is first used, since
 importing Pillow or zipfile, for example, takes as long as opening a dataset."""
+
+NUMBERS = (
+    *("int", "uint", "i64", "u64", "cls", "float", "f32", "float-text"),
+    *("recordio-label", "recordio-label-int"),
+)
+"""Codecs of single numbers."""
 
 _RUN_CODE = frozenset({"pickle"})
 """The built-in codecs whose bytes may run code (`Codec.runs_code`), known without importing their modules."""

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 
 import numpy as np
 
-from bushel._pictures.palette import class_colours
 from bushel._pictures.pixels import array_pixels
 from bushel._pictures.thumbnail import encoded, shrunk
 from bushel.errors import CodecError
@@ -78,7 +77,6 @@ class BatchPages(Pages):
             tokens=tokens,
             padding=_padding(rows),
             shares=shares,
-            hues=["#" + bytes(colour).hex() for colour in class_colours()[1:13]],
             positions=_positions(shown, loader, batch) if batch else [],
         )
 

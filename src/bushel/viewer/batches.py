@@ -12,6 +12,7 @@ import numpy.typing as npt
 from bushel._pictures.pixels import is_picture
 from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.spec import KEY
+from bushel.viewer.rows import shortened
 from bushel.viewer.shelf import plain_text
 
 Tokenizer = Callable[[list[int]], str]
@@ -19,7 +20,6 @@ Tokenizer = Callable[[list[int]], str]
 
 # the entries of batches besides fields
 _OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)
-_LINE = 160
 _TOKENS = 48  # tokens of a document that are shown
 
 
@@ -160,5 +160,4 @@ def _line(value: Any) -> str:
         return f"{value.dtype}{list(value.shape)} {start}{', …' if value.size > 6 else ''}"
     if isinstance(value, list | tuple) and value and isinstance(value[0], np.ndarray):
         return f"{len(value)} arrays, the first {_line(value[0])}"
-    text = " ".join(plain_text(str(value)[: 2 * _LINE]).split())
-    return text if len(text) <= _LINE else text[: _LINE - 1] + "…"
+    return shortened(str(value))

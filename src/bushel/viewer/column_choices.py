@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from bushel._dataset.views.inside import windows_of
@@ -29,12 +28,3 @@ def column_choices(shown: Shown) -> Sequence[str]:
     chosen = [name for name in columns if name in names or name.partition(".")[0] in names]
     chosen.sort(key=lambda name: name not in names)  # labels before sizes
     return list(dict.fromkeys([*chosen, *lengths, *sizes]))
-
-
-def predicted_column(names: Sequence[str]) -> str | None:
-    """Return the name, of fields or columns, which says that it has predictions; else None."""
-    words = re.compile(r"pred|preds|predicted|prediction|predictions")
-    return next(
-        (name for name in names if any(words.fullmatch(part) for part in re.split(r"[._]", name))),
-        None,
-    )

@@ -13,6 +13,7 @@ from bushel._pictures.thumbnail import Picture, encoded
 from bushel.viewer.comparison import SHOWN, Comparison, Pair, Side
 from bushel.viewer.differences import difference_pixels
 from bushel.viewer.pictures import side_for
+from bushel.viewer.rows import keys_of
 from bushel.viewer.shelf import Shelf, Shown
 from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
 
@@ -23,6 +24,7 @@ _PAGE = 24
 _LOOK_AT = 5000  # largest number of samples that are compared to fill a page
 _SECONDS = 2.0  # seconds after which a page that needs decoding is shown, even if it is not full
 _AT_ONCE = 256
+_KEYS = 64  # number of keys by which the other dataset is chosen
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,18 +115,30 @@ def _side(shelf: Shelf, text: str | None, shown: Shown, place: int) -> Side:
             )
         chosen = shelf.shown(int(number))
         return Side(chosen, chosen.field(name).name)
-    if len(shelf.datasets) > 1 and place:
-        other = next(dataset for dataset in shelf.datasets if dataset.number != shown.number)
-        if shown.main is not None and shown.main.name in other.dataset.spec:
-            return Side(other, shown.main.name)
-        if other.main is not None:
-            return Side(other, other.main.name)
+    if len(shelf.datasets) > 1:
+        chosen = _counterpart(shelf, shown) if place else shown
+        main = chosen.main
+        if shown.main is not None and shown.main.name in chosen.dataset.spec:
+            main = shown.main
+        if main is not None:
+            return Side(chosen, main.name)
     fields = sorted(shown.fields, key=lambda field: not field.visual)
     if not fields:
         raise KeyError("this dataset has no fields to compare")
-    if len(shelf.datasets) > 1 and shown.main is not None:
-        return Side(shown, shown.main.name)
     return Side(shown, fields[min(place, len(fields) - 1)].name)
+
+
+def _counterpart(shelf: Shelf, shown: Shown) -> Shown:
+    """Return the other dataset that shares the most of some keys, then of the fields."""
+    step = max(1, len(shown.dataset) // _KEYS)
+    keys = keys_of(shown.dataset, range(0, len(shown.dataset), step))
+
+    def shared(other: Shown) -> tuple[int, int]:
+        keyed = shown.dataset.info.keyed and other.dataset.info.keyed
+        of_keys = sum(key in other.dataset for key in keys) if keyed else 0
+        return of_keys, len(shown.dataset.spec.keys() & other.dataset.spec.keys())
+
+    return max((other for other in shelf.datasets if other is not shown), key=shared)
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -11,8 +10,9 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from bushel.viewer.column_choices import column_choices, predicted_column
+from bushel.viewer.column_choices import column_choices
 from bushel.viewer.histograms import condition_name
+from bushel.viewer.kinds import label_name, predicted_name
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown
 from bushel.viewer.site import Pages, at
@@ -67,7 +67,7 @@ class ConfusionPages(Pages):
         """The matrix of two columns, whose cells list their samples."""
         shown, parameters = self._site.shown(request), request.query_params
         names = [name for name in column_choices(shown) if name in shown.dataset.spec]
-        second = parameters.get("second") or predicted_column(names) or next(iter(names), "")
+        second = parameters.get("second") or predicted_name(names) or next(iter(names), "")
         first = parameters.get("first") or _labels_of(shown, names, second)
         for name in (first, second):
             if name not in names:
@@ -113,10 +113,7 @@ def _labels_of(shown: Shown, names: Sequence[str], predicted: str) -> str:
         for name in names
         if name != predicted and _is_text(shown, name) == _is_text(shown, predicted)
     ]
-    named = (
-        name for name in candidates if re.search("label|class|target|truth|category", name.lower())
-    )
-    return next(named, next(iter(candidates), predicted))
+    return label_name(candidates) or next(iter(candidates), predicted)
 
 
 def _cell(found: Confusion, first: str, second: str, row: int, column: int) -> tuple[int, str]:

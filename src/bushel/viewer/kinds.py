@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
+from bushel.codecs.registry import NUMBERS
 
 Kind = Literal[
     "image", "frame", "clip", "audio", "array", "text", "tree", "number", "bytes", "other"
@@ -16,26 +18,13 @@ Kind = Literal[
 _KINDS: Mapping[str, Kind] = {
     **dict.fromkeys(("array", "npy", "npz", "tenbin", "frames"), "array"),
     **dict.fromkeys(("json", "msgpack", "tree"), "tree"),
-    **dict.fromkeys(
-        (
-            "int",
-            "uint",
-            "i64",
-            "u64",
-            "cls",
-            "float",
-            "f32",
-            "float-text",
-            "recordio-label",
-            "recordio-label-int",
-        ),
-        "number",
-    ),
-    **dict.fromkeys(("bool", "datetime64", "timedelta64"), "number"),
+    **dict.fromkeys((*NUMBERS, "bool", "datetime64", "timedelta64"), "number"),
     "utf8": "text",
     "bytes": "bytes",
     "pickle": "bytes",  # which is never unpickled here
 }
+_PREDICTED = re.compile(r"(^|[._])pred(s|icted|iction|ictions)?($|[._])")
+_LABEL = re.compile("label|class|target|truth|category")
 _VISUAL: tuple[Kind, ...] = ("image", "frame", "clip", "array", "audio")
 
 
@@ -84,3 +73,24 @@ def shown_fields(spec: Mapping[str, str]) -> tuple[ShownField, ...]:
         ShownField(name, type_, kind_of(type_.removesuffix("[]")), type_.endswith("[]"))
         for name, type_ in spec.items()
     )
+
+
+def predicted_name(names: Sequence[str]) -> str | None:
+    """Return the first name, of fields or columns, that says that it has predictions, else None."""
+    return next(filter(_PREDICTED.search, names), None)
+
+
+def label_name(names: Sequence[str]) -> str | None:
+    """Return the first name, of fields or columns, that says that it has labels, else None."""
+    return next((name for name in names if _LABEL.search(name.lower())), None)
+
+
+def compared_fields(fields: Sequence[ShownField]) -> tuple[str, str] | None:
+    """Return the fields of labels and of their predictions, as their names say; None if one is missing."""
+    kinds = {field.name: field.kind for field in fields if field.kind in ("number", "text")}
+    predicted = predicted_name(list(kinds))
+    if predicted is None:
+        return None
+    alike = [name for name in kinds if name != predicted and kinds[name] == kinds[predicted]]
+    label = label_name(alike)
+    return None if label is None else (label, predicted)

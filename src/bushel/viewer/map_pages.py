@@ -56,8 +56,6 @@ class MapPages(Pages):
             columns=columns,
             colour=colour,
             query=query,
-            methods=self._site.shelf.vectors_of(shown, name).methods,
-            method=parameters.get("method", "pca"),
         )
 
     @at("/api/{d:int}/map")
@@ -74,9 +72,7 @@ class MapPages(Pages):
         }
         if vectors.done < total:
             return as_json_answer(progress)
-        points = vectors.settle(method := _method(request, vectors))
-        if points is None:
-            return as_json_answer(progress | {"computing": vectors.waited()})
+        points = vectors.settle()
         step = int(vectors.rows[1]) if total > 1 else 1
         missing = int(np.count_nonzero(np.isnan(points[:, 0])))
         return as_json_answer(
@@ -84,8 +80,7 @@ class MapPages(Pages):
             | {
                 "step": step,
                 "missing": missing,
-                "method": method,
-                "explained": vectors.explained if method == "pca" else None,
+                "explained": vectors.explained,
             }
         )
 
@@ -93,9 +88,7 @@ class MapPages(Pages):
     def points(self, request: Any) -> Any:
         """The places of all vectors: float32 x and y, one after another, little-endian."""
         _, vectors = self._vectors(request)
-        return bytes_answer(
-            _settled(request, vectors).astype("<f4").tobytes(), "application/octet-stream"
-        )
+        return bytes_answer(_settled(vectors).astype("<f4").tobytes(), "application/octet-stream")
 
     @at("/api/{d:int}/colours")
     def colours(self, request: Any) -> Any:
@@ -126,14 +119,14 @@ class MapPages(Pages):
 
     @at("/api/{d:int}/lasso", "POST")
     def lasso(self, request: Any) -> Any:
-        """Count the listed samples in a polygon, and give them a tag or take it away.
+        """Count the listed samples in a polygon, and add a tag to them or remove it.
 
         Parameters: `polygon`, x and y of its corners on the map, separated by commas; `name` and
         `do`, as for tags.
         """
         shown, vectors = self._vectors(request)
         parameters = request.query_params
-        places = _settled(request, vectors)
+        places = _settled(vectors)
         within: npt.NDArray[Any] = vectors.rows[
             inside(places, _polygon(parameters.get("polygon", "")))
         ]
@@ -158,24 +151,11 @@ class MapPages(Pages):
         return shown, self._site.shelf.vectors_of(shown, request.query_params.get("field", ""))
 
 
-def _method(request: Any, vectors: Vectors) -> str:
-    """Return the method that computes the places: the parameter `method`."""
-    method = str(request.query_params.get("method") or "pca")
-    if method not in vectors.methods:
-        raise ValueError(f"method={method}: expected {' or '.join(vectors.methods)}")
-    return method
-
-
-def _settled(request: Any, vectors: Vectors) -> npt.NDArray[np.float32]:
-    """Return the places of all vectors. Raise ValueError if they are not known yet."""
-    places = (
-        vectors.settle(_method(request, vectors)) if vectors.done == len(vectors.rows) else None
-    )
-    if places is None:
-        raise ValueError(
-            "the places are not known yet: ask /map until done is total, and nothing is computing"
-        )
-    return places
+def _settled(vectors: Vectors) -> npt.NDArray[np.float32]:
+    """Return the places of all vectors. Raise ValueError if not all were read."""
+    if vectors.done < len(vectors.rows):
+        raise ValueError(f"{vectors.done} of {len(vectors.rows)} vectors have been read so far")
+    return vectors.settle()
 
 
 def _polygon(text: str) -> npt.NDArray[np.float64]:

@@ -26,11 +26,11 @@ from bushel.viewer.measures import (
 from bushel.viewer.quality import HASH, Measures, fences_of, near_duplicates
 from bushel.viewer.rows import line_of, rows_of
 from bushel.viewer.shelf import QUALITY, Shown
-from bushel.viewer.site import Pages, Site, at
+from bushel.viewer.site import Pages, Site, as_json_answer, at
 
 _SIDE = 96
 _FRAMES = 3_000_000  # number of frames of a sound that are measured at most: a minute at 48 kHz
-_SECONDS = 3.0  # seconds for which a request measures
+_SECONDS = 1.0  # seconds for which a request measures
 _EXTREME = 6
 _GROUPS, _TILES = 30, 8
 _LISTED = 200  # members of a group up to which a condition lists them in the grid
@@ -85,6 +85,15 @@ class QualityPages(Pages):
             groups=_groups(sides),
             outliers=_outliers(self._site, shown),
         )
+
+    @at("/api/{d:int}/measure", "POST")
+    def measure(self, request: Any) -> Any:
+        """Measure some more values of a field, and return how many samples are done, of how many."""
+        shown = self._site.shown(request)
+        measures = self._site.shelf.measures_of(shown, request.query_params.get("field", ""))
+        with self._site.decoding:
+            measure(shown, measures, _SECONDS)
+        return as_json_answer({"done": measures.done, "total": len(shown.dataset)})
 
 
 def _alike(shown: Shown, measures: Measures) -> str | None:

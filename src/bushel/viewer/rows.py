@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -16,11 +16,18 @@ from bushel.spec import KEY
 from bushel.viewer.column_choices import column_choices
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.trees import chat_of
 
 MOST_ROWS = 500
 """Largest number of rows of one request."""
 
 _SHORT = 4096  # size in bytes up to which values are read for the grid
+_PLAYERS: Mapping[str, str] = {"clip": "video", "audio": "audio"}
+"""The elements of a page that play a value while the pointer is over it, by kind."""
+
+_RATES = {"duration": "s", "fps": "frames/s"}
+"""Columns of clips that the grid shows, with their units."""
+
 _LINE = 240  # number of characters of a value in the grid
 
 
@@ -35,11 +42,18 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
         text = value
     elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
         return line_of(shown, name, value.tolist())
+    elif turns := chat_of(value):
+        text = " ".join(f"{role}: {said}" for role, said in turns)
     else:
         try:
             text = json.dumps(value, ensure_ascii=False, default=describe)
         except (TypeError, ValueError, RecursionError):
             text = describe(value)
+    return shortened(text)
+
+
+def shortened(text: str) -> str:
+    """Return a text as one line of a limited length."""
     text = " ".join(plain_text(text[: 2 * _LINE]).split())
     return text if len(text) <= _LINE else text[: _LINE - 1] + "…"
 
@@ -73,6 +87,7 @@ def rows_of(
                 {
                     "field": field.name,
                     "kind": _seen_as(field),
+                    "plays": None if field.sequence else _PLAYERS.get(field.kind),
                     "there": lengths[field.name][number] >= field.sequence,
                 }
                 for field in chosen
@@ -87,6 +102,9 @@ def rows_of(
     if windows_of(dataset) is not None:
         for row in rows:
             row["values"] = [["window", window_text(dataset, row["position"])]]
+    for field in chosen:
+        if field.kind == "clip":
+            _add_rates(shown, rows, positions, field.name)
     short = [field.name for field in shown.fields if field.short]
     by_fields: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(positions)):
@@ -134,6 +152,18 @@ def _seen_as(field: ShownField) -> str:
     if field.visual or field.kind == "bytes":
         return "picture"
     return field.kind
+
+
+def _add_rates(
+    shown: Shown, rows: list[dict[str, Any]], positions: Sequence[int], name: str
+) -> None:
+    """Add the duration and the rate of clips, if the index has columns of them."""
+    view = shown.dataset[list(positions)]
+    for part, unit in _RATES.items():
+        if f"{name}.{part}" in column_choices(shown):
+            for row, number in zip(rows, view.column(f"{name}.{part}").tolist(), strict=True):
+                if number is not None:
+                    row["values"].append([f"{name}.{part}", f"{number:.3g} {unit}"])
 
 
 def _add_values(

@@ -16,7 +16,8 @@ from bushel._pictures.pixels import array_facts, array_pixels
 from bushel._pictures.values import arrays_in
 from bushel._runtime.amounts import size
 from bushel.codecs import get_codec
-from bushel.codecs.base import describe
+from bushel.codecs.audio import sample_rate
+from bushel.codecs.headers import clip_header
 from bushel.codecs.image import ImageReading, decode_image
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size
@@ -25,10 +26,10 @@ from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.rows import line_of
 from bushel.viewer.shelf import Shown, plain_text
+from bushel.viewer.trees import Table, chat_of, plain_tree, table_of, tree_of
 
 _TEXT = 100_000  # number of characters of a text on the page
 _HEX = 2048
-_NODES, _DEPTH = 2000, 12
 _ELEMENTS = 120  # number of elements of a sequence on the page
 _CHECKED = 64 << 20  # size in bytes up to which values are read to compare them with their checksum
 _DECODED = 32 << 20  # size in bytes up to which values other than images are decoded
@@ -41,28 +42,11 @@ class Place:
     file: str | None  # path of the file; None if the bytes are in the index
     offset: int  # offset in bytes
     length: int  # stored bytes
-    crc32: str | None  # CRC-32 on record as eight hex digits, or None
+    crc32: str | None  # the recorded CRC-32 as eight hex digits, or None
     codec: str  # codec of the stored bytes
     pieces: bool  # whether the record is stored in pieces
-    # `matches`, `differs`, `unknown` (no checksum on record) or `skipped` (too large to read now)
+    # `matches`, `differs`, `unknown` (no recorded checksum) or `skipped` (too large to read now)
     checked: str
-
-
-@dataclass(frozen=True, slots=True)
-class Leaf:
-    """A value in a tree, as text."""
-
-    name: str
-    text: str
-
-
-@dataclass(frozen=True, slots=True)
-class Branch:
-    """A list or a mapping in a tree."""
-
-    name: str
-    summary: str
-    children: tuple[Leaf | Branch, ...]
 
 
 @dataclass(slots=True)
@@ -78,6 +62,9 @@ class FieldView:
     content: Any = None  # the content, as the template expects it for that shape
     note: str = ""  # more about the value in a few words
     error: str = ""  # description of its error
+    # the turns of a chat, each a role and a text
+    chat: Sequence[tuple[str, str]] = ()
+    table: Table | None = None  # the columns and rows of a list of mappings
     more: int = 0  # number of elements that are not shown
     # for a mask of class numbers, each class as its name, its colour such as `#1f77b4`, and its
     # share
@@ -165,6 +152,8 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
     ):
         view.shape = "audio" if kind == "audio" or (media or "").startswith("audio/") else "video"
         view.note = media or "unknown format"
+        if kind in ("clip", "audio") and data is not None:
+            view.note += _rates(kind, value.extent.codec, data)
         return
     if kind == "image" or (kind == "bytes" and (media or "").startswith("image/")):
         view.shape, view.note = "image", media or ""
@@ -197,8 +186,23 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
         view.shape, view.content = "arrays", _array_views(decoded)
     elif isinstance(decoded, Mapping | list | tuple):
         view.shape, view.content = "tree", tree_of(decoded)
+        view.chat, view.table = chat_of(decoded), table_of(decoded)
     else:
         view.shape, view.content = "line", line_of(shown, view.field.name, decoded)
+
+
+def _rates(kind: str, codec: str, data: bytes) -> str:
+    """Return the frames, the rate and the duration of a clip, or the rate of a sound, as far as they are known."""
+    try:
+        if kind == "audio":
+            return f", {sample_rate(data, codec):,} Hz"
+        header = clip_header(codec, data)
+    except BushelError:  # PyAV is not installed, or the value is damaged: the browser says more
+        return ""
+    if header is None:
+        return ""
+    facts = {"frames": header.frames, "frames/s": header.fps, "s": header.duration}
+    return "".join(f", {number:.4g} {unit}" for unit, number in facts.items() if number)
 
 
 def _one_channel(data: bytes) -> bool:
@@ -233,33 +237,6 @@ def _few(array: Any) -> str:
     return np.array2string(array, threshold=64, edgeitems=4, max_line_width=100, precision=5)[:4000]
 
 
-def tree_of(value: Any) -> Leaf | Branch:
-    """Return nested lists and mappings as a tree. It is cut at a number of nodes and at a depth."""
-    left = [_NODES]
-
-    def node(name: str, value: Any, depth: int) -> Leaf | Branch:
-        left[0] -= 1
-        if isinstance(value, Mapping | list | tuple) and depth < _DEPTH:
-            pairs = value.items() if isinstance(value, Mapping) else enumerate(value)
-            unit = "key" if isinstance(value, Mapping) else "element"
-            children: list[Leaf | Branch] = []
-            for key, child in pairs:
-                if left[0] <= 0:
-                    children.append(Leaf("…", "not shown"))
-                    break
-                children.append(node(plain_text(str(key)), child, depth + 1))
-            return Branch(
-                name, f"{len(value):,} {unit}{'' if len(value) == 1 else 's'}", tuple(children)
-            )
-        if isinstance(value, str):
-            return Leaf(name, plain_text(value[:1000]) + ("…" if len(value) > 1000 else ""))
-        if value is None or isinstance(value, bool):
-            return Leaf(name, {None: "null", True: "true", False: "false"}[value])
-        return Leaf(name, str(value) if isinstance(value, int | float) else describe(value))
-
-    return node("", value, 0)
-
-
 _SEEN = set(string.ascii_letters + string.digits + string.punctuation + " ")
 
 
@@ -287,14 +264,8 @@ def as_json(shown: Shown, position: int) -> dict[str, Any]:
         elif view.shape in ("text", "line", "lines"):
             facts["value"] = list(view.content) if view.shape == "lines" else view.content
         elif view.shape == "tree":
-            facts["value"] = _plain(view.content)
+            facts["value"] = plain_tree(view.content)
         elif view.shape == "arrays":
             facts["arrays"] = {array["name"]: asdict(array["facts"]) for array in view.content}
         fields[view.field.name] = facts
     return {"position": position, "key": plain_text(shown.key(position)), "fields": fields}
-
-
-def _plain(node: Leaf | Branch) -> Any:
-    if isinstance(node, Leaf):
-        return node.text
-    return {child.name: _plain(child) for child in node.children}

@@ -44,6 +44,7 @@ class SamplePages(Pages):
             "short": short,
             "columns": list(columns),
             "overlays": overlays,
+            "compared": shown.compared,
         }
         return self._site.page(
             request,

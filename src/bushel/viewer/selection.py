@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import partial
+from functools import partial, reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.read.where import choose
-from bushel._dataset.views.inside import is_whole, reader_of
+from bushel._dataset.views.inside import column_of_view, is_whole, reader_of
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U8, Bools
+from bushel.viewer.column_choices import column_choices
 from bushel.viewer.shelf import Shelf, Shown
 
 _KEY_BYTES = 1 << 20  # bytes of keys that are searched at a time
@@ -69,7 +70,8 @@ _PARAMETERS = ("q", "where", "sort", "tag")
 class Query:
     """A selection of samples."""
 
-    # text that keys contain; with a leading `^`, they begin with the rest; empty for all keys
+    # text that keys, texts in columns or names of classes contain; with a leading `^`, keys begin
+    # with the rest; empty for all samples
     key: str = ""
     where: str = ""  # a condition on columns, as `Dataset.where` takes it; empty for none
     # name of the column to sort by, with a leading `-` from the greatest value; empty for the
@@ -143,26 +145,20 @@ def _compact(positions: I64) -> npt.NDArray[np.signedinteger[Any]]:
 
 def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     dataset, tags = shown.dataset, shelf.tags[shown.number]
-    positions: I64 | None = None
+    matches: list[I64] = []
     if query.where:
         column = partial(shelf.column, shown)
-        positions = np.flatnonzero(
-            choose(query.where, len(dataset), column, lambda: dataset.labels)
-        )
-    if query.key:
-        matching = _with_key(shown, query.key.removeprefix("^"), prefix=query.key.startswith("^"))
-        positions = (
-            matching
-            if positions is None
-            else np.intersect1d(positions, matching, assume_unique=True)
-        )
+        chosen = choose(query.where, len(dataset), column, lambda: dataset.labels)
+        matches.append(np.flatnonzero(chosen))
+    if query.key.startswith("^"):
+        matches.append(_with_key(shown, query.key[1:], prefix=True))
+    elif query.key:
+        matching = _with_key(shown, query.key, prefix=False)
+        matches.append(np.union1d(matching, _with_text(shown, query.key.lower())))
     if query.tag:
-        matching = tags.untagged() if query.tag == "-" else tags.positions(query.tag)
-        positions = (
-            matching
-            if positions is None
-            else np.intersect1d(positions, matching, assume_unique=True)
-        )
+        matches.append(tags.untagged() if query.tag == "-" else tags.positions(query.tag))
+    intersect = partial(np.intersect1d, assume_unique=True)
+    positions = reduce(intersect, matches) if matches else None
     if query.sort:
         values, missing = shelf.column(shown, query.sort.removeprefix("-"))
         positions = _sorted(values, missing, positions, reverse=query.sort.startswith("-"))
@@ -188,6 +184,25 @@ def _sorted(
     if present is not None and lost is not None:
         order = np.concatenate([present[order], np.flatnonzero(lost)])
     return order if rows is None else rows[order]
+
+
+def _with_text(shown: Shown, text: str) -> I64:
+    """Return the samples that have the text, in lower case, in a column of texts or in the name of a class."""
+    rows = np.zeros(0, np.int64)
+    for field in shown.fields:
+        if not field.short or field.name not in column_choices(shown):
+            continue
+        values, missing = column_of_view(shown.dataset, field.name)
+        names = shown.labels.get(field.name)
+        if names:
+            classes = [number for number, name in enumerate(names) if text in name.lower()]
+            matches = np.isin(values, classes)
+        elif field.kind == "text":
+            matches = np.array([text in str(value).lower() for value in values.tolist()], np.bool_)
+        else:
+            continue
+        rows = np.union1d(rows, np.flatnonzero(matches if missing is None else matches & ~missing))
+    return rows
 
 
 def _with_key(shown: Shown, text: str, *, prefix: bool) -> I64:

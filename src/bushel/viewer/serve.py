@@ -245,8 +245,6 @@ class Viewer:
         if self._thread.is_alive():
             self._server.force_exit = True
             self._thread.join(3)
-        for vectors in self._shelf.vectors.values():
-            vectors.stop()
         with contextlib.suppress(OSError):
             self._socket.close()
 

@@ -18,7 +18,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import column_of_view, reader_of
 from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
-from bushel.viewer.kinds import ShownField, shown_fields
+from bushel.viewer.kinds import ShownField, compared_fields, shown_fields
 from bushel.viewer.measures import MEASURES
 from bushel.viewer.quality import Measures
 from bushel.viewer.tags import TagFile, Tags
@@ -35,6 +35,10 @@ QUALITY = "quality."
 """Beginning of the names of columns that are measures of a field: `quality.FIELD.MEASURE`."""
 LIKE = "like."
 """Prefix of the names of columns with the similarity of the vectors of samples to one vector."""
+_ORDER = ("image", "frame", "clip", "audio", "array", "text", "tree", "bytes", "number", "other")
+"""Kinds of fields; a field of the first one is shown large by default."""
+
+_CHATS = ("messages", "conversations")  # names of fields that are shown before texts
 _NAMED = 3  # number of damaged shards that each page names
 
 
@@ -102,8 +106,17 @@ class Shown:
 
     @cached_property
     def labels(self) -> Mapping[str, Sequence[str]]:
-        """Names of classes, by field."""
-        return self.dataset.labels
+        """Names of classes, by field. Predictions without names have those of the labels."""
+        labels = self.dataset.labels
+        if self.compared is None:
+            return labels
+        label, predicted = self.compared
+        return {predicted: labels[label], **labels} if label in labels else labels
+
+    @cached_property
+    def compared(self) -> tuple[str, str] | None:
+        """The fields of labels and of predictions, which the grid compares; None without predictions."""
+        return compared_fields(self.fields)
 
     @cached_property
     def notices(self) -> Sequence[str]:
@@ -137,19 +150,12 @@ class Shown:
     @cached_property
     def main(self) -> ShownField | None:
         """The field that is shown large by default: the first one with pictures, else the first text, else any."""
-        order = (
-            "image",
-            "frame",
-            "clip",
-            "audio",
-            "array",
-            "text",
-            "tree",
-            "bytes",
-            "number",
-            "other",
-        )
-        return min(self.fields, key=lambda each: order.index(each.kind), default=None)
+
+        def place(shown_field: ShownField) -> float:
+            is_chat = shown_field.kind == "tree" and shown_field.name in _CHATS
+            return _ORDER.index("text") - 0.5 if is_chat else _ORDER.index(shown_field.kind)
+
+        return min(self.fields, key=place, default=None)
 
     @cached_property
     def vector_fields(self) -> tuple[str, ...]:
@@ -304,9 +310,9 @@ class Shelf:
         return self.measures[shown.number, of].column(measure)
 
     def tag(
-        self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None
+        self, shown: Shown, name: str, positions: npt.NDArray[Any] | range, *, add: bool
     ) -> None:
-        """Give a tag to samples, or take it away, and keep that in the file. Arguments and errors: see `Tags.change`.
+        """Add a tag to samples, or remove it, and save that in the file. Arguments and errors: see `Tags.change`.
 
         Raises:
             OSError: The file cannot be written.

@@ -12,11 +12,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 from urllib.parse import quote
 
+from bushel._pictures.palette import class_colours
 from bushel._runtime.amounts import size
 from bushel._runtime.threads import cpu_count
 from bushel.errors import BushelError
 from bushel.viewer.byte_ranges import UnsatisfiableRange
-from bushel.viewer.column_choices import predicted_column
+from bushel.viewer.kinds import predicted_name
 from bushel.viewer.overlays import Overlays
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 
@@ -26,6 +27,9 @@ _TYPES = {
     ".js": "text/javascript; charset=utf-8",
     ".svg": "image/svg+xml",
 }
+
+_HUES = ["#" + bytes(colour).hex() for colour in class_colours()[1:13]]
+"""The colours of curves, documents and shares: those of the first classes."""
 
 Handler = Callable[[Any], Any]
 """Answers a request. Starlette calls handlers in threads, several at once."""
@@ -106,6 +110,7 @@ class Site:
         text = self._templates.get_template(template).render(
             prefix=prefix_of(request),
             version=self.version,
+            hues=_HUES,
             datasets=self.shelf.datasets,
             shown=shown,
             pages=_pages(self.shelf, shown),
@@ -137,10 +142,7 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     pages.append(("duplicates", "/duplicates"))
     if shown.measured:
         pages.append(("quality", "/quality"))
-    if (
-        predicted_column([field.name for field in shown.fields if field.kind in ("number", "text")])
-        is not None
-    ):
+    if predicted_name([field.name for field in shown.fields if field.kind in ("number", "text")]):
         pages.append(("confusion", "/confusion"))
     if shelf.vector_names(shown):
         pages.append(("map", "/map"))

@@ -35,16 +35,16 @@ class TagPages(Pages):
 
     @at("/api/{d:int}/tags", "POST")
     def change(self, request: Any) -> Any:
-        """Give a tag to samples, or take it away.
+        """Add a tag to samples, or remove it.
 
-        Parameters: `name`; `do`, which is `add`, `remove` or `toggle`; and the samples: `i`, a
+        Parameters: `name`; `do`, which is `add` or `remove`; and the samples: `i`, a
         position (once or more), or `first` and `count`, rows of the selection that `q`, `where`,
         `sort` and `tag` make; without them, all rows.
         """
         shown, parameters = self._site.shown(request), request.query_params
         name, do = checked_name(parameters.get("name", "")), parameters.get("do", "")
-        if do not in ("add", "remove", "toggle"):
-            raise ValueError(f"do={do}: expected add, remove or toggle")
+        if do not in ("add", "remove"):
+            raise ValueError(f"do={do}: expected add or remove")
         if "i" in parameters:
             positions: Any = np.array(
                 [number_in({"i": text}, "i") for text in parameters.getlist("i")], np.int64
@@ -55,7 +55,7 @@ class TagPages(Pages):
             positions = _rows(
                 selection, first, number_in(parameters, "count", selection.size, 1 << 60)
             )
-        self._site.shelf.tag(shown, name, positions, add={"add": True, "remove": False}.get(do))
+        self._site.shelf.tag(shown, name, positions, add=do == "add")
         return self.tags(request)
 
     @at("/api/{d:int}/view", "POST")
@@ -141,6 +141,12 @@ def _parts(selection: Selection) -> Iterator[list[int]]:
         yield selection.part(first, _CHUNK)
 
 
+def _tagged(site: Site, shown: Shown, part: list[int]) -> Iterator[tuple[int, str, list[str]]]:
+    """Return the position, the key and the tags of samples."""
+    keys = map(plain_text, keys_of(shown.dataset, part))
+    return zip(part, keys, site.shelf.tags[shown.number].of(part), strict=True)
+
+
 def _as_keys(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
     keyed = shown.dataset.info.keyed
     for part in _parts(selection):
@@ -152,20 +158,16 @@ def _as_csv(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
     yield b"position,key,tags\r\n"
     for part in _parts(selection):
         text = io.StringIO()
-        tags = site.shelf.tags[shown.number].of(part)
-        rows = zip(
-            part, map(plain_text, keys_of(shown.dataset, part)), map("|".join, tags), strict=True
-        )
-        csv.writer(text).writerows(rows)
+        rows = _tagged(site, shown, part)
+        csv.writer(text).writerows((i, key, "|".join(names)) for i, key, names in rows)
         yield text.getvalue().encode()
 
 
 def _as_jsonl(site: Site, shown: Shown, selection: Selection) -> Iterator[bytes]:
     for part in _parts(selection):
-        tags = site.shelf.tags[shown.number].of(part)
-        rows = zip(part, map(plain_text, keys_of(shown.dataset, part)), tags, strict=True)
         yield "".join(
-            json.dumps({"position": i, "key": key, "tags": names}) + "\n" for i, key, names in rows
+            json.dumps({"position": i, "key": key, "tags": names}) + "\n"
+            for i, key, names in _tagged(site, shown, part)
         ).encode()
 
 

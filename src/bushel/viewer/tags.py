@@ -80,14 +80,13 @@ class Tags:
                 chosen |= marked
         return np.flatnonzero(~chosen)
 
-    def change(self, name: str, positions: npt.NDArray[Any] | range, *, add: bool | None) -> None:
-        """Give a tag to samples.
+    def change(self, name: str, positions: npt.NDArray[Any] | range, *, add: bool) -> None:
+        """Add a tag to samples, or remove it.
 
         Args:
             name: The tag. One that no sample has is forgotten.
             positions: The samples.
-            add: Whether to give it or to take it away; None for the opposite of what the first
-                sample has.
+            add: Whether to add it or to remove it.
 
         Raises:
             IndexError: A position is out of range.
@@ -101,8 +100,7 @@ class Tags:
             chosen = self._chosen.get(name)
             if chosen is None:
                 chosen = self._chosen[name] = np.zeros(len(self.dataset), np.bool_)
-            if len(rows):
-                chosen[rows] = not chosen[rows[0]] if add is None else add
+            chosen[rows] = add
             if not chosen.any():
                 del self._chosen[name]
             self.version += 1
@@ -178,7 +176,7 @@ class TagFile:
             ) from error
 
     def save(self) -> None:
-        """Make the changes since the last call in the file, atomically. What others have changed meanwhile stays.
+        """Make the changes since the last call in the file, atomically. Changes of others since then stay.
 
         Raises:
             OSError: The file cannot be written.
@@ -189,7 +187,7 @@ class TagFile:
             self._saved |= now
 
     def _merged(self, data: bytes | None, now: Mapping[str, Mapping[str, list[Any]]]) -> bytes:
-        """Return the file with the tags given since the last save, and without those taken away."""
+        """Return the file with the tags given since the last save, and without those removed."""
         datasets = {} if data is None else self._parsed(data)
         for dataset, tags in now.items():
             saved, stored = self._saved.get(dataset, {}), datasets.get(dataset, {})

@@ -15,14 +15,12 @@ import numpy.typing as npt
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import F32, F64, I64, Bools
 from bushel.errors import BushelError
-from bushel.viewer.umap_places import Placing, has_umap
 
 # memory that the vectors of one field may use; of more samples, every k-th is read
 _BYTES = 256 << 20
 _CHUNK = 2048
 _EXACT = 512  # numbers in a vector up to which the directions come from the whole covariance
 _EXTRA, _ROUNDS = 8, 6
-_FEW = 5  # vectors that UMAP needs to have neighbours
 _BLOCK = 1 << 14
 
 
@@ -36,64 +34,22 @@ class Vectors:
     # length
     values: F32
     done: int = 0  # number of vectors that were read, from the first on
-    # float32[vectors, 2] by method, the places on the map, from -1 to 1; NaN for missing vectors
-    places: dict[str, F32] = field(default_factory=dict)
+    # float32[vectors, 2], the places on the map, from -1 to 1; NaN for missing vectors
+    places: F32 | None = None
     # share of the variance that the map of the main directions shows; None if the file holds places
     explained: float | None = None
     lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
-    _placing: Placing | None = field(default=None, repr=False)
 
-    @property
-    def methods(self) -> list[str]:
-        """How the places can be made: `pca`, and `umap` if that package is installed. Files may hold places."""
-        if self.values.shape[1] > 2 and has_umap():
-            return ["pca", "umap"]
-        return ["pca"]
-
-    def settle(self, method: str = "pca") -> F32 | None:
-        """Return the places on the map, which are made once; None as long as UMAP computes them.
-
-        Raises:
-            ValueError: UMAP failed.
-        """
+    def settle(self) -> F32:
+        """Return the places on the map, which are made once."""
         with self.lock:
-            if method not in self.places:
+            if self.places is None:
                 finite = np.asarray(np.isfinite(self.values).all(axis=1))
-                if (placed := self._made(method, finite)) is None:
-                    return None
-                self.places[method] = _fitted(placed, finite)
-            return self.places[method]
-
-    def _made(self, method: str, known: Bools) -> F32 | None:
-        """Return the places of the known vectors as a method makes them."""
-        if self.values.shape[1] == 2 or not known.any():
-            return self.values[known][:, :2]
-        if method == "pca":
-            placed, self.explained = main_directions(self.values[known])
-            return placed
-        if (count := np.count_nonzero(known)) < _FEW:
-            raise ValueError(f"UMAP needs {_FEW} vectors or more, and there are {count}")
-        self._placing = self._placing or Placing.of(self.values[known])
-        try:
-            umap_places = self._placing.result()
-        except ValueError:
-            self._placing = None
-            raise
-        self._placing = None if umap_places is not None else self._placing
-        return umap_places
-
-    def waited(self) -> float:
-        """Return for how many seconds UMAP has been computing; 0 if it does not."""
-        if self._placing is None:
-            return 0.0
-        return time.monotonic() - self._placing.begun
-
-    def stop(self) -> None:
-        """End what computes."""
-        with self.lock:
-            if self._placing is not None:
-                self._placing.stop()
-                self._placing = None
+                placed = self.values[finite][:, :2]
+                if len(placed) and self.values.shape[1] != 2:
+                    placed, self.explained = main_directions(self.values[finite])
+                self.places = _fitted(placed, finite)
+            return self.places
 
 
 def _fitted(made: F32, known: Bools) -> F32:

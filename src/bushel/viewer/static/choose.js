@@ -1,8 +1,10 @@
-// Choosing samples: x or a check box gives the sample a tag, with Shift all from the last one on; exports of the listed samples.
+// Selection: x or a check box selects a sample, with Shift all from the last one on. The menus take the selected samples, or all
+// results. The selected samples have the tag `selected`, so a filter lists them, and a file of tags keeps them.
 import { element } from "./tile.js";
 
 const page = document.body, box = document.getElementById("choosing");
-const name = document.getElementById("tag"), tagged = document.getElementById("tagged"), report = document.getElementById("report");
+const name = document.getElementById("tag"), report = document.getElementById("report"), scope = document.getElementById("scope");
+const SELECTED = "selected";
 const base = `${page.dataset.prefix}/api/${page.dataset.dataset}`;
 let anchor = -1; // the row that was chosen last
 const rows = new Map(); // row -> tile, of those in sight
@@ -12,9 +14,7 @@ const query = () => {
   for (const each of ["q", "where", "sort", "tag"]) if (here.get(each)) found.set(each, here.get(each));
   return found;
 };
-const active = () => name.value.trim() || "chosen";
-const scope = document.getElementById("scope");
-const scoped = () => (scope.value === "all" ? query() : new URLSearchParams({ tag: active() }));
+const scoped = () => (scope.value === "all" ? query() : new URLSearchParams({ tag: SELECTED }));
 
 async function ask(path, parameters, method) {
   try {
@@ -31,21 +31,23 @@ async function ask(path, parameters, method) {
 
 function counts(found) {
   if (!found) return;
-  const own = found.tags[active()] ?? 0;
-  tagged.textContent = own ? `${own.toLocaleString("en")} selected` : "";
+  const own = found.tags[SELECTED] ?? 0;
   scope.options[0].textContent = `${own.toLocaleString("en")} selected`;
   scope.options[0].disabled = !own;
-  if ((scope.value === "all") !== !own) scope.value = own ? "selected" : "all";
-  document.getElementById("tags").replaceChildren(...Object.entries(found.tags).map(([tag, number]) => Object.assign(document.createElement("option"), { value: tag, label: `${tag} (${number})` })));
+  scope.value = own ? "selected" : "all";
+  box.classList.toggle("some", own > 0);
+  document.getElementById("of-selected").hidden = !own;
+  document.getElementById("tags").replaceChildren(...Object.entries(found.tags).filter(([tag]) => tag !== SELECTED).map(([tag, number]) => Object.assign(document.createElement("option"), { value: tag, label: `${tag} (${number})` })));
   const lost = Object.entries(found.lost);
   if (lost.length) report.textContent = lost.map(([tag, number]) => `${number} of the tag ${tag} are not in this dataset`).join("; ");
 }
+function say(text) { const line = document.getElementById("python"); line.textContent = text; line.hidden = false; }
 
 function mark(tile, found) {
   const check = element("input", "", "check");
   check.type = "checkbox";
   check.tabIndex = -1;
-  check.checked = found.tags.includes(active());
+  check.checked = found.tags.includes(SELECTED);
   check.setAttribute("aria-label", `select ${found.key}`);
   check.addEventListener("click", (event) => { choose(Number(tile.dataset.row), event.shiftKey, check.checked); });
   tile.classList.toggle("chosen", check.checked);
@@ -53,12 +55,12 @@ function mark(tile, found) {
   tile.position = found.position;
   (tile.querySelector("[role=cell]") ?? tile).append(check);
   const line = tile.querySelector(".values");
-  for (const tag of found.tags) if (tag !== active()) line.prepend(element("span", tag, "chip tag"));
+  for (const tag of found.tags) if (tag !== SELECTED) line.prepend(element("span", tag, "chip tag"));
 }
 
 async function choose(row, range, wanted) {
   const parameters = query();
-  parameters.set("name", active());
+  parameters.set("name", SELECTED);
   const tile = rows.get(row);
   if (range && anchor >= 0 && anchor !== row) {
     const first = Math.min(anchor, row);
@@ -72,7 +74,6 @@ async function choose(row, range, wanted) {
     show(tile, wanted);
   } else return;
   anchor = row;
-  box.open = true;
   counts(await ask("tags", parameters, "POST"));
 }
 
@@ -81,8 +82,8 @@ function show(tile, chosen) {
   if (!check) return;
   check.checked = chosen;
   tile.classList.toggle("chosen", chosen);
-  tile.tags = tile.tags.filter((tag) => tag !== active());
-  if (chosen) tile.tags.push(active());
+  tile.tags = tile.tags.filter((tag) => tag !== SELECTED);
+  if (chosen) tile.tags.push(SELECTED);
 }
 
 document.addEventListener("tile", (event) => {
@@ -99,36 +100,46 @@ document.addEventListener("keydown", (event) => {
   const tile = link.closest(".tile");
   choose(Number(link.dataset.row), event.shiftKey, !tile.querySelector(".check").checked);
 });
-name.addEventListener("change", () => {
-  for (const tile of rows.values()) if (tile.isConnected) { const check = tile.querySelector(".check"); if (check) { check.checked = tile.tags.includes(active()); tile.classList.toggle("chosen", check.checked); } }
-  ask("tags", "").then(counts);
-});
-box.addEventListener("click", async (event) => {
-  const what = event.target.dataset.do;
-  if (what === "add" || what === "remove") {
-    const parameters = query();
-    parameters.set("name", active());
-    parameters.set("do", what);
-    counts(await ask("tags", parameters, "POST"));
-    document.dispatchEvent(new Event("retagged"));
-  } else if (what === "show") {
-    document.getElementById("filter").elements.tag.value = active();
+async function retag(tag, what, parameters) {
+  parameters.set("name", tag);
+  parameters.set("do", what);
+  const found = await ask("tags", parameters, "POST");
+  counts(found);
+  if (found) document.dispatchEvent(new Event("retagged"));
+  return found;
+}
+const DO = {
+  add: () => retag(name.value.trim(), "add", scoped()),
+  remove: () => retag(name.value.trim(), "remove", scoped()),
+  clear: () => retag(SELECTED, "remove", new URLSearchParams({ tag: SELECTED })),
+  show: () => {
+    document.getElementById("filter").elements.tag.value = SELECTED;
     document.dispatchEvent(new Event("where"));
-  } else if (what === "python") {
-    const parameters = scoped();
+  },
+  python: async (parameters) => {
     parameters.set("as", "python");
     const found = await ask("export", parameters);
-    if (found) { const line = document.getElementById("python"); line.textContent = found.python; line.hidden = false; }
-  } else if (what === "save") {
-    const parameters = scoped();
+    if (!found) return;
+    navigator.clipboard?.writeText(found.python).catch(() => {});
+    say(found.python);
+  },
+  save: async (parameters) => {
     parameters.set("name", document.getElementById("view-name").value);
     const found = await ask("view", parameters, "POST");
-    if (found) { const line = document.getElementById("python"); line.textContent = `saved, ${found.samples.toLocaleString("en")} samples. A dataset of them:\n${found.command}`; line.hidden = false; }
-  } else if (what === "download") {
-    const parameters = scoped();
-    parameters.set("as", event.target.dataset.as);
-    event.target.href = `${base}/export?${parameters}`;
-  }
+    if (found) say(`Saved, ${found.samples.toLocaleString("en")} samples. To make a dataset of them:\n${found.command}`);
+  },
+  download: (parameters, target) => {
+    parameters.set("as", target.dataset.as);
+    target.href = `${base}/export?${parameters}`;
+  },
+};
+box.addEventListener("click", (event) => {
+  const what = event.target.dataset.do;
+  if (!what) return;
+  DO[what](scoped(), event.target);
+  if (what !== "download") for (const menu of box.querySelectorAll(".menu")) menu.open = false;
 });
+document.addEventListener("click", (event) => { for (const menu of document.querySelectorAll(".menu[open]")) if (!menu.contains(event.target)) menu.open = false; });
+document.addEventListener("count", (event) => { scope.options[1].textContent = `all ${event.detail.toLocaleString("en")} results`; });
 document.addEventListener("selected", () => { anchor = -1; rows.clear(); document.getElementById("python").hidden = true; });
-ask("tags", "").then((found) => { counts(found); if (found && Object.keys(found.tags).length) box.open = true; });
+ask("tags", "").then(counts);

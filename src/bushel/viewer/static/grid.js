@@ -186,6 +186,7 @@ function settleTotal(now) {
     if (top_ > farthest()) { top_ = farthest(); scrollTo(top_); } else draw();
   }
   const all = start.samples;
+  document.dispatchEvent(new CustomEvent("count", { detail: now }));
   count.textContent = now === all ? `${all.toLocaleString("en")} samples` : `${now.toLocaleString("en")} of ${all.toLocaleString("en")} samples`;
   if (resuming !== null) { const row = resuming; resuming = null; resume(row); }
 }
@@ -193,6 +194,7 @@ function settleTotal(now) {
 function show(tile, row, found) {
   if (!found) { tile.remove(); shown.delete(row); return; }
   tile.className = "tile";
+  found.compared = start.compared;
   const kept = new URLSearchParams(query);
   for (const field of fields) kept.append("field", field);
   if (table) kept.set("view", "table");

@@ -11,7 +11,7 @@ let points = null, drawing = null, facts = null, asked = 0, polygon = "", stroke
 
 function parameters(more = {}) {
   const data = new FormData(form), found = new URLSearchParams({ field: box.dataset.field });
-  for (const name of ["where", "tag", "method"]) if (data.get(name)) found.set(name, data.get(name));
+  for (const name of ["where", "tag"]) if (data.get(name)) found.set(name, data.get(name));
   for (const [name, value] of Object.entries(more)) found.set(name, value);
   return found;
 }
@@ -25,10 +25,8 @@ async function get(path, more, options) {
 async function load() {
   do {
     facts = await (await get("map")).json();
-    const computing = facts.computing !== undefined;
-    report.textContent = computing ? `UMAP computes the places, for ${Math.round(facts.computing)} seconds so far …` : `Reading vectors: ${facts.done.toLocaleString("en")} of ${facts.total.toLocaleString("en")} …`;
-    if (computing) await new Promise((done) => setTimeout(done, 500));
-  } while (facts.done < facts.total || facts.computing !== undefined);
+    report.textContent = `Reading vectors: ${facts.done.toLocaleString("en")} of ${facts.total.toLocaleString("en")} …`;
+  } while (facts.done < facts.total);
   points = new Float32Array(await (await get("points")).arrayBuffer());
   const { legend, numbers } = await (await get("colours", { colour: new FormData(form).get("colour") ?? "" })).json();
   const palette = new Uint8Array(256 * 3), bytes = atob(numbers), colours = new Uint8Array(bytes.length * 3);
@@ -47,7 +45,7 @@ function say() {
   const parts = [`${(facts.total - facts.missing).toLocaleString("en")} points`];
   if (facts.total < facts.samples) parts.push(`of each ${facts.step.toLocaleString("en")}th of ${facts.samples.toLocaleString("en")} samples`);
   if (facts.missing) parts.push(`${facts.missing.toLocaleString("en")} ${facts.missing === 1 ? "sample has" : "samples have"} no such vector`);
-  parts.push(facts.method === "umap" ? "places by UMAP: near points are alike, far distances mean little" : facts.explained === null ? "places as they are in the file" : `the two main components of ${facts.numbers} numbers show ${(100 * facts.explained).toFixed(1)} % of their variance`);
+  parts.push(facts.explained === null ? "places as they are in the file" : `the two main components of ${facts.numbers} numbers show ${(100 * facts.explained).toFixed(1)} % of their variance`);
   report.textContent = `${parts.join("; ")}.`;
 }
 
@@ -124,7 +122,7 @@ async function ask(more) {
   try {
     const found = await (await get("lasso", { polygon, ...more }, { method: "POST" })).json();
     const now = found.tags[tag.value.trim() || "chosen"] ?? 0;
-    chosen.textContent = `${found.count.toLocaleString("en")} ${found.count === 1 ? "sample" : "samples"} chosen; ${now.toLocaleString("en")} have the tag.`;
+    chosen.textContent = `${found.count.toLocaleString("en")} ${found.count === 1 ? "sample" : "samples"} selected; ${now.toLocaleString("en")} have the tag.`;
     for (const each of box.querySelectorAll("[data-do=add], [data-do=remove]")) each.disabled = !found.count;
     document.getElementById("some").replaceChildren(...found.some.map(([position, key]) => tileOf(position, key)));
   } catch (error) { fail(error); }

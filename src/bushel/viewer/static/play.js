@@ -6,7 +6,7 @@ const head = document.getElementById("head-of-play"), run = document.getElementB
 const report = document.getElementById("report"), speed = document.getElementById("speed");
 const base = `${page.dataset.prefix}/d/${page.dataset.dataset}`, api = `${page.dataset.prefix}/api/${page.dataset.dataset}`;
 const position = Number(box.dataset.position), SVG = "http://www.w3.org/2000/svg";
-const HUES = ["#2d6a4f", "#a8321f", "#2a5db0", "#8a5a00", "#7a2a8a", "#0b7285", "#b0335f", "#5c6b00"];
+const HUES = box.dataset.hues.split(" ");
 const WIDE = 1000, HIGH = 120;
 const movers = []; // each draws a step
 const clocks = []; // sounds and clips; the play head follows the first

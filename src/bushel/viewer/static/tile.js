@@ -1,5 +1,6 @@
 // One tile of the grid: pictures, texts and the key of a sample.
 const page = document.body;
+const WHOLE = 24; // chips of up to this many characters are never cut
 
 export function element(kind, content, style) {
   const made = document.createElement(kind);
@@ -17,9 +18,11 @@ export function tileContent(found, href, pixels) {
   for (const cell of found.cells) box.append(cellOf(cell, found, values, pixels));
   const named = new Set(found.cells.map((cell) => cell.field));
   const line = element("span", "", "values");
+  const [label, predicted] = found.compared ?? [];
   for (const [name, value] of found.values) {
     if (named.has(name)) continue;
-    const chip = element("span", value, "chip");
+    const chip = element("span", value, value.length > WHOLE ? "chip" : "chip whole");
+    if (name === predicted && values.has(label) && values.get(label) !== value) chip.classList.add("bad");
     chip.title = `${name}: ${value}`;
     line.append(chip);
   }
@@ -37,6 +40,7 @@ function cellOf(cell, found, values, pixels) {
   image.alt = cell.field;
   image.decoding = "async";
   image.src = `${page.dataset.prefix}/d/${page.dataset.dataset}/thumb?i=${found.position}&f=${encodeURIComponent(cell.field)}&side=${side}&v=${page.dataset.version}`;
+  if (cell.plays) playOnHover(image, cell, found);
   image.addEventListener("error", async () => {
     if (!image.getAttribute("src")) return;
     let why = "this picture cannot be shown";
@@ -49,4 +53,21 @@ function cellOf(cell, found, values, pixels) {
     image.replaceWith(card);
   }, { once: true });
   return image;
+}
+
+// A clip plays without sound, and a sound plays, while the pointer is over its tile.
+function playOnHover(image, cell, found) {
+  let player = null;
+  image.addEventListener("pointerenter", () => {
+    player = document.createElement(cell.plays);
+    player.muted = cell.plays === "video";
+    player.loop = player.playsInline = true;
+    player.className = "player";
+    player.src = `${page.dataset.prefix}/d/${page.dataset.dataset}/bytes?i=${found.position}&f=${encodeURIComponent(cell.field)}`;
+    const length = element("small", "", "length");
+    player.addEventListener("loadedmetadata", () => { if (Number.isFinite(player.duration)) length.textContent = `${player.duration.toFixed(1)} s`; });
+    image.closest(".tile, .box").append(player, length);
+    player.play().catch(() => {}); // browsers play sounds only after a first click
+    image.closest("a").addEventListener("pointerleave", () => { player.pause(); player.removeAttribute("src"); player.remove(); length.remove(); }, { once: true });
+  });
 }
