@@ -104,7 +104,7 @@ class _Move(msgspec.Struct, frozen=True):
     inode: int
 
     def staged(self, folder: Path) -> Path | None:
-        """Return the path of what is to be moved, None if the staging folder no longer has it: the move is made."""
+        """Return the path of the file to move; None if it was moved, so that the staging folder no longer has it."""
         path = inside(folder, self.name, any_text=True)
         try:
             with naming(path):

@@ -106,7 +106,7 @@ class Shown:
 
     @cached_property
     def labels(self) -> Mapping[str, Sequence[str]]:
-        """Names of classes, by field. Predictions without names have those of the labels."""
+        """Names of classes, by field. Predictions without names have the names of the labels."""
         labels = self.dataset.labels
         if self.compared is None:
             return labels

@@ -29,7 +29,7 @@ _TYPES = {
 }
 
 _HUES = ["#" + bytes(colour).hex() for colour in class_colours()[1:13]]
-"""The colours of curves, documents and shares: those of the first classes."""
+"""The colours of curves, documents and shares, as the first classes have them."""
 
 Handler = Callable[[Any], Any]
 """Answers a request. Starlette calls handlers in threads, several at once."""

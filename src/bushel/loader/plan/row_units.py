@@ -158,7 +158,7 @@ class ChunkRows(_SharedRows, frozen=True):
         return int(self.order.rows(self.epoch, self.until))
 
     def plans(self, batches: UnitBatches) -> Iterator[BatchPlan]:
-        """Yield the plans of batches, in each of which a document occurs once."""
+        """Yield the plans of batches; a document occurs once in each batch."""
         pieces: RowPieces = self.order.pieces(self.epoch, batches.begins)
         borders = batches.borders
         ends = np.concatenate([np.zeros(1, np.int64), pieces.ends])[borders]
