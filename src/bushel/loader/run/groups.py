@@ -11,7 +11,6 @@ import math
 from collections import deque
 from collections.abc import Collection, Generator, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, chain, islice, pairwise
 from time import perf_counter
@@ -35,7 +34,7 @@ from bushel.loader.run.run import Iteration, PrefetchWindow
 from bushel.loader.values.bad_samples import DAMAGE
 from bushel.loader.values.collate import Batch, Padded
 from bushel.loader.values.outputs import Output, Upload
-from bushel.loader.values.rows import Rows
+from bushel.loader.values.rows import Pieces
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
@@ -307,8 +306,9 @@ class RowGroups(Groups):
         own = lengths[names.index(shape.field)]
         if own is None or any(each is None or not np.array_equal(each, own) for each in lengths):
             return None
-        pieces = _Pieces.of(rows, [len(plan.samples) for plan in group], own)
-        if pieces is None or (pieces.used > shape.tokens).any():
+        pieces = Pieces.of(rows, [len(plan.samples) for plan in group], own)
+        # an error, which names the sample
+        if len(pieces.wrong) or (pieces.used > shape.tokens).any():
             return None
         samples = samples[pieces.places]
         whole: Batch = {}
@@ -321,8 +321,7 @@ class RowGroups(Groups):
         if self._pipeline.sources is not None:
             whole[SOURCE] = pieces.by_row(self._pipeline.sources.names_of(samples))
         if shape.documents:
-            whole["positions"] = pieces.padded(pieces.positions(), shape.tokens, 0)
-            whole["documents"] = pieces.padded(pieces.documents(), shape.tokens, -1)
+            whole |= pieces.layout(shape.tokens)
         whole["cu_seqlens"] = pieces.bounds()
         if len(group) == 1:
             return [whole]
@@ -333,7 +332,7 @@ class RowGroups(Groups):
         ]
 
     def _joined(
-        self, number: int, samples: I64, pieces: _Pieces, tokens: int
+        self, number: int, samples: I64, pieces: Pieces, tokens: int
     ) -> npt.NDArray[Any] | None:
         """Return a field [rows, tokens]; None if a value cannot be gathered."""
         field = self.numbers.fields[number]
@@ -347,93 +346,3 @@ class RowGroups(Groups):
         return pieces.padded(
             flat, tokens, rule.padding(field.dtype)[0] if isinstance(rule, Padded) else 0
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Pieces:
-    """The pieces of some rows, one after another.
-
-    Attributes:
-        firsts: int64[rows], the first piece of each row.
-        ends: int64[rows], the number of pieces up to the end of each row.
-        places: int64[pieces], the place of the document of each piece among the samples.
-        begins: int64[pieces], its first token there.
-        starts: int64[pieces + 1], the tokens before each piece, and all of them.
-        used: int64[rows], the tokens of each row.
-    """
-
-    firsts: I64
-    ends: I64
-    places: I64
-    begins: I64
-    starts: I64
-    used: I64
-
-    @classmethod
-    def of(cls, batches: Sequence[Rows], samples: Sequence[int], lengths: I64) -> _Pieces | None:
-        """Return the pieces of all rows of some batches; None if a document has another length than it must have.
-
-        Args:
-            batches: The rows of each batch.
-            samples: The number of samples of each batch.
-            lengths: int64[sum(samples)], the tokens of all samples.
-        """
-        all_ends, all_places = list[I64](), list[I64]()
-        before = passed = 0
-        for rows, count in zip(batches, samples, strict=True):
-            all_ends.append(rows.ends + before)
-            all_places.append((np.arange(count) if rows.places is None else rows.places) + passed)
-            before, passed = before + len(rows.begins), passed + count
-        ends, places = np.concatenate(all_ends), np.concatenate(all_places)
-        own = lengths[places]
-        if batches[0].lengths is not None:
-            expected = np.concatenate(
-                [rows.lengths for rows in batches if rows.lengths is not None]
-            )
-            if not np.array_equal(own, expected):
-                return None  # an error, which names the sample
-        begins = np.minimum(np.concatenate([rows.begins for rows in batches]), own)
-        counts = np.minimum(np.concatenate([rows.counts for rows in batches]), own - begins)
-        starts = offsets_of(counts)
-        firsts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
-        return cls(firsts, ends, places, begins, starts, starts[ends] - starts[firsts])
-
-    def by_row(self, values: list[str]) -> list[list[str]]:
-        """Return the values of pieces, row by row."""
-        return [
-            values[first:end]
-            for first, end in zip(self.firsts.tolist(), self.ends.tolist(), strict=True)
-        ]
-
-    def positions(self) -> npt.NDArray[np.int32]:
-        """Return the place of each token in its piece."""
-        counts = np.diff(self.starts)
-        found: npt.NDArray[np.int32] = np.arange(int(self.starts[-1]), dtype=np.int32)
-        found -= np.repeat(self.starts[:-1].astype(np.int32), counts)
-        return found
-
-    def documents(self) -> npt.NDArray[np.int32]:
-        """Return the number of each token's piece in its row."""
-        of_row = np.arange(len(self.places)) - np.repeat(self.firsts, self.ends - self.firsts)
-        return np.repeat(of_row.astype(np.int32), np.diff(self.starts))
-
-    def bounds(self) -> list[npt.NDArray[np.int32]]:
-        """Return where the pieces of each row begin, and its number of tokens."""
-        sizes = self.ends - self.firsts + 1
-        row = np.repeat(np.arange(len(sizes)), sizes)
-        flat = (self.starts[np.arange(len(row)) - row] - self.starts[self.firsts][row]).astype(
-            np.int32
-        )
-        ends = np.cumsum(sizes).tolist()
-        return [flat[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
-
-    def padded(self, flat: npt.NDArray[Any], tokens: int, fill: Any) -> npt.NDArray[Any]:
-        """Return rows of tokens. Each row has the next numbers of an array."""
-        if len(flat) == len(self.used) * tokens:
-            return flat.reshape(len(self.used), tokens)
-        out = np.full((len(self.used), tokens), fill, flat.dtype)
-        start = 0
-        for row, size in zip(out, self.used.tolist(), strict=True):
-            row[:size] = flat[start : start + size]
-            start += size
-        return out

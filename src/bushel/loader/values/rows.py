@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from msgspec.structs import replace
 
-from bushel._runtime.arrays import I64
+from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.loader.values.collate import (
@@ -71,29 +73,101 @@ class Rows(Struct, frozen=True):
         return replace(self, begins=self.begins.copy())
 
 
-class _Piece(Struct, frozen=True):
-    """A piece of a document in a row.
+@dataclass(frozen=True, slots=True, eq=False)
+class Pieces:
+    """The pieces of some rows, one after another.
 
     Attributes:
-        sample: The sample of the document.
-        row: The row.
-        number: Number of the piece in its row.
-        begin: First token of the piece in its document.
-        end: The token after its last one.
-        at: Place of its first token in the row.
+        firsts: int64[rows], the first piece of each row.
+        ends: int64[rows], the number of pieces up to the end of each row.
+        places: int64[pieces], the place of the document of each piece among the samples.
+        begins: int64[pieces], its first token there.
+        starts: int64[pieces + 1], the tokens before each piece, and all of them.
+        used: int64[rows], the tokens of each row.
+        wrong: int64[n], the pieces of documents that have another length than they must have.
     """
 
-    sample: Sample
-    row: int
-    number: int
-    begin: int
-    end: int
-    at: int
+    firsts: I64
+    ends: I64
+    places: I64
+    begins: I64
+    starts: I64
+    used: I64
+    wrong: I64
 
-    @property
-    def size(self) -> int:
-        """Tokens of the piece."""
-        return self.end - self.begin
+    @classmethod
+    def of(cls, batches: Sequence[Rows], samples: Sequence[int], lengths: I64) -> Pieces:
+        """Return the pieces of all rows of some batches.
+
+        Args:
+            batches: The rows of each batch.
+            samples: The number of samples of each batch.
+            lengths: int64[sum(samples)], the tokens of all samples.
+        """
+        all_ends, all_places = list[I64](), list[I64]()
+        before = passed = 0
+        for rows, count in zip(batches, samples, strict=True):
+            all_ends.append(rows.ends + before)
+            all_places.append((np.arange(count) if rows.places is None else rows.places) + passed)
+            before, passed = before + len(rows.begins), passed + count
+        ends, places = np.concatenate(all_ends), np.concatenate(all_places)
+        tokens, wrong = lengths[places], np.zeros(0, np.int64)
+        must_have = [rows.lengths for rows in batches if rows.lengths is not None]
+        if must_have:
+            wrong = np.flatnonzero(tokens != np.concatenate(must_have))
+        begins = np.minimum(np.concatenate([rows.begins for rows in batches]), tokens)
+        counts = np.minimum(np.concatenate([rows.counts for rows in batches]), tokens - begins)
+        starts = offsets_of(counts)
+        firsts = np.concatenate([np.zeros(1, np.int64), ends[:-1]])
+        used = starts[ends] - starts[firsts]
+        return cls(firsts, ends, places, begins, starts, used, wrong)
+
+    def by_row(self, values: Sequence[Any]) -> list[list[Any]]:
+        """Return the values of pieces, row by row."""
+        return [
+            list(values[first:end])
+            for first, end in zip(self.firsts.tolist(), self.ends.tolist(), strict=True)
+        ]
+
+    def positions(self) -> npt.NDArray[np.int32]:
+        """Return the place of each token in its piece."""
+        counts = np.diff(self.starts)
+        found: npt.NDArray[np.int32] = np.arange(int(self.starts[-1]), dtype=np.int32)
+        found -= np.repeat(self.starts[:-1].astype(np.int32), counts)
+        return found
+
+    def documents(self) -> npt.NDArray[np.int32]:
+        """Return the number of each token's piece in its row."""
+        of_row = np.arange(len(self.places)) - np.repeat(self.firsts, self.ends - self.firsts)
+        return np.repeat(of_row.astype(np.int32), np.diff(self.starts))
+
+    def bounds(self) -> list[npt.NDArray[np.int32]]:
+        """Return where the pieces of each row begin, and its number of tokens."""
+        sizes = self.ends - self.firsts + 1
+        row = np.repeat(np.arange(len(sizes)), sizes)
+        flat = (self.starts[np.arange(len(row)) - row] - self.starts[self.firsts][row]).astype(
+            np.int32
+        )
+        ends = np.cumsum(sizes).tolist()
+        return [flat[end - size : end] for end, size in zip(ends, sizes.tolist(), strict=True)]
+
+    def padded(self, flat: npt.NDArray[Any], tokens: int, fill: Any) -> npt.NDArray[Any]:
+        """Return rows of tokens. Each row has the next numbers of an array."""
+        if len(flat) == len(self.used) * tokens:
+            return flat.reshape(len(self.used), tokens, *flat.shape[1:])
+        out = np.full((len(self.used), tokens, *flat.shape[1:]), fill, flat.dtype)
+        start = 0
+        for row, size in zip(out, self.used.tolist(), strict=True):
+            row[:size] = flat[start : start + size]
+            start += size
+        return out
+
+    def layout(self, tokens: int) -> dict[str, npt.NDArray[np.int32]]:
+        """Return the document of each token, and its place in its piece: int32[rows, tokens]."""
+        return {
+            "positions": self.padded(self.positions(), tokens, 0),
+            "documents": self.padded(self.documents(), tokens, -1),
+        }
 
 
 def collate_rows(
@@ -125,55 +199,59 @@ def collate_rows(
             cannot be followed.
     """
     rules = rules or {}
-    pieces = _pieces([sample and _with_arrays(sample) for sample in samples], rows, shape)
-    names = dict.fromkeys(name for piece in pieces for name in piece.sample)
+    samples, rows = _with_samples(samples, rows)
+    lengths = np.array([_length(sample, shape.field) for sample in samples], np.int64)
+    pieces = Pieces.of([rows], [len(samples)], lengths)
+    documents = [samples[place] for place in pieces.places.tolist()]
+    _check(pieces, documents, rows, shape)
     batch: Batch = {}
-    for name in names:
-        batch[name] = _field(name, pieces, len(rows.ends), shape, rules.get(name))
-    bounds = [[0] for _ in range(len(rows.ends))]
-    for piece in pieces:
-        bounds[piece.row].append(piece.at + piece.size)
+    for name in dict.fromkeys(name for document in documents for name in document):
+        batch[name] = _field(name, pieces, documents, shape, rules.get(name))
     if shape.documents:
-        batch |= _layout(pieces, len(rows.ends), shape.tokens)
-    batch["cu_seqlens"] = [np.array(own, np.int32) for own in bounds]
+        batch |= pieces.layout(shape.tokens)
+    batch["cu_seqlens"] = pieces.bounds()
     return batch
 
 
-def _pieces(samples: Sequence[Sample | None], rows: Rows, shape: RowShape) -> list[_Piece]:
-    """Return the pieces of a batch, row by row."""
-    places = range(len(samples)) if rows.places is None else rows.places.tolist()
-    begins, counts = rows.begins.tolist(), rows.counts.tolist()
-    lengths = [-1] * len(begins) if rows.lengths is None else rows.lengths.tolist()
-    found, start = [], 0
-    for row, end in enumerate(rows.ends.tolist()):
-        used = number = 0
-        for piece in range(start, end):
-            if (sample := samples[places[piece]]) is None:
-                continue
-            length = _length(sample, shape.field)
-            first = min(begins[piece], length)
-            one = _Piece(sample, row, number, first, min(length, first + counts[piece]), used)
-            if lengths[piece] not in (-1, length):
-                raise SpecError(
-                    f"sample {sample.get(KEY)!r} has {length} tokens in field {shape.field!r},"
-                    " but the column of "
-                    f"lengths says {lengths[piece]}: chunks need the lengths after all"
-                    " transforms. Store "
-                    f"what these make, with `bushel convert --transform`"
-                )
-            found.append(one)
-            used, number = used + one.size, number + 1
-        if used > shape.tokens:
-            long = max((one for one in found if one.row == row), key=lambda one: one.size)
-            raise SpecError(
-                f"a row of {shape.tokens} tokens got {used}: documents are longer than the column"
-                " of lengths says, "
-                f"such as sample {long.sample.get(KEY)!r} with {long.size} tokens in field"
-                f" {shape.field!r}. If a "
-                f"transform adds tokens, store what it makes, with `bushel convert --transform`"
-            )
-        start = end
-    return found
+def _with_samples(samples: Sequence[Sample | None], rows: Rows) -> tuple[list[Sample], Rows]:
+    """Return the samples, with arrays in place of tensors, and their pieces: none of samples left out."""
+    there = np.array([sample is not None for sample in samples], np.bool_)
+    if not there.all():
+        places = np.arange(len(samples)) if rows.places is None else rows.places
+        stay = there[places]
+        rows = Rows(
+            offsets_of(stay)[rows.ends],
+            rows.begins[stay],
+            rows.counts[stay],
+            rows.first,
+            (np.cumsum(there) - 1)[places[stay]],
+            None if rows.lengths is None else rows.lengths[stay],
+        )
+    return [_with_arrays(sample) for sample in samples if sample is not None], rows
+
+
+def _check(pieces: Pieces, documents: Sequence[Sample], rows: Rows, shape: RowShape) -> None:
+    """Check that documents are as long as the column of lengths says."""
+    field = shape.field
+    if len(pieces.wrong) and rows.lengths is not None:
+        piece = int(pieces.wrong[0])
+        document = documents[piece]
+        raise SpecError(
+            f"sample {document.get(KEY)!r} has {len(document[field])} tokens in field {field!r},"
+            f" but the column of lengths says {rows.lengths[piece]}: chunks need the lengths after"
+            " all transforms. Store what these make, with `bushel convert --transform`"
+        )
+    full = np.flatnonzero(pieces.used > shape.tokens)
+    if len(full):
+        row = slice(int(pieces.firsts[full[0]]), int(pieces.ends[full[0]]))
+        sizes = np.diff(pieces.starts)[row]
+        longest = documents[row][int(sizes.argmax())]
+        raise SpecError(
+            f"a row of {shape.tokens} tokens got {pieces.used[full[0]]}: documents are longer than"
+            f" the column of lengths says, such as sample {longest.get(KEY)!r} with {sizes.max()}"
+            f" tokens in field {field!r}. If a transform adds tokens, store what it makes, with"
+            " `bushel convert --transform`"
+        )
 
 
 def _with_arrays(sample: Sample) -> Sample:
@@ -198,13 +276,22 @@ def _length(sample: Sample, name: str) -> int:
 
 
 def _field(
-    name: str, pieces: Sequence[_Piece], rows: int, shape: RowShape, rule: FieldCollate | None
+    name: str,
+    pieces: Pieces,
+    documents: Sequence[Sample],
+    shape: RowShape,
+    rule: FieldCollate | None,
 ) -> Any:
     """Return a field of the batch."""
+    values: list[Any] = [document.get(name) for document in documents]
+    first = f"of the batch that starts at sample {documents[0].get(KEY)!r}"
     if callable(rule) and not isinstance(rule, Padded):
-        return _called(name, pieces, rule)
+        try:
+            return rule(values)
+        except ValueError as error:
+            raise SpecError(f"cannot collate field {name!r} {first}: {error}") from error
     joined = name == shape.field or (
-        name != KEY and rule != "list" and _moves_along(name, pieces, shape.field)
+        name != KEY and rule != "list" and _moves_along(values, documents, shape.field)
     )
     if not joined:
         if isinstance(rule, Padded) or rule == "stack":
@@ -212,55 +299,28 @@ def _field(
                 f"collate={{{name!r}: {rule!r}}}: not every document has an array there as long"
                 f" as {shape.field!r}"
             )
-        values: list[list[Any]] = [[] for _ in range(rows)]
-        for piece in pieces:
-            values[piece.row].append(piece.sample.get(name))
-        return values
-    arrays = [piece.sample[name] for piece in pieces]
+        return pieces.by_row(values)
+    begins = pieces.begins.tolist()
+    ends = (pieces.begins + np.diff(pieces.starts)).tolist()
+    parts = [array[low:high] for array, low, high in zip(values, begins, ends, strict=True)]
     try:
-        dtype = common_type(arrays)
-        out = np.full((rows, shape.tokens, *arrays[0].shape[1:]), 0, dtype)
-        if isinstance(rule, Padded):
-            out[...] = rule.padding(dtype)
-        for piece, array in zip(pieces, arrays, strict=True):
-            out[piece.row, piece.at : piece.at + piece.size] = array[piece.begin : piece.end]
+        dtype = common_type(values)
+        fill = rule.padding(dtype) if isinstance(rule, Padded) else 0
+        flat = np.concatenate(parts, dtype=dtype, casting="unsafe")
     except ValueError as error:
-        raise SpecError(
-            f"cannot join field {name!r} of the batch that starts at sample"
-            f" {pieces[0].sample.get(KEY)!r}: {error}"
-        ) from error
-    return out
+        raise SpecError(f"cannot join field {name!r} {first}: {error}") from error
+    return pieces.padded(flat, shape.tokens, fill)
 
 
-def _called(name: str, pieces: Sequence[_Piece], rule: Callable[[list[Any]], Any]) -> Any:
-    try:
-        return rule([piece.sample.get(name) for piece in pieces])
-    except ValueError as error:
-        key = pieces[0].sample.get(KEY)
-        raise SpecError(
-            f"cannot collate field {name!r} of the batch that starts at sample {key!r}: {error}"
-        ) from error
-
-
-def _moves_along(name: str, pieces: Sequence[_Piece], field: str) -> bool:
-    """Return whether a field is numbers, as many as tokens in every document, of one shape and type."""
-    first = pieces[0].sample.get(name)
+def _moves_along(values: Sequence[Any], documents: Sequence[Sample], field: str) -> bool:
+    """Return whether values are numbers, as many as tokens in every document, of one shape and type."""
+    first = values[0]
     return isinstance(first, np.ndarray) and all(
-        isinstance(value := piece.sample.get(name), np.ndarray)
+        isinstance(value, np.ndarray)
         and not is_masked(value)
         and value.ndim > 0
         and value.dtype.kind in "biufc"
-        and len(value) == len(piece.sample[field])
+        and len(value) == len(document[field])
         and value.shape[1:] == first.shape[1:]
-        for piece in pieces
+        for value, document in zip(values, documents, strict=True)
     )
-
-
-def _layout(pieces: Sequence[_Piece], rows: int, tokens: int) -> Batch:
-    """Return the document of each token, and its place in the document."""
-    positions, documents = np.zeros((rows, tokens), np.int32), np.full((rows, tokens), -1, np.int32)
-    numbers = np.arange(tokens, dtype=np.int32)
-    for piece in pieces:
-        positions[piece.row, piece.at : piece.at + piece.size] = numbers[: piece.size]
-        documents[piece.row, piece.at : piece.at + piece.size] = piece.number
-    return {"positions": positions, "documents": documents}
