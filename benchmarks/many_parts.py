@@ -25,13 +25,14 @@ from pathlib import Path
 from typing import Any
 
 import bushel
-from bushel._index.saving import save_index
-from bushel._index.sidecar import load_index
+from bushel._dataset.open.completeness import marker_path
+from bushel._index.saving import save_index, save_manifest
+from bushel._index.sidecar import Manifest, ManifestShard, PartOfRun, load_index
 from bushel._index.table import Keys, Shard, ShardIndex
-from bushel._pack.commit import PartTask, Written
+from bushel._pack.commit import PartTask
 from bushel._pack.finish import finish_run
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder
+from bushel._pack.run_folder import PartTotals, RunFolder
 from bushel._pack.run_meter import RunMeter
 from bushel._pack.run_plan import RunPlan, part_starts
 from bushel._pack.scale_out import join_run
@@ -70,19 +71,28 @@ class Simulated:
     Attributes:
         data: The data file.
         index: Its index.
+        run: The files of the run.
+        plan: Its plan.
     """
 
     data: Path
     index: ShardIndex
 
-    def write(self, number: int, target: Any, limit: Any, log: Any, progress: Any) -> Written:
+    run: RunFolder
+    plan: RunPlan
+
+    def write(self, number: int, lock: Any, limit: Any, log: Any, progress: Any) -> PartTotals:
         """Write a part: a link, and an index with keys of its own."""
+        target = Path(str(self.run.part(number)))
         target.mkdir(parents=True)
         os.link(self.data, target / self.data.name)
-        keys = Keys.of([f"{number:06d}/{sample:03d}" for sample in range(SAMPLES)])
+        index = replace(self.index, keys=Keys.of([f"{number:06d}/{sample:03d}" for sample in range(SAMPLES)]))
         shard = Shard(target, self.data.name, (self.data.name,))
-        save_index(replace(self.index, keys=keys), shard.sidecar)
-        return Written(SAMPLES)
+        save_index(index, shard.sidecar)
+        entry, note = ManifestShard.of(shard.name, index), PartOfRun(self.plan.id, SAMPLES, [], [])
+        manifest = Manifest("tar", {"x": "bytes"}, {"x": "bytes"}, [entry], part=note)
+        save_manifest(manifest, marker_path(target, ""))
+        return PartTotals(SAMPLES, SAMPLES, 0)
 
 
 def simulate(parts: int, folder: Path) -> dict[str, float]:
@@ -95,9 +105,9 @@ def simulate(parts: int, folder: Path) -> dict[str, float]:
     data = Path(str(shard.path(0)))
     index = load_index(shard.shard.sidecar)
     run = RunFolder(folder / "out", ".tar")
-    plan = RunPlan("pack", "tar", parts * SAMPLES, part_starts(parts * SAMPLES, parts), {})
-    claim = join_run(run, plan, "create", None)
-    task = PartTask(run, Simulated(data, index).write, tuple(plan.starts), ErrorLimit(), plan.fingerprint)
+    wanted = RunPlan("pack", "tar", parts * SAMPLES, part_starts(parts * SAMPLES, parts), {})
+    claim, plan = join_run(run, wanted, "create", None)
+    task = PartTask(run, plan, Simulated(data, index, run, plan).write, ErrorLimit())
     start = _peak()
     meter = RunMeter(run, plan, range(parts), None)
     drive(task, range(parts), Here(), TaskOptions(), finished=meter.add, looking=meter.look)

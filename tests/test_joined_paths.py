@@ -48,15 +48,12 @@ EXCEPTIONS = {
         _index/table.py:Shard.removal_lists
         _dataset/open/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
         storage/objects/lock.py:_now_beside storage/lock.py:FileLock._take
-        _pack/commit.py:PartTask._write_and_commit _pack/commit.py:PartTask._write _pack/leaves.py:leaf_file
-        _pack/run_folder.py:RunFolder.note_errors _pack/run_folder.py:RunFolder._names
         storage/objects/blockcache.py:BlockCache.put storage/objects/blockcache.py:BlockCache._path
         storage/objects/hub_api.py:_kept storage/staging.py:Staging.discard storage/whole.py:create_whole
         compat/granular/v24/datasets.py:ShardedDatasetWriter._resume compat/granular/writer.py:Shards._begin
         compat/gulpio2/fileio.py:GulpDirectory.new_chunks compat/gulpio2/utils.py:temp_dir_for_bursting
         compat/gulpio2/utils.py:find_images_in_folder compat/gulpio2/utils.py:get_single_video_path
     """,
-    "a part of a running attempt, whose name has been checked": "_pack/commit.py:remove_attempt",
     "`read_spec` refuses a field with a slash": "containers/bag/container.py:_files",
     "the extension is one of a few": "compat/webdataset/autodecode.py:_by_file",
     "the original opens what its list names, and the caller asked for the original": """

@@ -12,7 +12,6 @@ from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
 from bushel._pack.finish import finish_run
-from bushel._pack.lost_parts import missing_parts
 from bushel._pack.run_folder import find_run
 from bushel.errors import FormatError, IncompleteWarning, StateError
 from bushel.storage import AnyPath, as_path, remove, walk_names, write_whole
@@ -59,7 +58,7 @@ def test_a_lost_part_is_written_again(out: str, container: str, generation: Any)
         bushel.open(out)
     assert bushel.open(out, allow_incomplete=True).info.expected == 14
     files_of_run, plan = find_run(out)
-    assert missing_parts(files_of_run, plan) == [1]
+    assert files_of_run.missing(plan) == [1]
     with pytest.raises(StateError, match=r"1 of 3 parts of .* are missing: 1\. Run the same"):
         finish_run(files_of_run, plan)
     done = pack(out, mode="resume", **options)
@@ -67,7 +66,7 @@ def test_a_lost_part_is_written_again(out: str, container: str, generation: Any)
     assert files(out) == whole
     assert list(bushel.open(out, verify=True, index="require").keys) == keys
     assert bushel.verify(out).problems == ()
-    assert missing_parts(files_of_run, plan) == []
+    assert files_of_run.missing(plan) == []
     assert pack(out, **options).samples == 0
 
 
@@ -81,10 +80,10 @@ def test_a_file_of_a_part_that_is_lost(out: str) -> None:
     assert "missing" in {problem.kind for problem in bushel.verify(out).problems}
     remove(as_path(out) / "part-00000/.bushel/shard-000000.tar.safetensors")
     files_of_run, plan = find_run(out)
-    assert missing_parts(files_of_run, plan) == [0, 2]
+    assert files_of_run.missing(plan) == [0, 2]
     done = pack(out, container="tar", part=2)
     assert done.samples == 5
-    assert missing_parts(files_of_run, plan) == [0]
+    assert files_of_run.missing(plan) == [0]
     assert files_of_run.load_result() is None
     assert pack(out, container="tar").samples == 4
     assert files(out) == whole
@@ -103,19 +102,6 @@ def test_parts_of_one_file_each(tmp_path: Path) -> None:
     bushel.pack(Numbered(14), out, parts=3, mode="resume")
     assert lost.read_bytes() == data
     assert "14 samples in 3 parts" in run("finish", out)
-
-
-def test_what_a_killed_process_has_not_moved_yet_is_not_lost(out: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    from bushel._pack import commit
-
-    publish = commit.publish
-    monkeypatch.setattr(commit, "publish", lambda run, record: None)
-    pack(out, container="tar", part=1)
-    monkeypatch.setattr(commit, "publish", publish)
-    files_of_run, plan = find_run(out)
-    assert missing_parts(files_of_run, plan) == [0, 2]
-    assert pack(out, container="tar").kept == 5
-    assert len(bushel.open(out)) == 14
 
 
 def test_a_shard_that_is_not_of_the_run(out: str) -> None:

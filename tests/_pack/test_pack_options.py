@@ -15,7 +15,7 @@ from bushel._pack.scale_out import RunOptions
 from bushel._writer.options import WriterOptions
 
 NOT_GROUPED = {"source", "split", "target", "progress"}
-ELSEWHERE = {"retries": "tasks", "speculate": "tasks"}
+ELSEWHERE = {"retries": "tasks"}
 """Arguments whose field has another name."""
 
 
@@ -51,7 +51,7 @@ def test_arguments_reach_their_groups() -> None:
         "max_errors": 7, "strict": True, "strict_files": True, "shard_samples": 9, "shard_bytes": "1MB",
         "generation": "C", "labels": {"a": ["x", "y"]}, "mode": "resume",
         "threads": 2, "processes": 5, "sync": False, "columns": "a,auto",
-        "retries": 6, "speculate": 2.5,
+        "retries": 6,
     }  # fmt: skip
     options = PackOptions.of(given)
     assert options.samples == SampleOptions(
@@ -67,4 +67,4 @@ def test_arguments_reach_their_groups() -> None:
     assert options.workers == Workers(2, 5)
     run = options.run
     assert (run.engine, run.parts, run.part, run.plan_only) == (None, 4, 1, True)
-    assert (run.tasks.retries, run.tasks.speculate) == (6, 2.5)
+    assert (run.tasks.retries, run.tasks.speculate) == (6, 0)

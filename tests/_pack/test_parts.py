@@ -19,14 +19,19 @@ from tests.formats import each_format
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel._pack.commit import PartReport, PartTask, Written, publish
+from bushel._index.sidecar import PartOfRun
+from bushel._pack.commit import PartReport, PartTask
 from bushel._pack.finish import finish_run
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder, find_run, planned_listing
+from bushel._pack.run_folder import PartTotals, RunFolder, find_run, planned_listing
 from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.scale_out import RunOptions, join_run, run_parts
 from bushel._runtime.tasks.drive import TaskOptions
 from bushel._runtime.tasks.engine import format_numbers
+from bushel._writer.column_writer import ColumnWriter
+from bushel._writer.options import WriterOptions
+from bushel._writer.overwrite import Overwrite
+from bushel.engines.local import LocalEngine
 from bushel.errors import FormatError, IncompleteWarning, StateError, TooManyErrors, UnsupportedError
 from bushel.sources.opening import open_source
 
@@ -156,7 +161,7 @@ class TestDataset:
         manifest = json.loads((tmp_path / "out/.bushel/manifest.json").read_text())
         assert sum(shard["samples"] for shard in manifest["shards"]) == 23
         assert manifest["shards"][0]["name"].startswith("part-00000/")
-        assert not (tmp_path / "out/.bushel/run/attempts").exists()
+        assert not (tmp_path / "out/.bushel/overwrite").exists()
         assert len(bushel.index(tmp_path / "out")) == 23
         assert json.loads((tmp_path / "out/.bushel/manifest.json").read_text()) == manifest
 
@@ -266,13 +271,22 @@ class TestErrors:
         with pytest.raises(TooManyErrors, match="4 of the first 22 items cannot be packed, but max_errors allows 3"):
             bushel.pack(source, tmp_path / "out", part=2, max_errors=3, **options)
         assert len((tmp_path / "out.errors.jsonl").read_text().splitlines()) == 4
-        assert find_run(tmp_path / "out")[0].committed() == {0, 1}
+        run, plan = find_run(tmp_path / "out")
+        assert run.missing(plan) == [2]
         done = bushel.pack(source, tmp_path / "out", max_errors=4, **options)
         assert (done.samples, done.kept, done.errors) == (9, 17, 4)
-        run, plan = find_run(tmp_path / "out")
         os.unlink(tmp_path / "out/.bushel/run/result.json")
         with pytest.raises(TooManyErrors, match="4 items"):
             finish_run(run, plan, allowed=3)
+
+    def test_parts_on_an_engine_whose_errors_are_too_many_only_together(self, tmp_path: Path) -> None:
+        source = Numbered(40, bad=(1, 11, 21, 31))
+        options: dict[str, Any] = {"container": "bag", "parts": 4, "engine": LocalEngine(1)}
+        with pytest.raises(TooManyErrors, match="3 items cannot be packed, but max_errors allows 2"):
+            bushel.pack(source, tmp_path / "out", max_errors=2, **options)
+        assert len((tmp_path / "out.errors.jsonl").read_text().splitlines()) >= 3
+        done = bushel.pack(source, tmp_path / "out", max_errors=4, **options)
+        assert (done.samples + done.kept, done.errors) == (36, 4)
 
     def test_missing_parts_are_named(self, tmp_path: Path) -> None:
         for part in (0, 2):
@@ -282,91 +296,122 @@ class TestErrors:
 
 
 class _Writes:
-    """Writes a tar of one sample, differently at each attempt; other attempts may come between."""
+    """Writes a tar of one sample, differently each time; something else may happen before it is complete."""
 
-    def __init__(self) -> None:
+    def __init__(self, run: RunFolder, plan: RunPlan) -> None:
+        self.run, self.plan = run, plan
         self.between: Any = None
         self.calls = 0
 
-    def write(self, number: int, target: Any, limit: Any, log: Any, progress: Any) -> Written:
+    def write(self, number: int, lock: Any, limit: Any, log: Any, progress: Any) -> PartTotals:
         self.calls += 1
-        with bushel.Writer(target, {"x": "bytes"}, container="tar") as writer:
+        part, options = self.run.part(number), WriterOptions(container="tar", mode="overwrite")
+        with ColumnWriter(part, {"x": "bytes"}, options, lock=lock, part=self._note) as writer:
             writer.append({"x": b"%d" % self.calls}, key=str(number))
-        if self.between is not None:
-            self.between, between = None, self.between
-            between()
-        return Written(1)
+            if self.between is not None:
+                self.between, between = None, self.between
+                between()
+        return PartTotals(1, 1, 0)
+
+    def _note(self) -> PartOfRun:
+        return PartOfRun(self.plan.id, 1, [], [])
 
 
-def _run(path: Path, parts: int = 1) -> tuple[RunFolder, RunPlan]:
+def _run(path: Path, parts: int = 1) -> tuple[PartTask, _Writes]:
     run = RunFolder(path, ".tar")
-    plan = RunPlan("pack", "tar", parts, list(range(parts + 1)), {})
-    join_run(run, plan, "create", None)
-    return run, plan
+    lock, plan = join_run(run, RunPlan("pack", "tar", parts, list(range(parts + 1)), {}), "create", None)
+    lock.release()
+    writes = _Writes(run, plan)
+    return PartTask(run, plan, writes.write, ErrorLimit()), writes
 
 
 class TestCommit:
     @pytest.mark.parametrize("target", ["out", "x.tar"])
-    def test_the_first_attempt_wins_and_the_other_leaves_nothing(self, tmp_path: Path, target: str) -> None:
-        run, plan = _run(tmp_path / target)
+    def test_a_second_process_waits_and_finds_the_part_written(
+        self, tmp_path: Path, target: str, caplog: pytest.LogCaptureFixture
+    ) -> None:
+        task, writes = _run(tmp_path / target)
         reports: list[PartReport] = []
-        writer = _Writes()
-        task = PartTask(run, writer.write, (0, 1), ErrorLimit(), "run")
-        writer.between = lambda: reports.append(task(0))
+        other = threading.Thread(target=lambda: reports.append(task(0)))
+
+        def start() -> None:
+            other.start()
+            other.join(1)
+            assert other.is_alive()
+            assert not task.run.part(0).exists()
+
+        writes.between = start
         reports.append(task(0))
-        assert [report.won for report in reports] == [True, False]
-        finish_run(run, plan)
+        other.join()
+        assert [report.is_new for report in reports] == [True, False]
+        assert "waiting for the process that writes this part" in caplog.text
+        finish_run(task.run, task.plan)
         pattern = "x-part-*.tar" if target == "x.tar" else "out"
-        assert [bytes(sample["x"]) for sample in bushel.open(str(tmp_path / pattern))] == [b"2"]
-        assert not run.attempts.exists()
+        assert [bytes(sample["x"]) for sample in bushel.open(str(tmp_path / pattern))] == [b"1"]
+        assert not list(tmp_path.rglob("*.lock"))
 
     @pytest.mark.parametrize("target", ["out", "x.tar"])
-    def test_a_kill_between_the_commit_and_the_final_names(
-        self, tmp_path: Path, target: str, monkeypatch: pytest.MonkeyPatch
+    @pytest.mark.parametrize("step", ["_repeat", "_remove_staged"])
+    def test_a_kill_while_a_part_gets_its_name(
+        self, tmp_path: Path, target: str, step: str, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        run, plan = _run(tmp_path / target)
-        task = PartTask(run, _Writes().write, (0, 1), ErrorLimit(), "run")
+        task, writes = _run(tmp_path / target)
+        publish = Overwrite.publish
+
+        def killed(replaced: Overwrite) -> None:
+            monkeypatch.setattr(f"bushel.storage.publish.{step}", _die)
+            publish(replaced)
+
         with monkeypatch.context() as patch:
-            patch.setattr("bushel._pack.commit.publish", _die)
+            patch.setattr(Overwrite, "publish", killed)
             with pytest.raises(KeyboardInterrupt):
                 task(0)
-        assert not run.part(0).exists()
-        result = finish_run(run, plan)
+        monkeypatch.undo()
+        assert task.run.missing(task.plan) == [0] * (step == "_repeat")
+        assert not task(0).is_new
+        assert writes.calls == 1
+        result = finish_run(task.run, task.plan)
         assert result.samples == 1
-        assert run.part(0).exists()
-        record = run.load_record(0)
-        assert record is not None
-        publish(run, record)  # may be repeated
-        assert finish_run(run, plan) == result
+        assert finish_run(task.run, task.plan) == result
+        assert not list(tmp_path.rglob("overwrite"))
+
+    def test_the_part_of_another_run_is_missing(self, tmp_path: Path) -> None:
+        task, _ = _run(tmp_path / "out")
+        with bushel.Writer(task.run.part(0), {"x": "bytes"}, container="tar", mode="overwrite") as writer:
+            writer.append({"x": b"other"}, key="0")
+        assert task.run.missing(task.plan) == [0]
+        with pytest.raises(StateError, match="1 of 1 parts of .* are missing: 0"):
+            finish_run(task.run, task.plan)
+        assert task(0).is_new
+        assert finish_run(task.run, task.plan).samples == 1
 
     def test_a_part_that_is_committed_and_lost_is_missing(self, tmp_path: Path) -> None:
-        run, plan = _run(tmp_path / "out")
-        PartTask(run, _Writes().write, (0, 1), ErrorLimit(), "run")(0)
+        task, _ = _run(tmp_path / "out")
+        task(0)
         os.rename(tmp_path / "out/part-00000", tmp_path / "away")
         with pytest.raises(StateError, match="1 of 1 parts of .* are missing: 0"):
-            finish_run(run, plan)
+            finish_run(task.run, task.plan)
 
-    def test_many_attempts_at_once(self, tmp_path: Path) -> None:
-        run, plan = _run(tmp_path / "out", 6)
-        tasks = [PartTask(run, _Writes().write, tuple(plan.starts), ErrorLimit(), plan.fingerprint) for _ in range(4)]
-        reports: list[Any] = []
+    def test_many_processes_at_once(self, tmp_path: Path) -> None:
+        task, writes = _run(tmp_path / "out", 6)
+        reports: list[PartReport] = []
         failures: list[BaseException] = []
 
-        def work(task: PartTask, first: int) -> None:
+        def work(first: int) -> None:
             try:
                 reports.extend(task((first + number) % 6) for number in range(6))
-                finish_run(run, plan)
-            except StateError as error:
-                failures.append(error)  # parts of others may not be there yet
+                finish_run(task.run, task.plan)
+            except BaseException as error:
+                failures.append(error)
 
-        threads = [threading.Thread(target=work, args=(task, at)) for at, task in enumerate(tasks)]
+        threads = [threading.Thread(target=work, args=(at,)) for at in range(4)]
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
         assert not failures
-        assert sum(report.won for report in reports) == 6
-        assert finish_run(run, plan).samples == 6
+        assert (sum(report.is_new for report in reports), writes.calls) == (6, 6)
+        assert finish_run(task.run, task.plan).samples == 6
         assert [key for key, _ in contents(tmp_path / "out")] == list("012345")
 
     def test_overwriting_keeps_the_old_parts_until_they_are_replaced(self, tmp_path: Path) -> None:
@@ -383,14 +428,15 @@ class TestCommit:
         assert len(opened(tmp_path / "out")) == 8
 
 
-def _die(*_: Any) -> None:
+def _die(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
 def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> None:
-    run, plan = _run(tmp_path / "out", 3)
+    task, writes = _run(tmp_path / "out", 3)
     seen: list[bushel.runs.Progress] = []
-    totals = run_parts(run, plan, _Writes().write, RunOptions(tasks=TaskOptions()), ErrorLimit(), seen.append)
+    options = RunOptions(tasks=TaskOptions())
+    totals = run_parts(task.run, task.plan, writes.write, options, ErrorLimit(), seen.append)
     assert (totals.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
 

@@ -74,10 +74,10 @@ class Place:
         return {**objects_in(there), "errors": lines.read_bytes() if lines.exists() else b""}
 
     def leftovers(self) -> list[str]:
-        """Return the names of what attempts have left."""
+        """Return the names of what writers of parts have left."""
         if "://" not in self.path:
-            return [str(each) for each in (Path(self.path) / ".bushel/run/attempts").glob("*")]
-        return [name for name in objects_in(ObjectPath.parse(self.path), sidecars=True) if "/attempts/" in name]
+            return [str(each) for each in (Path(self.path) / ".bushel/overwrite").glob("*")]
+        return [name for name in objects_in(ObjectPath.parse(self.path), sidecars=True) if name.endswith(".lock")]
 
 
 def s3_server() -> dict[str, str] | None:

@@ -25,7 +25,7 @@ def pack(out: str, engine: Any, progress: Any = None) -> bushel.runs.PackResult:
     """Pack a source with two bad items."""
     source = Slow(SAMPLES, bad=(17, 90))
     options: dict[str, Any] = {"container": "tar", "parts": PARTS, "shard_samples": 3, "max_errors": 2}
-    return bushel.pack(source, out, engine=engine, speculate=2.0, progress=progress, **options)
+    return bushel.pack(source, out, engine=engine, progress=progress, **options)
 
 
 def engine_of(name: str, address: str) -> Any:

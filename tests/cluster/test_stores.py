@@ -208,9 +208,8 @@ def test_a_worker_loses_its_network_in_mid_part(tmp_path: Path, proxy: Proxy, na
     assert out.files() == one.files()
     assert out.leftovers() == []
     run, plan = find_run(out.path)
-    assert (run.missing(plan), len(run.committed())) == ([], PARTS)
-    status = run.load_status()
-    assert status["retries"] + status["stragglers"] > 0  # a refused request fails; a silent one is overtaken
+    assert (run.missing(plan), len(run.written(plan))) == ([], PARTS)
+    assert run.load_status()["retries"] > 0
 
 
 @pytest.fixture

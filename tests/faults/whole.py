@@ -21,8 +21,8 @@ def comparable(root: Path) -> dict[str, Any]:
     """Return the files below a folder by name. Times of modification and of removals are left out.
 
     So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses, the
-    locks of writers that were killed, which the next writer takes over, and the records of a run in parts, which name
-    attempts.
+    locks of writers that were killed, which the next writer takes over, and the plan of a run in parts, which has a
+    random name.
     """
     found: dict[str, Any] = {}
     for path in sorted(root.rglob("*")):
@@ -68,11 +68,7 @@ def check_state(root: Path, before: Path, whole: Path, dataset: Path) -> None:
     published = []
     for path in sorted(root.rglob("*")):
         name = path.relative_to(root)
-        if (
-            not path.is_file()
-            or {"staging", "overwrite", "attempts"} & set(name.parts)
-            or path.name.endswith(".partial")
-        ):
+        if not path.is_file() or {"staging", "overwrite"} & set(name.parts) or path.name.endswith(".partial"):
             continue
         if ".bushel" in name.parts:
             if path.suffix == ".json":

@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 # an index with more bytes of arrays than this is written without a copy of them in memory
 _LARGE = 1 << 20
+_INDENTED = 1000  # a manifest of more shards has no white space, which takes half of it
 
 
 def save_index(index: ShardIndex, path: AnyPath, *, sync: bool = True) -> None:
@@ -155,4 +156,7 @@ def create_manifest(manifest: Manifest, path: AnyPath) -> None:
 
 
 def _encoded(manifest: Manifest) -> bytes:
-    return msgspec.json.format(msgspec.json.encode(manifest), indent=1) + b"\n"
+    data = msgspec.json.encode(manifest)
+    if len(manifest.shards) <= _INDENTED:
+        data = msgspec.json.format(data, indent=1)
+    return data + b"\n"

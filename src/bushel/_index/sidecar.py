@@ -52,6 +52,7 @@ __all__ = [
     "HeaderField",
     "Manifest",
     "ManifestShard",
+    "PartOfRun",
     "decode_index",
     "find_manifest",
     "load_index",
@@ -169,6 +170,15 @@ class ManifestShard(msgspec.Struct, frozen=True):
             )
 
 
+class PartOfRun(msgspec.Struct, frozen=True):
+    """What the manifest of a part says about its run. A part whose manifest has it is written."""
+
+    run: str  # id of the run's plan
+    bytes: int  # stored bytes of the fields
+    errors: list[str]  # items that could not be packed: lines of the error log, as JSON in ASCII
+    limits: list[str]  # properties of the samples that the container does not keep, in words
+
+
 class Manifest(msgspec.Struct, frozen=True):
     """The shards of one dataset."""
 
@@ -184,6 +194,7 @@ class Manifest(msgspec.Struct, frozen=True):
     # number of samples that the dataset had before those that are being appended to it, until that
     # has ended
     before: _Count | msgspec.UnsetType = msgspec.UNSET
+    part: PartOfRun | msgspec.UnsetType = msgspec.UNSET  # if the dataset is a part of a run
 
 
 class _Arrays(Struct, frozen=True):

@@ -8,8 +8,8 @@ several parts (`pack_job`). `part` writes each of them. In threads or worker `pr
 dataset, whose bytes it copies where it can. `side_files` are the files beside the dataset.
 
 A run can work in parts: `run_plan` lists the items of each part, `run_folder` keeps the plan and
-the records of parts, `commit` writes one part exactly once, `finish` joins them, and `scale_out`
-does that for all parts.
+finds the parts that are written, `commit` writes one part under its lock, `finish` joins them, and
+`scale_out` does that for all parts.
 
 `reshape` splits, merges and reshards datasets by converting them.
 """

@@ -1,163 +1,163 @@
-"""Finish a run: join its parts to one dataset, as a tree of tasks.
-
-Leaves of some parts are read in threads, or on an engine, and leave files. The root joins these
-without reading any of them whole, except for small ones.
-"""
+"""Finish a run: compare the keys of its parts, and join their manifests to one."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+import json
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, TypeVar
 
 import msgspec
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.locking import lock_run
 from bushel._index.class_names import Labels, join_labels
-from bushel._index.sidecar import Manifest
-from bushel._pack.key_hashes import RepeatedTask, keys_with, ranges_of_hashes, taken_keys
-from bushel._pack.leaves import (
-    LeafTask,
-    indexes_of,
-    join_names,
-    leaf_file,
-    leaf_size,
-    load_totals,
-    records_of,
-)
-from bushel._pack.lost_parts import missing_parts
+from bushel._index.saving import save_manifest
+from bushel._index.sidecar import Manifest, ManifestShard, load_index
+from bushel._index.table import Keys
+from bushel._pack.key_hashes import KeyHashes, keys_with, taken_keys
 from bushel._pack.run_folder import RunFolder, RunResult
 from bushel._pack.run_plan import RunPlan
-from bushel._pack.side_files import error_log_path
+from bushel._pack.side_files import error_lines, error_log_path
 from bushel._runtime.arrays import U64
 from bushel._runtime.parallel import parallel_map
-from bushel._runtime.tasks.drive import map_on_engine
 from bushel._runtime.tasks.engine import format_numbers
-from bushel.engines import connect
-from bushel.errors import StateError, TooManyErrors, naming
+from bushel.errors import StateError, TooManyErrors
 from bushel.spec import parse_spec
-from bushel.storage import (
-    AnyPath,
-    make_folder,
-    place_file,
-    read_whole,
-    remove,
-    sync_folder,
-    walk_names,
-)
-from bushel.storage.names import below, refuse_link, remove_tree
+from bushel.storage import remove, write_whole
+from bushel.storage.names import refuse_link
 
-_LEAVES = 8  # if there are at least this many leaves, an engine reads them
 _THREADS = 8
 _SHOWN = 5
-_FOLDER = "finish-"
-
-T = TypeVar("T")
 
 
-def finish_run(
-    run: RunFolder, plan: RunPlan, *, allowed: int | None = None, engine: Any = None
-) -> RunResult:
-    """Join the parts of a run: publish the files that are not published yet, write the manifest and the error log.
+def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> RunResult:
+    """Join the parts of a run: write the manifest and the error log.
 
     May be repeated, and called by several processes at the same time, with the same result. At most
-    `allowed` items may fail in the whole run. If there are many leaves, the engine reads them.
+    `allowed` items may fail in the whole run.
 
     Raises:
         InUseError: Another writer is open for the target.
         StateError: Parts are missing, or have keys that earlier parts have. Then nothing is joined.
         TooManyErrors: More items failed than are allowed.
     """
-    if (result := run.load_result()) is not None and not missing_parts(run, plan):
+    result = run.load_result()
+    if result is not None and not run.missing(plan):
         return result
     with lock_run(run.target, single=run.single, run=plan.fingerprint):
-        return _finish(run, plan, allowed, engine)
+        return _finish(run, plan, allowed)
 
 
-def _finish(run: RunFolder, plan: RunPlan, allowed: int | None, engine: Any) -> RunResult:
-    if missing := missing_parts(run, plan):
-        raise StateError(
-            f"{len(missing)} of {plan.parts} parts of {run.target} are missing:"
-            f" {format_numbers(missing)}. Run the "
-            "same `bushel pack` or `bushel convert` again, which writes only those"
-        )
-    # the files that are made in it are then renamed
-    place = run.folder if isinstance(run.folder, Path) else None
-    if place is not None:
-        refuse_link(place)
-    try:
-        import tempfile  # which a run in one part does not need
+def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> RunResult:
+    joined = _Joined(run)
+    missing: list[int] = []
+    folder = run.folder if isinstance(run.folder, Path) else None
+    if folder is not None:
+        refuse_link(folder)
 
-        with tempfile.TemporaryDirectory(prefix=_FOLDER, dir=place) as scratch:
-            result = _join(run, plan, allowed, Path(scratch), engine)
-    except (OSError, StateError):
-        # another process was faster, and has removed what this one used
-        if (known := run.load_result()) is not None:
-            return known
-        raise
+    def read(number: int) -> tuple[Manifest | None, list[U64]]:
+        manifest = run.load_part(number, plan)
+        if manifest is None:
+            return None, []
+        # copies, so that no table stays in memory
+        return manifest, [np.array(keys.hashes) for keys in _keys_of(run, number, manifest)]
+
+    with KeyHashes(folder) as hashes:
+        parts = parallel_map(read, range(plan.parts), threads=_THREADS, name="bushel-finish")
+        for number, (manifest, hashes_of_part) in enumerate(parts):
+            if manifest is None:
+                missing.append(number)
+                continue
+            joined.add(run.part(number).name, manifest)
+            for hashes_of_shard in hashes_of_part:
+                hashes.add(hashes_of_shard)
+        if missing:
+            raise StateError(
+                f"{len(missing)} of {plan.parts} parts of {run.target} are missing:"
+                f" {format_numbers(missing)}. Run the same `bushel pack` or `bushel convert` again,"
+                " which writes only those"
+            )
+        result = joined.result()
+        if allowed is not None and result.errors > allowed:
+            raise TooManyErrors(
+                f"{result.errors} items of {run.target} cannot be packed, but max_errors allows"
+                f" {allowed}",
+                errors=result.errors,
+            )
+        repeated = hashes.repeated()
+    if len(repeated):
+        _refuse_taken_keys(run, plan, repeated)
+    joined.save(plan)
     run.save_result(result)
-    _remove_leftovers(run)
     return result
 
 
-def _join(
-    run: RunFolder, plan: RunPlan, allowed: int | None, scratch: Path, engine: Any
-) -> RunResult:
-    size = leaf_size(plan)
-    count = -(-plan.parts // size)
-    there = engine if count >= _LEAVES else None
-    shared = scratch if there is None or isinstance(run.folder, Path) else run.folder / scratch.name
-    keys = sum(_map(LeafTask(run, plan.parts, size, shared), count, there))
-    samples = stored = errors = 0
-    limits: dict[str, None] = {}
-    spec: dict[str, str] = {}
-    codecs: dict[str, str] = {}
-    labels: Labels = {}
-    for number in range(count):
-        leaf = load_totals(shared, number)
-        samples, stored, errors = samples + leaf.samples, stored + leaf.bytes, errors + leaf.errors
-        limits |= dict.fromkeys(leaf.limits)
-        spec, codecs = {**leaf.spec, **spec}, {**leaf.codecs, **codecs}
-        labels = join_labels(
-            [(str(run.target), labels), *join_names(leaf.labels)], parse_spec(spec)
-        )
-    if allowed is not None and errors > allowed:
-        raise TooManyErrors(
-            f"{errors} items of {run.target} cannot be packed, but max_errors allows {allowed}",
-            errors=errors,
-        )
-    ranges = ranges_of_hashes(keys)
-    repeated = RepeatedTask([leaf_file(shared, number, "keys") for number in range(count)], ranges)
-    hashes = np.concatenate(_map(repeated, len(ranges), there))
-    if len(hashes):
-        _refuse_taken_keys(run, plan, hashes)
-    log, entries = scratch / "errors", scratch / "entries"
-    for path, kind in ((log, "errors"), (entries, "entries")):
-        with naming(path), open(path, "wb") as file:
-            for number in range(count):
-                file.write(read_whole(leaf_file(shared, number, kind)))
-    result = RunResult(samples, stored, errors, list(limits))
-    _publish(error_log_path(run.target), log)
-    if not run.single:
-        names = {name: list(each) for name, each in labels.items()}
-        manifest = Manifest(plan.container, spec, codecs, [], labels=names)
-        _publish(marker_path(run.root, ""), _manifest_file(scratch, manifest, entries))
-    return result
+def _keys_of(run: RunFolder, number: int, manifest: Manifest) -> Iterator[Keys]:
+    """Yield the keys of each shard of a part."""
+    for shard, entry in zip(run.shards(number, manifest), manifest.shards, strict=True):
+        keys = load_index(shard.sidecar).keys if entry.keyed else None
+        if keys is not None:
+            yield keys
 
 
-def _map(task: Callable[[int], T], count: int, engine: Any) -> list[T]:
-    """Return the results of a task with the numbers from 0."""
-    if engine is None:
-        return list(parallel_map(task, range(count), threads=_THREADS, name="bushel-finish"))
-    return map_on_engine(task, range(count), connect(engine))
+class _Joined:
+    """The manifests of parts, joined."""
+
+    def __init__(self, run: RunFolder) -> None:
+        self._run = run
+        self._entries: list[ManifestShard] = []
+        self._errors: list[str] = []
+        self._bytes = 0
+        self._limits: dict[str, None] = {}
+        self._spec: dict[str, str] = {}
+        self._codecs: dict[str, str] = {}
+        # the names of classes, each with the name of the first part that has just these
+        self._labels: dict[str, tuple[str, Labels]] = {}
+
+    def add(self, name: str, manifest: Manifest) -> None:
+        """Add the part with a name."""
+        self._entries += [replace(entry, name=f"{name}/{entry.name}") for entry in manifest.shards]
+        self._spec = manifest.spec | self._spec
+        self._codecs = manifest.codecs | self._codecs
+        labels = {field: tuple(names) for field, names in manifest.labels.items()}
+        self._labels.setdefault(repr(labels), (name, labels))
+        if manifest.part is not msgspec.UNSET:
+            self._errors += manifest.part.errors
+            self._bytes += manifest.part.bytes
+            self._limits |= dict.fromkeys(manifest.part.limits)
+
+    def result(self) -> RunResult:
+        """Return the totals."""
+        samples = sum(entry.samples for entry in self._entries)
+        return RunResult(samples, self._bytes, len(self._errors), list(self._limits))
+
+    def save(self, plan: RunPlan) -> None:
+        """Write the error log, and the manifest of the whole dataset."""
+        run = self._run
+        labels = join_labels(list(self._labels.values()), parse_spec(self._spec))
+        if self._errors:
+            write_whole(error_log_path(run.target), error_lines(map(json.loads, self._errors)))
+        else:
+            remove(error_log_path(run.target))
+        if not run.single:
+            names = {field: list(classes) for field, classes in labels.items()}
+            entries = self._entries
+            manifest = Manifest(plan.container, self._spec, self._codecs, entries, labels=names)
+            save_manifest(manifest, marker_path(run.root, ""))
 
 
 def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
     """Raise StateError if parts have keys with these hashes that earlier parts have."""
-    taken = taken_keys(_keys_of_parts(run, plan, hashes))
+
+    def read(number: int) -> tuple[int, list[str]]:
+        manifest = run.load_part(number, plan)
+        tables = () if manifest is None else _keys_of(run, number, manifest)
+        return number, keys_with(hashes, tables)
+
+    parts = parallel_map(read, range(plan.parts), threads=_THREADS, name="bushel-finish")
+    taken = taken_keys(parts)
     if not taken:
         return
     shown = "; ".join(
@@ -168,58 +168,6 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
     run.note_failure()
     raise StateError(
         f"samples in several parts of {run.target} have the same key: {shown}{more}. The parts"
-        " are not joined. Give "
-        "every sample a key of its own with keys=, and start again with mode='overwrite', or"
-        " write to another path"
+        " are not joined. Give every sample a key of its own with keys=, and start again with"
+        " mode='overwrite', or write to another path"
     )
-
-
-def _keys_of_parts(run: RunFolder, plan: RunPlan, hashes: U64) -> Iterator[tuple[int, list[str]]]:
-    """Yield the keys of each part that have one of these hashes."""
-
-    def look(number: int) -> tuple[int, list[str]]:
-        [record] = records_of(run, range(number, number + 1))
-        return number, keys_with(
-            hashes, (index.keys for _, index in indexes_of(run, record) if index.keys is not None)
-        )
-
-    return parallel_map(look, range(plan.parts), threads=_THREADS, name="bushel-finish")
-
-
-def _manifest_file(scratch: Path, manifest: Manifest, entries: Path) -> Path:
-    """Write a manifest whose entries are in a file. They may not fit into memory."""
-    head, tail = msgspec.json.encode(manifest).split(b'"shards":[]', 1)
-    path = scratch / "manifest"
-    size = entries.stat().st_size
-    with naming(path), open(path, "wb") as file, open(entries, "rb") as source:
-        file.write(head + b'"shards":[\n')
-        left = max(size - 2, 0)  # without the last comma
-        while left:
-            left -= file.write(source.read(min(left, 1 << 20)))
-        file.write(b"]" + tail + b"\n")
-    return path
-
-
-def _publish(path: AnyPath, source: Path) -> None:
-    """Put a file in its place. An empty one is not kept."""
-    if source.stat().st_size == 0:
-        remove(path)
-        return
-    if isinstance(path, Path):
-        make_folder(path.parent)
-        with open(source, "rb") as file:
-            os.fsync(file.fileno())
-    place_file(source, path)
-    if isinstance(path, Path):
-        sync_folder(path.parent)
-
-
-def _remove_leftovers(run: RunFolder) -> None:
-    """Remove what attempts and drivers that were killed have left."""
-    if isinstance(run.folder, Path) and isinstance(run.attempts, Path):
-        for folder in (run.attempts, *run.folder.glob(f"{_FOLDER}*")):
-            remove_tree(folder)
-        return
-    for name in list(walk_names(run.folder)):
-        if name.startswith((f"{run.attempts.name}/", _FOLDER)):
-            remove(below(run.folder, name, any_text=True))

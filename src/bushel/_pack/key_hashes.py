@@ -1,67 +1,94 @@
-"""Find keys that several parts have, with files of sorted hashes instead of a table of all keys in memory."""
+"""Find keys that several parts have, without a table of all keys in memory."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
+from pathlib import Path
+from typing import IO, Self
 
 import numpy as np
 
 from bushel._index.table import Keys
 from bushel._runtime.arrays import U64
-from bushel._runtime.structs import Struct
-from bushel.storage import AnyPath, open_file, write_whole
 
-_BITS = 8  # files have the offsets of the hashes of each of 2**8 equal ranges
-_HEAD = 8 * ((1 << _BITS) + 1)
-_AT_ONCE = 4 << 20
+_RANGES = 256  # hashes are compared in this many equal ranges, one after another
+_IN_MEMORY = 4 << 20  # number of hashes that are not in a file
+_BOUNDS = np.arange(1, _RANGES, dtype=np.uint64) << np.uint64(56)
 
 
-def save_hashes(path: AnyPath, hashes: U64) -> None:
-    """Write the hashes of keys: uint64[257], the number of hashes before each range, and the sorted hashes."""
-    ordered = np.sort(hashes)
-    bounds = np.arange(1 << _BITS, dtype=np.uint64) << np.uint64(64 - _BITS)
-    starts = np.append(np.searchsorted(ordered, bounds), len(ordered)).astype("<u8")
-    write_whole(path, starts.tobytes() + ordered.astype("<u8").tobytes(), sync=False)
+class KeyHashes:
+    """The hashes of the keys of all parts: up to 4 million in memory, the others sorted in a file without a name.
+
+    Args:
+        folder: The folder for that file; None for the usual one.
+    """
+
+    def __init__(self, folder: Path | None) -> None:
+        self._folder, self._closing = folder, ExitStack()
+        self._file: IO[bytes] | None = None
+        self._runs: list[list[int]] = []  # offsets of the ranges of each sorted run in the file
+        self._recent: list[U64] = []
+        self._count = 0
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._closing.close()
+
+    def add(self, hashes: U64) -> None:
+        """Add the hashes of keys that differ."""
+        self._recent.append(hashes)
+        self._count += len(hashes)
+        if self._count >= _IN_MEMORY:
+            self._spill()
+
+    def _spill(self) -> None:
+        """Write the hashes that are in memory to the file."""
+        if self._file is None:
+            import tempfile  # which few runs need
+
+            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
+            self._file = self._closing.enter_context(file)
+        hashes = np.sort(np.concatenate(self._recent))
+        starts = [0, *np.searchsorted(hashes, _BOUNDS).tolist(), len(hashes)]
+        first = self._file.seek(0, 2)
+        self._file.write(hashes.data)
+        self._runs.append([first + 8 * start for start in starts])
+        self._recent, self._count = [], 0
+
+    def repeated(self) -> U64:
+        """Return the hashes that were added more than once, ascending."""
+        if self._file is None:
+            return _repeated(self._recent)
+        if self._recent:
+            self._spill()
+        return np.concatenate([_repeated(self._in_range(number)) for number in range(_RANGES)])
+
+    def _in_range(self, number: int) -> list[U64]:
+        assert self._file is not None
+        pieces: list[U64] = []
+        for starts in self._runs:
+            self._file.seek(starts[number])
+            data = self._file.read(starts[number + 1] - starts[number])
+            pieces.append(np.frombuffer(data, np.uint64))
+        return pieces
 
 
-def ranges_of_hashes(keys: int) -> list[range]:
-    """Return the ranges that are looked at together, for this number of keys: about 4 million keys at a time."""
-    count = min(max(1, -(-keys // _AT_ONCE)), 1 << _BITS)
-    return [
-        range((number << _BITS) // count, ((number + 1) << _BITS) // count)
-        for number in range(count)
-    ]
-
-
-class RepeatedTask(Struct, frozen=True):
-    """Finds hashes that several files have, of some ranges. It can be pickled."""
-
-    paths: Sequence[AnyPath]
-    ranges: Sequence[range]
-
-    def __call__(self, number: int, /) -> U64:
-        """Return the hashes that occur more than once, ascending."""
-        own = self.ranges[number]
-        pieces = [np.zeros(0, np.uint64)]
-        for path in self.paths:
-            file = open_file(path)
-            starts: U64 = np.frombuffer(file.read(0, _HEAD), "<u8")
-            first, last = int(starts[own.start]), int(starts[own.stop])
-            if first < last:
-                pieces.append(
-                    np.frombuffer(file.read(_HEAD + 8 * first, 8 * (last - first)), "<u8")
-                )
-        hashes = np.sort(np.concatenate(pieces))
-        return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
+def _repeated(pieces: Sequence[U64]) -> U64:
+    hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *pieces]))
+    return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 
 
 def keys_with(hashes: U64, tables: Iterable[Keys]) -> list[str]:
     """Return the keys of a part that have one of these hashes, in order."""
-    found: list[str] = []
-    for keys in tables:
-        rows = keys.order[np.isin(keys.hashes, hashes)]
-        found += keys.take(np.sort(rows)) if len(rows) else ()
-    return found
+    keys: list[str] = []
+    for table in tables:
+        rows = table.order[np.isin(table.hashes, hashes)]
+        if len(rows):
+            keys += table.take(np.sort(rows))
+    return keys
 
 
 def taken_keys(parts: Iterable[tuple[int, Sequence[str]]]) -> list[tuple[str, int, int]]:

@@ -9,16 +9,16 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._dataset.open.locking import NO_LOCK
+from bushel._index.sidecar import PartOfRun
 from bushel._pack.columns import ColumnReader, column_reader
-from bushel._pack.commit import OnPart, Written
+from bushel._pack.commit import OnPart
 from bushel._pack.file_columns import FileEncoder, file_encoder
 from bushel._pack.items import OrderRange, StreamItems
 from bushel._pack.pack_options import PackOptions, Workers
 from bushel._pack.part import ErrorLimit, Ledger, Part, WorkerConfig, write_part
 from bushel._pack.prepared import Prepared
 from bushel._pack.processes import WorkerPool
-from bushel._pack.run_folder import RunFolder
+from bushel._pack.run_folder import PartTotals, RunFolder
 from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel._pack.scale_out import RunTotals, join_run, run_parts
@@ -28,7 +28,7 @@ from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.structs import Struct
 from bushel._writer.column_writer import ColumnWriter
-from bushel._writer.options import WriterOptions
+from bushel._writer.options import Mode, WriterOptions
 from bushel.loader.values.bad_samples import error_limit
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Fingerprinted, Listed
@@ -90,16 +90,15 @@ def pack_in_parts(
     """
     local, limit = options.run.engine is None, _limit(prepared, options)
     run = RunFolder(target, suffix)
-    plan = _plan(prepared, parts, options)
+    wanted = _plan(prepared, parts, options)
     listing = prepared.source.listing if isinstance(prepared.source, Listed) else None
     workers = (
         options.workers if local or options.workers.threads else replace(options.workers, threads=1)
     )
-    job = PackJob(
-        run, tuple(plan.starts), prepared, replace(prepared.writing, mode="create"), workers
-    )
+    lock, plan = join_run(run, wanted, options.writer.mode, options.run.part, listing)
     with ExitStack() as stack:
-        stack.enter_context(join_run(run, plan, options.writer.mode, options.run.part, listing))
+        stack.enter_context(lock)
+        job = PackJob(run, plan, prepared, workers)
         if local:
             job = replace(
                 job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes))
@@ -205,10 +204,8 @@ class PackJob(Struct, frozen=True):
     """The common settings of all parts of a packing run. On an engine, it is pickled."""
 
     run: RunFolder  # the files of the run
-    # index of the first item of each part in the order, followed by the number of items
-    starts: tuple[int, ...]
+    plan: RunPlan  # the plan that lies there
     prepared: Prepared
-    writing: WriterOptions  # how a part is written; the first part gets the empty folders
     workers: Workers  # the threads or processes that encode samples
     # encodes a batch, in workers that are running; None to start them for each part
     encode: Encode | None = None
@@ -216,16 +213,16 @@ class PackJob(Struct, frozen=True):
     def write(
         self,
         number: int,
-        target: AnyPath,
+        lock: Lock,
         limit: ErrorLimit,
         log: ErrorList,
         progress: OnPart | None,
-    ) -> Written:
-        """Pack a part to a path where nothing is. The bytes depend on the number.
+    ) -> PartTotals:
+        """Pack a part, in the place of an earlier one. The bytes depend on the number.
 
         Args:
             number: Number of the part.
-            target: The path to write to.
+            lock: The lock of the part.
             limit: The treatment of errors, with the errors of other parts.
             log: Gets the items that cannot be packed.
             progress: Called after every batch.
@@ -233,13 +230,10 @@ class PackJob(Struct, frozen=True):
         Raises:
             TooManyErrors: More items failed than are allowed.
         """
-        items = OrderRange(self.prepared.order, self.starts[number], self.starts[number + 1])
+        target, starts = self.run.part(number), self.plan.starts
+        items = OrderRange(self.prepared.order, starts[number], starts[number + 1])
         root, name = (target.parent, target.name) if self.run.single else (target, "")
-        part = Part(self.run.part(number), root, name, log.path, items, {"part": number})
-        folders = self.writing.folders and (self.writing.folders if number == 0 else ())
-        writing = replace(
-            self.writing, expected=len(items), folders=folders, first_number=self.starts[number]
-        )
+        part = Part(target, root, name, log.path, items, {"part": number})
         with ExitStack() as stack:
             encode = self.encode
             if encode is None:
@@ -247,11 +241,30 @@ class PackJob(Struct, frozen=True):
                     _encoding(self.prepared.encoder, self.workers.processes)
                 )
             config = _config(self.prepared, encode, self.workers, progress or _ignore)
+            ledger = Ledger(part, log, "create")
+
+            def note() -> PartOfRun:
+                return PartOfRun(self.plan.id, ledger.bytes, log.lines, list(writer.limits))
+
+            writing = self._writing(number, target)
             writer = stack.enter_context(
-                ColumnWriter(target, self.prepared.spec, writing, lock=NO_LOCK)
+                ColumnWriter(target, self.prepared.spec, writing, lock=lock, part=note)
             )
-            result = write_part(part, writer, Ledger(part, log, "create"), "create", limit, config)
-        return Written(result.bytes, result.limits)
+            result = write_part(part, writer, ledger, "create", limit, config)
+        return PartTotals(result.samples, result.bytes, result.errors)
+
+    def _writing(self, number: int, target: AnyPath) -> WriterOptions:
+        """Return how a part is written. The first one gets the empty folders."""
+        writing, starts = self.prepared.writing, self.plan.starts
+        # a folder in a store cannot be replaced: nothing is there
+        mode: Mode = "overwrite" if isinstance(target, Path) or self.run.single else "create"
+        return replace(
+            writing,
+            mode=mode,
+            expected=starts[number + 1] - starts[number],
+            folders=writing.folders if number == 0 else writing.folders and (),
+            first_number=starts[number],
+        )
 
 
 def _ignore(done: int, samples: int, errors: int, size: int) -> None:

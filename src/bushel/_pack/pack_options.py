@@ -122,7 +122,8 @@ class PackOptions(Struct, frozen=True):
                 given,
                 # here, so that a wrong name is an early error
                 engine=None if engine is None else connect(engine),
-                tasks=TaskOptions(given["retries"], speculate=given["speculate"]),
+                # the lock of a part excludes second attempts
+                tasks=TaskOptions(given["retries"], speculate=0),
             ),
         )
 

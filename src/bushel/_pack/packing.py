@@ -62,7 +62,6 @@ def pack(
     forget_removed: bool = False,
     engine: Any = None,
     retries: int = 3,
-    speculate: float = 3.0,
     progress: ShowProgress = None,
 ) -> PackResult:
     """Pack samples into a dataset.
@@ -144,8 +143,6 @@ def pack(
             an address, a client, or an engine of your own (docs/scale-out.md). By default this
             process writes them one by one.
         retries: Number of retries of a part on an engine, if its worker died or the system failed.
-        speculate: On an engine, when no parts wait, one that takes this many times longer than
-            usual is started a second time, and the first result counts. 0 for never.
         progress: True for a bar in a terminal or notebook; or a function that is called with a
             `bushel.runs.Progress` some times per second.
 
@@ -208,7 +205,6 @@ def convert(
     forget_removed: bool = False,
     engine: Any = None,
     retries: int = 3,
-    speculate: float = 3.0,
     progress: ShowProgress = None,
 ) -> PackResult:
     """Write a dataset in another container, or with other fields, types or shards: `bushel.pack` of a dataset.
@@ -267,7 +263,6 @@ def convert(
         forget_removed: See `bushel.Writer`.
         engine: See `bushel.pack`.
         retries: See `bushel.pack`.
-        speculate: See `bushel.pack`.
         progress: True for a bar in a terminal or notebook; or a function that is called with a
             `bushel.runs.Progress` some times per second.
 

@@ -84,8 +84,7 @@ class ErrorLimit(Struct, frozen=True):
     allowed: int | None = None
     strict: bool = False  # raise the first error unchanged
     errors: int = 0  # number of errors in the other parts
-    # returns the number of items in the other parts that are finished, for the message
-    items: Callable[[], int] = int
+    items: int = 0  # number of items in the other parts that are finished, for the message
 
 
 class PartResult(Struct, frozen=True):
@@ -105,10 +104,11 @@ class Ledger:
         log: The error log.
         record: The record of the run; None for a part of a run, which is packed from its beginning.
         errors: Number of items that could not be packed.
+        bytes: Stored bytes of the fields, once all samples are written.
     """
 
     def __init__(self, part: Part, log: ErrorLog | ErrorList, mode: Mode) -> None:
-        self.log, self.errors = log, 0
+        self.log, self.errors, self.bytes = log, 0, 0
         self.record = None if part.of_run else RunRecord(part.root, part.name, part.plan)
         self._replaces = mode == "overwrite"
 
@@ -184,6 +184,7 @@ def write_part(
     if bad is not None and len(writer) == before and not part.of_run:
         _give_up(writer, ledger, mode, before)
         raise _none_packed(bad, ledger.errors, log) from bad.error
+    ledger.bytes = size
     writer.close()
     log.finish()
     if ledger.record is not None:
@@ -304,7 +305,7 @@ def _too_many(
             "larger max_errors continues, mode='overwrite' starts again"
         )
     return TooManyErrors(
-        f"{count} of the first {limit.items() + done} items cannot be packed, but max_errors"
+        f"{count} of the first {limit.items + done} items cannot be packed, but max_errors"
         f" allows {limit.allowed}. "
         f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in"
         f" {ledger.log.path}. {after}",

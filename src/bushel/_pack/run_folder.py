@@ -1,23 +1,26 @@
-"""The files of a run in parts: its plan, the record of every part, and where attempts are written.
+"""The files of a run in parts: its plan, its parts, and its result.
 
-They are in `TARGET/.bushel/run`, or in `.bushel/NAME.run` beside a target that is one file.
+The plan and the result are in `TARGET/.bushel/run`, or in `.bushel/NAME.run` beside a target that
+is one file. A part is written when its manifest is complete and names the plan, and the files that
+it lists are there.
 """
 
 from __future__ import annotations
 
 import os
-import re
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import msgspec
 
-from bushel._dataset.open.folders import run_folder
-from bushel._index.sidecar import ManifestShard
+from bushel._dataset.open.completeness import marker_path
+from bushel._dataset.open.folders import run_folder, shard_of_entry
+from bushel._index.sidecar import Manifest, find_manifest
 from bushel._index.table import Shard
 from bushel._pack.run_plan import RunPlan, decode_plan
+from bushel._runtime.parallel import parallel_map
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
 from bushel.containers import container_by_suffix
@@ -32,36 +35,28 @@ from bushel.storage import (
     walk_names,
     write_whole,
 )
-from bushel.storage.names import below, inside
+from bushel.storage.names import below
 
 
-class RecordedShard(msgspec.Struct, frozen=True):
-    """A shard of a part."""
+class PartTotals(Struct, frozen=True):
+    """The totals of a part that is written."""
 
-    entry: ManifestShard  # its entry in the manifest of the part
-    sidecars: str  # the folder of its index, relative to the part
-    stamps: list[int | None]  # the stamp of each file, a CRC-32 of some of its blocks
-
-    def below(self, root: AnyPath) -> Shard:
-        """Return the files of the shard, given the folder of the part."""
-        return Shard(
-            root, self.entry.name, tuple(name for name, _, _ in self.entry.files), self.sidecars
-        )
-
-
-class Record(msgspec.Struct, frozen=True):
-    """The record of a part. The first attempt that creates it has won, and its files become the part."""
-
-    part: int  # number of the part
-    attempt: str  # name of the attempt
     samples: int
     bytes: int  # stored bytes of the fields
-    shards: list[RecordedShard]
-    spec: dict[str, str]  # field to type
-    codecs: dict[str, str]  # field to the codec of the stored bytes
-    labels: dict[str, list[str]]  # field to the names of its classes
-    errors: list[str]  # items that could not be packed: lines of the error log, as JSON in ASCII
-    limits: list[str]  # properties of the samples that the container does not keep, in words
+    errors: int  # number of items that could not be packed
+
+    @classmethod
+    def of(cls, manifest: Manifest) -> PartTotals:
+        """Return the totals of the part with a manifest."""
+        samples = sum(entry.samples for entry in manifest.shards)
+        if manifest.part is msgspec.UNSET:
+            return cls(samples, 0, 0)
+        return cls(samples, manifest.part.bytes, len(manifest.part.errors))
+
+
+def run_of(manifest: Manifest) -> str | None:
+    """Return the id of the run that has written a part; None if no run has written the dataset."""
+    return None if manifest.part is msgspec.UNSET else manifest.part.run
 
 
 class RunResult(msgspec.Struct, frozen=True):
@@ -75,41 +70,8 @@ class RunResult(msgspec.Struct, frozen=True):
 
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two
 # threads do that at once
-_RECORD = msgspec.json.Decoder(Record)
 _RESULT = msgspec.json.Decoder(RunResult)
-
-_ATTEMPT = re.compile(r"([0-9]{5,18})-[0-9a-f]{12}", re.ASCII)
-_NUMBERED = re.compile(r"[0-9]{5,18}\.json", re.ASCII)
-_ERRORS = re.compile(r"([0-9]{5,18})-([0-9]{1,18})", re.ASCII)
-_HINT = "it is damaged or forged: write to another path, or start again with mode='overwrite'"
-
-
-def _check(record: Record, number: int, path: AnyPath) -> None:
-    """Check what a record names. Its attempt is a folder that is moved and removed.
-
-    Raises:
-        FormatError: It is the record of another part, or a name in it leads out of its folder.
-    """
-    attempt = _ATTEMPT.fullmatch(record.attempt)
-    if record.part != number or attempt is None or int(attempt[1]) != number:
-        found = f"part {record.part} by the attempt {record.attempt!r}"
-        raise FormatError(
-            f"expected the record of part {number}, found one of {found}",
-            file=str(path),
-            hint=_HINT,
-        )
-    for shard in record.shards:
-        for name in (
-            shard.entry.name or "x",
-            shard.sidecars,
-            *(name for name, _, _ in shard.entry.files),
-        ):
-            try:
-                below(path.parent, name)
-            except FormatError as error:
-                raise FormatError(
-                    f"not the record of a part: {error.message}", file=str(path), hint=_HINT
-                ) from None
+_THREADS = 32
 
 
 @public("bushel.runs")
@@ -182,11 +144,6 @@ class RunFolder(Struct, frozen=True):
         """The folder of the files of the run."""
         return run_folder(self.target, single=self.single)
 
-    @property
-    def attempts(self) -> AnyPath:
-        """The folder in which attempts write."""
-        return self.folder / "attempts"
-
     def part(self, number: int) -> AnyPath:
         """Return the final path of a part."""
         return part_path(self.target, number, self.suffix)
@@ -202,7 +159,8 @@ class RunFolder(Struct, frozen=True):
             return None
 
     def create_plan(self, plan: RunPlan) -> RunPlan:
-        """Write the plan, unless there is one. Return the plan of the run."""
+        """Write the plan with an id of its own, unless there is one. Return the plan of the run."""
+        plan = msgspec.structs.replace(plan, id=os.urandom(8).hex())
         create_whole(self.folder / "plan.json", plan.encode())
         return self.load_plan() or plan
 
@@ -226,49 +184,75 @@ class RunFolder(Struct, frozen=True):
             )
         return data.decode("utf-8", "surrogateescape").split("\0") if data else []
 
-    # The records of parts
+    # The parts
 
-    def committed(self) -> set[int]:
-        """Return the numbers of the parts that have a record."""
-        return self._numbers("parts")
-
-    def missing(self, plan: RunPlan) -> list[int]:
-        """Return the numbers of the parts that have no record, ascending."""
-        committed = self.committed()
-        return [number for number in range(plan.parts) if number not in committed]
-
-    def commit(self, record: Record) -> bool:
-        """Create the record of a part. Return False if another attempt has created it."""
-        return create_whole(self._record(record.part), msgspec.json.encode(record))
-
-    def commit_lost(self, record: Record) -> None:
-        """Put the record of a part whose files were lost, and are staged now, in the place of the one that is there."""
-        write_whole(self._record(record.part), msgspec.json.encode(record))
-
-    def load_record(self, number: int) -> Record | None:
-        """Return the record of a part, or None if no attempt has won yet.
+    def load_part(self, number: int, plan: RunPlan) -> Manifest | None:
+        """Return the manifest of a part; None if the run has not written it, or its files are gone.
 
         Raises:
-            FormatError: It is damaged.
+            OSError: A store refuses, or cannot be reached.
         """
-        path = self._record(number)
-        try:
-            record = _RECORD.decode(read_whole(path))
-        except FileNotFoundError:
+        return self._load(number, plan, lambda path: path.exists())
+
+    def _load(
+        self, number: int, plan: RunPlan, is_there: Callable[[AnyPath], bool]
+    ) -> Manifest | None:
+        path = self._marker(number)
+        manifest = find_manifest(path) if is_there(path) else None
+        if manifest is None or not manifest.complete or run_of(manifest) != plan.id:
             return None
-        except (ValueError, RecursionError) as error:
-            raise FormatError(f"not the record of a part: {error}", file=str(path)) from error
-        _check(record, number, path)
-        return record
+        files = (
+            path
+            for shard in self.shards(number, manifest)
+            for path in (*shard.paths, shard.sidecar)
+        )
+        return manifest if all(map(is_there, files)) else None
+
+    def _marker(self, number: int) -> AnyPath:
+        part = self.part(number)
+        return marker_path(self.root, part.name) if self.single else marker_path(part, "")
+
+    def shards(self, number: int, manifest: Manifest) -> list[Shard]:
+        """Return the shards of a part."""
+        root = self.root if self.single else self.part(number)
+        return [shard_of_entry(root, entry.name, entry) for entry in manifest.shards]
+
+    def written(self, plan: RunPlan) -> dict[int, PartTotals]:
+        """Return the totals of the parts that are written, by their numbers, ascending.
+
+        Raises:
+            OSError: A store refuses, or cannot be reached.
+        """
+        names = self._objects()
+
+        def is_there(path: AnyPath) -> bool:
+            return path.exists() if names is None else str(path) in names
+
+        def look(number: int) -> PartTotals | None:
+            manifest = self._load(number, plan, is_there)
+            return None if manifest is None else PartTotals.of(manifest)
+
+        numbers = range(plan.parts)
+        limit = 2 * _THREADS
+        looked = parallel_map(look, numbers, threads=_THREADS, limit=limit, name="bushel-parts")
+        pairs = zip(numbers, looked, strict=True)
+        return {number: totals for number, totals in pairs if totals is not None}
+
+    def _objects(self) -> frozenset[str] | None:
+        """Return the paths of all objects of a target in a store, which take fewer requests together."""
+        if isinstance(self.root, Path) or self.single:
+            return None
+        names = walk_names(self.target)
+        return frozenset(str(below(self.target, name, any_text=True)) for name in names)
+
+    def missing(self, plan: RunPlan) -> list[int]:
+        """Return the numbers of the parts that must be written, ascending."""
+        written = self.written(plan)
+        return [number for number in range(plan.parts) if number not in written]
 
     def forget(self, number: int) -> None:
-        """Remove the record of a part, so that the part is written again."""
-        for name in [name for name in self._names("errors") if name.startswith(f"{number:05d}-")]:
-            remove(inside(self.folder, f"errors/{name}"))
-        remove(self._record(number))
-
-    def _record(self, number: int) -> AnyPath:
-        return self.folder / "parts" / f"{number:05d}.json"
+        """Remove the manifest of a part, so that the part is written again."""
+        remove(self._marker(number))
 
     # Failures
 
@@ -279,22 +263,6 @@ class RunFolder(Struct, frozen=True):
     def has_failed(self) -> bool:
         """Return whether that was noted."""
         return (self.folder / "failed").exists()
-
-    def note_errors(self, record: Record) -> None:
-        """Make the number of errors of a part known to the parts that follow."""
-        if record.errors:
-            write_whole(
-                self.folder / "errors" / f"{record.part:05d}-{len(record.errors)}", b"", sync=False
-            )
-
-    def errors(self) -> dict[int, int]:
-        """Return the numbers of errors of the parts that have any."""
-        found: dict[int, int] = {}
-        for name in self._names("errors"):
-            if (match := _ERRORS.fullmatch(name)) is not None:
-                number, count = map(int, match.groups())
-                found[number] = max(found.get(number, 0), count)  # more, if it was written again
-        return found
 
     # The end of the run
 
@@ -313,7 +281,7 @@ class RunFolder(Struct, frozen=True):
         write_whole(self.folder / "result.json", msgspec.json.encode(result))
 
     def forget_result(self) -> None:
-        """Note that the run has to be finished again, since a part was lost."""
+        """Note that the run has to be finished again, since a part is written again."""
         remove(self.folder / "result.json")
 
     def save_status(self, status: dict[str, Any]) -> None:
@@ -327,24 +295,3 @@ class RunFolder(Struct, frozen=True):
         except (OSError, ValueError):
             return {}
         return status if isinstance(status, dict) else {}
-
-    def _numbers(self, kind: str) -> set[int]:
-        """Return the numbers of the parts that have a file in a folder of the run."""
-        return {
-            int(name.removesuffix(".json"))
-            for name in self._names(kind)
-            if _NUMBERED.fullmatch(name)
-        }
-
-    def _names(self, kind: str) -> Iterator[str]:
-        """Yield the names of the files in a folder of the run."""
-        folder = self.folder / kind
-        names: Iterable[str]
-        if isinstance(folder, Path):
-            try:
-                names = os.listdir(folder)
-            except FileNotFoundError:
-                names = ()
-        else:
-            names = walk_names(folder)
-        yield from (name for name in names if name[:1].isdigit())

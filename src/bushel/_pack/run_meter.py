@@ -12,7 +12,6 @@ from bushel._pack.commit import PartReport
 from bushel._pack.run_folder import RunFolder
 from bushel._pack.run_plan import RunPlan
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
-from bushel._runtime.tasks.drive import Counts
 
 _STATUS_SECONDS = 5.0
 
@@ -24,6 +23,7 @@ class RunMeter:
         samples: Samples of the parts that this call has committed.
         bytes: Their stored bytes.
         errors: Items that could not be packed, in all parts that have finished during this call.
+        parts: Number of parts that have finished during this call.
     """
 
     def __init__(
@@ -33,8 +33,8 @@ class RunMeter:
         self._reporter = ProgressReporter(progress)
         self._total = sum(self._items(number) for number in numbers)
         self._before = plan.parts - len(numbers)
-        self._done = self._parts = 0
-        self._counts = Counts(0, 0)
+        self._done = self.parts = 0
+        self._retries = 0
         self._started = time.monotonic()
         self._next_status = 0.0
         self.samples = self.bytes = self.errors = 0
@@ -53,16 +53,16 @@ class RunMeter:
     def add(self, number: int, report: PartReport) -> None:
         """Add a part that has finished."""
         self._done += self._items(number)
-        self._parts += 1
-        self.errors += report.errors
-        if report.won:
-            self.samples += report.samples
-            self.bytes += report.bytes
+        self.parts += 1
+        self.errors += report.totals.errors
+        if report.is_new:
+            self.samples += report.totals.samples
+            self.bytes += report.totals.bytes
         self._report(0, 0, 0, 0)
 
-    def look(self, counts: Counts) -> None:
-        """Take the counts of the driver, and write `status.json` from time to time."""
-        self._counts = counts
+    def look(self, retries: int) -> None:
+        """Take the number of retries of the driver, and write `status.json` from time to time."""
+        self._retries = retries
         self._report(0, 0, 0, 0)
         if time.monotonic() >= self._next_status:
             self._save("running")
@@ -91,9 +91,8 @@ class RunMeter:
                 self.samples + samples,
                 self.bytes + size,
                 self.errors + errors,
-                parts=(self._before + self._parts, self._plan.parts),
-                retries=self._counts.retries,
-                stragglers=self._counts.stragglers,
+                parts=(self._before + self.parts, self._plan.parts),
+                retries=self._retries,
             )
         )
 
@@ -108,13 +107,12 @@ class RunMeter:
                 "updated": time.time(),
                 "seconds": round(seconds, 1),
                 "parts": self._plan.parts,
-                "done": self._before + self._parts,
+                "done": self._before + self.parts,
                 "samples": self.samples,
                 "bytes": self.bytes,
                 "samples_per_second": round(self.samples / max(seconds, 1e-9), 1),
                 "bytes_per_second": round(self.bytes / max(seconds, 1e-9), 1),
                 "errors": self.errors,
-                "retries": self._counts.retries,
-                "stragglers": self._counts.stragglers,
+                "retries": self._retries,
             }
         )

@@ -22,7 +22,7 @@ _SHOWN = 80
 class RunPlan(msgspec.Struct, frozen=True):
     """The plan of a run, as `plan.json` keeps it."""
 
-    kind: str  # `pack`; `convert` in runs of version 0.1
+    kind: str  # `pack`
     container: str  # name of the container of the target
     samples: int  # number of items of the source
     # index of the first item of each part in the order of the run, followed by `samples`
@@ -34,6 +34,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     # folder
     listing: int | None = None
     version: int = _VERSION  # version of this layout
+    id: str = ""  # a random name of the run, which the manifests of its parts have
 
     @property
     def parts(self) -> int:
@@ -41,15 +42,19 @@ class RunPlan(msgspec.Struct, frozen=True):
         return len(self.starts) - 1
 
     def encode(self) -> bytes:
-        """Return the content of `plan.json`. Equal plans have equal bytes."""
+        """Return the content of `plan.json`."""
         return msgspec.json.format(msgspec.json.encode(self, order="sorted"), indent=1) + b"\n"
 
     @property
     def fingerprint(self) -> str:
-        """A name of the run, the same in all processes that take part, with or without a listing."""
+        """A name of the call, the same in all processes that take part, for their locks."""
         import hashlib  # which imports OpenSSL
 
-        return hashlib.sha256(msgspec.structs.replace(self, listing=None).encode()).hexdigest()[:16]
+        return hashlib.sha256(self.of_call().encode()).hexdigest()[:16]
+
+    def of_call(self) -> RunPlan:
+        """Return the plan without its id and its listing: equal calls have equal ones."""
+        return msgspec.structs.replace(self, listing=None, id="")
 
 
 _DECODER = msgspec.json.Decoder(RunPlan)

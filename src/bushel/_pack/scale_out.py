@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import field
+from msgspec import UNSET, field
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
@@ -16,7 +16,6 @@ from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
 from bushel._pack.commit import PartReport, PartTask, WritePart, publish_errors
 from bushel._pack.finish import finish_run
-from bushel._pack.lost_parts import missing_parts
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder
 from bushel._pack.run_meter import RunMeter
@@ -65,7 +64,7 @@ def join_run(
     mode: Mode,
     part: int | None,
     listing: Sequence[str] | None = None,
-) -> Lock:
+) -> tuple[Lock, RunPlan]:
     """Write the plan of a run, or check that it equals the plan of the existing run.
 
     Args:
@@ -77,7 +76,8 @@ def join_run(
         listing: The listing of the source, which a new plan keeps.
 
     Returns:
-        The lock of this process, which other processes of the run have too. The caller releases it.
+        The lock of this process, which other processes of the run have too, and the plan of the
+        run. The caller releases the lock.
 
     Raises:
         InUseError: Another writer is open for the target, or another run.
@@ -90,76 +90,82 @@ def join_run(
             "mode='append' cannot write parts: pack to another path, and join both with"
             " bushel.merge"
         )
+    plans: list[RunPlan] = []
 
     def join() -> None:
-        _write_plan(run, plan, mode, part, listing)
+        plans.append(_write_plan(run, plan, mode, part, listing))
 
-    return lock_run(run.target, single=run.single, run=plan.fingerprint, join=join)
+    lock = lock_run(run.target, single=run.single, run=plan.fingerprint, join=join)
+    return lock, plans[0]
 
 
 def _write_plan(
     run: RunFolder, plan: RunPlan, mode: Mode, part: int | None, listing: Sequence[str] | None
-) -> None:
-    known = run.load_plan()
+) -> RunPlan:
+    earlier = run.load_plan()
     if mode == "overwrite":
-        known = _remove_records(run, plan, known, part)
-    elif known is not None and not _same(known, plan) and run.has_failed() and not run.committed():
+        earlier = _replaced(run, plan, earlier, part)
+    elif earlier is not None and not _same(earlier, plan) and _is_hopeless(run, earlier):
         # this process has the lock of the target, so no other process works on that run
         _remove(run)
-        known = None
-    if known is None and mode != "overwrite":
+        earlier = None
+    if earlier is None and mode != "overwrite":
         try:
             _refuse_existing(run)
         except FileExistsError:
-            known = run.load_plan()  # another driver may have created it since, and its first parts
-            if known is None:
+            earlier = run.load_plan()  # another driver may have created it since, and a first part
+            if earlier is None:
                 raise
-    if known is None:
-        known = run.create_plan(
-            plan if listing is None else replace(plan, listing=run.save_listing(listing))
-        )
-    refuse_difference(known, plan, str(run.target))
+    if earlier is None:
+        listed = None if listing is None else run.save_listing(listing)
+        earlier = run.create_plan(replace(plan, listing=listed))
+    refuse_difference(earlier, plan, str(run.target))
     if not run.single and run.load_result() is None:
         incomplete = Manifest(plan.container, {}, {}, [], complete=False, expected=plan.samples)
         create_manifest(incomplete, marker_path(run.root, ""))
+    return earlier
 
 
-def _remove_records(
-    run: RunFolder, plan: RunPlan, known: RunPlan | None, part: int | None
+def _is_hopeless(run: RunFolder, plan: RunPlan) -> bool:
+    """Return whether a run has failed before any part of it was written."""
+    return run.has_failed() and not run.written(plan)
+
+
+def _replaced(
+    run: RunFolder, plan: RunPlan, earlier: RunPlan | None, part: int | None
 ) -> RunPlan | None:
-    """Remove the records of a replaced run, but not its files. Return the plan that is left."""
+    """Prepare to write again what an earlier run has written, whose parts stay until then.
+
+    Returns:
+        The plan that is left; None if the run starts again.
+    """
     extra = run.part(plan.parts)
     if extra.exists():
         raise FileExistsError(
-            f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete"
-            " those"
+            f"{extra} is a part of an earlier run with more than {plan.parts} parts: delete those"
             " parts"
         )
-    # parts that cannot be joined are written again
-    refused = part is None and run.has_failed() and not run.missing(plan)
-    if (
-        _same(known, plan)
-        and run.load_result() is None
-        and not refused
-        and part not in run.committed()
-    ):
-        return known
-    if _same(known, plan) and part is not None:
-        remove(run.folder / "result.json")
-        run.forget(part)
-        return known
+    if earlier is not None and _same(earlier, plan):
+        written = run.written(earlier)
+        # parts that cannot be joined are written again
+        is_refused = part is None and run.has_failed() and len(written) == earlier.parts
+        if run.load_result() is None and not is_refused and part not in written:
+            return earlier
+        if part is not None:
+            run.forget_result()
+            run.forget(part)
+            return earlier
     if not run.single and is_object(run.target):
         raise UnsupportedError(
             f"mode='overwrite' cannot replace a folder in an object store ({run.target}): write"
-            " to another path, "
-            "or delete the old dataset first"
+            " to another path, or delete the old dataset first"
         )
     _remove(run)
     return None
 
 
 def _remove(run: RunFolder) -> None:
-    """Remove the plan and the records of a run."""
+    """Remove the plan and the result of a run."""
     if isinstance(run.folder, Path):
         remove_tree(run.folder)
     else:
@@ -169,8 +175,8 @@ def _remove(run: RunFolder) -> None:
         remove(marker_path(run.root, ""))
 
 
-def _same(known: RunPlan | None, plan: RunPlan) -> bool:
-    return known is not None and replace(known, listing=None) == plan
+def _same(earlier: RunPlan, plan: RunPlan) -> bool:
+    return earlier.of_call() == plan
 
 
 def _refuse_existing(run: RunFolder) -> None:
@@ -209,78 +215,90 @@ def run_parts(
     Raises:
         TooManyErrors: More items failed than are allowed. Parts that were finished are kept.
     """
+    paths = tuple(str(run.part(number)) for number in range(plan.parts))
     if options.plan_only:
-        return RunTotals(
-            tuple(str(run.part(number)) for number in range(plan.parts)), 0, 0, 0, 0, ()
-        )
-    task = PartTask(run, write, tuple(plan.starts), limit, plan.fingerprint)
+        return RunTotals(paths, 0, 0, 0, 0, ())
+    before = run.written(plan) if options.part is None or limit.allowed else {}
     if options.part is not None:
-        meter = RunMeter(run, plan, range(options.part, options.part + 1), progress)
-        report = task(options.part, meter.within(options.part))
-        meter.add(options.part, report)
-        if report.errors:
-            publish_errors(run)
-        return _totals_of_part(run, options.part, report)
-    missing = missing_parts(run, plan)
-    meter = RunMeter(run, plan, missing, progress)
+        before.pop(options.part, None)
+    missing = [number for number in range(plan.parts) if number not in before]
+    numbers = missing if options.part is None else [options.part]
+    errors = sum(totals.errors for totals in before.values())
+    items = sum(plan.starts[number + 1] - plan.starts[number] for number in before)
+    task = PartTask(run, plan, write, replace(limit, errors=errors, items=items))
+    meter = RunMeter(run, plan, numbers, progress)
+    if options.part is not None:
+        return _run_part(task, options.part, meter)
+
+    def add(number: int, report: PartReport) -> None:
+        meter.add(number, report)
+        _check_errors(task, errors + meter.errors)
+
     try:
-        _write_parts(task, missing, options, meter)
+        _write_parts(task, numbers, options, meter, add)
     except Exception:
-        if not run.committed():
+        if not before and not meter.parts:
             run.note_failure()
         raise
-    if meter.errors and not meter.samples and not _has_samples(run, plan):
-        publish_errors(run)
+    has_samples = meter.samples or any(totals.samples for totals in before.values())
+    if meter.errors and not has_samples:
+        publish_errors(run, plan)
         raise TooManyErrors(
             f"none of the {meter.errors} items can be packed: see {error_log_path(run.target)}."
-            f" {run.target} is not "
-            "finished: correct the call, or the items, and delete it or pack to another path",
+            f" {run.target} is not finished: correct the call, or the items, and delete it or pack"
+            " to another path",
             errors=meter.errors,
         )
-    result = finish_run(run, plan, allowed=limit.allowed, engine=options.engine)
+    result = finish_run(run, plan, allowed=limit.allowed)
     meter.finish()
-    return RunTotals(
-        tuple(str(run.part(number)) for number in range(plan.parts)),
-        meter.samples,
-        result.samples - meter.samples,
-        meter.bytes,
-        result.errors,
-        tuple(result.limits),
+    kept = result.samples - meter.samples
+    limits = tuple(result.limits)
+    return RunTotals(paths, meter.samples, kept, meter.bytes, result.errors, limits)
+
+
+def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
+    """Write one part, and leave the others and the end to other calls."""
+    run, plan = task.run, task.plan
+    report = task(number, meter.within(number))
+    meter.add(number, report)
+    if report.totals.errors:
+        publish_errors(run, plan)
+    manifest = run.load_part(number, plan)
+    limits: tuple[str, ...] = ()
+    if manifest is not None and manifest.part is not UNSET:
+        limits = tuple(manifest.part.limits)
+    kept = 0 if report.is_new else report.totals.samples
+    path = str(run.part(number))
+    return RunTotals((path,), meter.samples, kept, meter.bytes, report.totals.errors, limits)
+
+
+def _check_errors(task: PartTask, errors: int) -> None:
+    """Raise TooManyErrors if the parts so far have more errors than are allowed together."""
+    allowed = task.limit.allowed
+    if allowed is None or errors <= allowed:
+        return
+    publish_errors(task.run, task.plan)
+    raise TooManyErrors(
+        f"{errors} items cannot be packed, but max_errors allows {allowed}. Those so far are"
+        f" listed in {error_log_path(task.run.target)}; finished parts are kept, and the same call"
+        " with a larger max_errors continues",
+        errors=errors,
     )
-
-
-def _has_samples(run: RunFolder, plan: RunPlan) -> bool:
-    """Return whether some part, which another driver may have written, has a sample."""
-    records = (run.load_record(number) for number in range(plan.parts))
-    return any(record is None or record.samples for record in records)
 
 
 def _write_parts(
-    task: PartTask, numbers: Sequence[int], options: RunOptions, meter: RunMeter
+    task: PartTask,
+    numbers: Sequence[int],
+    options: RunOptions,
+    meter: RunMeter,
+    add: Callable[[int, PartReport], None],
 ) -> None:
     if options.engine is None:
         for number in numbers:
-            meter.add(number, task(number, meter.within(number)))
+            report = task(number, meter.within(number))
+            add(number, report)
+            task = task.after(number, report)
     elif numbers:
+        engine = connect(options.engine)
         with meter.status():
-            drive(
-                task,
-                numbers,
-                connect(options.engine),
-                options.tasks,
-                finished=meter.add,
-                looking=meter.look,
-            )
-
-
-def _totals_of_part(run: RunFolder, number: int, report: PartReport) -> RunTotals:
-    new = report.won
-    record = run.load_record(number)
-    return RunTotals(
-        (str(run.part(number)),),
-        report.samples if new else 0,
-        0 if new else report.samples,
-        report.bytes if new else 0,
-        report.errors,
-        () if record is None else tuple(record.limits),
-    )
+            drive(task, numbers, engine, options.tasks, finished=add, looking=meter.look)

@@ -33,7 +33,6 @@ class Progress(Struct, frozen=True):
         errors: Number of bad samples, or of problems, found so far.
         parts: Number of finished parts and of all parts of the run; None if it has no parts.
         retries: Number of attempts that were tried again.
-        stragglers: Number of parts that were started a second time because they were slow.
 
     Examples:
         >>> reports = []
@@ -50,7 +49,6 @@ class Progress(Struct, frozen=True):
     errors: int = 0
     parts: tuple[int, int] | None = None
     retries: int = 0
-    stragglers: int = 0
 
 
 OnProgress = Callable[[Progress], None]
@@ -186,10 +184,6 @@ def _described(now: Progress, started: float) -> str:
     if now.parts is not None:
         errors = f"  {size(now.bytes / seconds)}/s{errors}"
         unit += f"  {now.parts[0]:,}/{now.parts[1]:,} parts"
-        again = (
-            f"{count(number, what)}"
-            for number, what in ((now.retries, "retry"), (now.stragglers, "straggler"))
-            if number
-        )
-        errors += "".join(f"  {retried}" for retried in again).replace("retrys", "retries")
+        if now.retries:
+            errors += f"  {now.retries:,} {'retry' if now.retries == 1 else 'retries'}"
     return f"{finished}{of_all}{unit}  {rate}/s{errors}"

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from typing import Any, Self
 
+from bushel._index.sidecar import PartOfRun
 from bushel._writer.current_shard import CurrentShard
 from bushel._writer.dataset_plan import DatasetPlan
 from bushel._writer.options import WriterOptions
@@ -36,6 +37,7 @@ class DatasetWriter:
             files beside the dataset are never older.
         lock: The lock of the target, if the caller has it and releases it; by default the writer
             takes it.
+        part: Returns the note in the manifest of a part of a run, when all samples are written.
     """
 
     def __init__(
@@ -46,6 +48,7 @@ class DatasetWriter:
         *,
         before_publish: Callable[[int], None] | None = None,
         lock: Lock | None = None,
+        part: Callable[[], PartOfRun] | None = None,
     ) -> None:
         if spec is None and options.mode in ("create", "overwrite"):
             raise ValueError("a new dataset needs a spec, such as {'image': 'jpg', 'label': 'int'}")
@@ -66,7 +69,7 @@ class DatasetWriter:
         try:
             target = Target.of(self._path, choose_container(self._path, options.container))
             self._plan = DatasetPlan(target, fields, options, options.limits(single=target.single))
-            self._written = WrittenShards(target, options, self._owned, before_publish)
+            self._written = WrittenShards(target, options, self._owned, before_publish, part)
             self._current = CurrentShard(self._plan, self._written)
             try:
                 self._open()

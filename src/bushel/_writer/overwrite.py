@@ -8,7 +8,7 @@ all of them their names together.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files
@@ -54,14 +54,26 @@ def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
         try:
             if not isinstance(path, Path):
                 return lock
-            recover_files(path)
-            folder = overwrite_folder(path)
-            if not recover(folder.parents[2], folder, undo=undo):
+            if not recover_target(path, undo):
                 return lock
         except BaseException:
             lock.release()
             raise
         lock.release()  # of the folder that was replaced
+
+
+def recover_target(path: Path, undo: Callable[[], object] = lambda: None) -> bool:
+    """Complete or undo an interrupted overwrite of a target, whose lock the caller has.
+
+    Returns:
+        Whether there was one.
+
+    Raises:
+        FormatError: The list of its moves is damaged or forged.
+    """
+    recover_files(path)
+    folder = overwrite_folder(path)
+    return recover(folder.parents[2], folder, undo=undo)
 
 
 class Overwrite:

@@ -14,7 +14,7 @@ from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.saving import save_manifest
-from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._index.sidecar import FOLDER, Manifest, PartOfRun, find_manifest
 from bushel._index.table import may_lack_samples
 from bushel._runtime.log import log_warning
 from bushel._writer.class_names import write_file_of_names
@@ -46,6 +46,8 @@ class Marker:
         written: Whether the manifest exists.
         expected: Number of samples of the complete dataset, if known.
         before: Number of samples before those that are being appended, if some are.
+        part: The note that the dataset is a part of a run, which it stays when samples are
+            appended.
     """
 
     def __init__(self, root: AnyPath, name: str, *, sync: bool) -> None:
@@ -54,10 +56,13 @@ class Marker:
         self.written = False
         self.expected: int | None = None
         self.before: int | None = None
+        self.part: PartOfRun | UnsetType = UNSET
 
     def load(self) -> bool:
         """Look for the manifest that an earlier writer has left. Return whether it exists."""
         state = find_manifest(self._path)
+        if state is not None:
+            self.part = state.part
         if state is not None and not state.complete:
             self.written, self.expected = True, state.expected
             self.before = None if state.before is UNSET else state.before
@@ -87,14 +92,18 @@ class Marker:
         return UNSET if self.before is None else self.before
 
     def finish(self, shards: Sequence[OpenShard]) -> None:
-        """Replace the manifest by the manifest of the complete dataset; a dataset of one file has none."""
-        if not self._name:
+        """Replace the manifest by the manifest of the complete dataset.
+
+        A dataset of one file has none, but as a part of a run, whose manifest is always here.
+        """
+        listed_at = None if self._name else manifest_path([opened.shard for opened in shards])
+        if not self._name and (self.part is UNSET or self._path != listed_at):
             write_manifest(shards, sync=self._sync)
         # also by a run that has left nothing else
         left = self.written or isinstance(self._path, Path)
-        if left and (
-            self._name or self._path != manifest_path([opened.shard for opened in shards])
-        ):
+        if self.part is not UNSET:
+            write_manifest(shards, self._path, part=self.part, sync=self._sync)
+        elif left and self._path != listed_at:
             remove(self._path)
         if isinstance(self._root, Path):
             sidecars = self._root / FOLDER
@@ -109,7 +118,8 @@ class WrittenShards:
     """The finished shards of a dataset, also of earlier writers. The caller holds the lock of the writer.
 
     `before_publish` is called with the number of samples in the dataset when a shard is complete
-    and about to get its final name, or, with `overwrite`, when the dataset is.
+    and about to get its final name, or, with `overwrite`, when the dataset is. `part` returns the
+    note in the manifest of a part of a run, when all samples are written.
 
     Attributes:
         target: Where they are published: with `overwrite`, a staging folder.
@@ -128,13 +138,10 @@ class WrittenShards:
         options: WriterOptions,
         lock: Lock,
         before_publish: Callable[[int], None] | None,
+        part: Callable[[], PartOfRun] | None = None,
     ) -> None:
-        self._options, self._lock, self._before_publish, self.sync = (
-            options,
-            lock,
-            before_publish,
-            options.sync,
-        )
+        self._options, self._lock, self.sync = options, lock, options.sync
+        self._before_publish, self._part = before_publish, part
         self.replaced: Overwrite | None = None
         self._final_root = target.root
         if isinstance(target.path, Path) and options.mode == "overwrite":
@@ -251,6 +258,8 @@ class WrittenShards:
         self.settle(end=True)
         leave_workplace(self._root)
         write_file_of_names(self.target, labels)
+        if self._part is not None:
+            self._marker.part = self._part()
         self._marker.finish(self.shards)
         self._warn_of_removed()
         if self.replaced is not None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import OutputOptions, engines
+from bushel.cli.options import OutputOptions
 
 
 def command(
@@ -15,10 +15,6 @@ def command(
     max_errors: Annotated[
         str, Option("Items that may fail in the whole run: 100, 1% or all.")
     ] = "all",
-    engine: Annotated[
-        str | None,
-        Option("Where many parts are read: local, ray, dask, an address.", values=engines()),
-    ] = None,
     *,
     shown: OutputOptions,
 ) -> None:
@@ -36,9 +32,8 @@ def command(
     from bushel.loader.values.bad_samples import error_limit
 
     run, plan = find_run(target)
-    result = finish_run(
-        run, plan, allowed=error_limit(allowed_errors(max_errors), plan.samples), engine=engine
-    )
+    allowed = error_limit(allowed_errors(max_errors), plan.samples)
+    result = finish_run(run, plan, allowed=allowed)
     if shown.as_json:
         facts = {
             "samples": result.samples,

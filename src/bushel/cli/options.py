@@ -131,14 +131,6 @@ EngineOfRepair = Annotated[
 Retries = Annotated[
     int, Option("Number of retries of a part whose worker died.", "--retries", min=0)
 ]
-Speculate = Annotated[
-    float,
-    Option(
-        "Start parts again that take this many times longer than usual; 0: never.",
-        "--speculate",
-        min=0,
-    ),
-]
 ProgressKind = Annotated[
     str,
     Option(

@@ -27,14 +27,14 @@ def command(
       bushel parts out/
       sbatch --array=$(bushel parts out/ --missing) pack.sh
     """
-    from bushel._pack.lost_parts import missing_parts
     from bushel._pack.run_folder import find_run
     from bushel._runtime.tasks.engine import format_numbers
     from bushel.cli.output import count, print_json, print_text
 
     run, plan = find_run(target)
-    numbers, result, status = missing_parts(run, plan), run.load_result(), run.load_status()
-    errors = sum(run.errors().values())
+    written, result, status = run.written(plan), run.load_result(), run.load_status()
+    numbers = [number for number in range(plan.parts) if number not in written]
+    errors = sum(totals.errors for totals in written.values())
     if missing:
         print_text(format_numbers(numbers))
         return

@@ -20,7 +20,6 @@ from bushel.cli.options import (
     Resume,
     Retries,
     SizeOptions,
-    Speculate,
     Target,
     Workers,
     new_containers,
@@ -49,7 +48,6 @@ class RunOptions(Struct, frozen=True):
     parts: Parts = None
     engine: EngineOfRepair = None
     retries: Retries = 3
-    speculate: Speculate = 3.0
 
 
 def command(

@@ -19,7 +19,6 @@ from bushel.cli.options import (
     Retries,
     Seek,
     ShardOptions,
-    Speculate,
     TileJpeg,
     Workers,
     engines,
@@ -116,7 +115,6 @@ class PartOptions(Struct, frozen=True):
         ),
     ] = None
     retries: Retries = 3
-    speculate: Speculate = 3.0
     sbatch: Annotated[
         str | None,
         Option("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'."),
@@ -163,18 +161,16 @@ class PartOptions(Struct, frozen=True):
             "plan_only": self.only_planned,
             "engine": None if self.slurm else self.engine,
             "retries": self.retries,
-            "speculate": self.speculate,
         }
 
     def tell_of_plan(self, target: str) -> None:
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
-        from bushel._pack.lost_parts import missing_parts
         from bushel._pack.run_folder import find_run
         from bushel._runtime.tasks.engine import format_numbers
         from bushel.cli.output import print_text
 
         run, plan = find_run(target)
-        missing = missing_parts(run, plan)
+        missing = run.missing(plan)
         if not self.slurm:
             planned = f"planned {plan.parts:,} parts of {plan.samples:,} samples"
             print_text(f"{target}: {planned}; missing: {format_numbers(missing)}")

@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from bushel._runtime.tasks.engine import format_numbers
 
 _ARRAY = 1000  # numbers in an array: Slurm's default allows indexes up to 1000 (MaxArraySize)
-_WITH_VALUE = ("--engine", "--sbatch", "--retries", "--speculate", "--part")
+_WITH_VALUE = ("--engine", "--sbatch", "--retries", "--part")
 
 
 def script(command: Sequence[str], *, first: int = 0) -> str:

@@ -99,7 +99,6 @@ def repair(
     parts: int | None = None,
     engine: Any = None,
     retries: int = 3,
-    speculate: float = 3.0,
     progress: ShowProgress = None,
 ) -> RepairResult:
     """Write the intact samples of a damaged dataset to a new one. The source is not changed.
@@ -131,7 +130,6 @@ def repair(
         engine: Where shards are read and parts are written: see `bushel.pack`. By default in
             threads of this process.
         retries: See `bushel.pack`.
-        speculate: See `bushel.pack`.
         progress: True for a bar in a terminal or notebook; or a function that is called with the
             number of samples written so far.
 
@@ -179,7 +177,6 @@ def repair(
         threads=threads,
         engine=engine,
         retries=retries,
-        speculate=speculate,
         progress=callback_of(progress),
     )
     dataset.close()

@@ -21,7 +21,7 @@ from bushel.storage.names import PathT
 _PATIENCE = 120.0  # seconds to wait for others who join the same run
 _WHOLE = "dataset"
 NO_LOCK = Lock((), "")
-"""The lock of a writer whose target no other process can have, as the attempt of a part."""
+"""The lock of a target that cannot have one."""
 
 
 def lock_of(root: PathT, name: str = _WHOLE) -> PathT:
@@ -115,6 +115,19 @@ def lock_run(
     if is_object(root):
         lock.release()
     return lock
+
+
+def lock_part(path: AnyPath) -> Lock:
+    """Lock a part for the process that writes it. Outside of its run, its writer takes the same lock.
+
+    Raises:
+        InUseError: Another process writes it.
+        OSError: The lock cannot be written.
+    """
+    root = Path(os.path.realpath(path.parent)) if isinstance(path, Path) else path.parent
+    if not (isinstance(root, Path) or (is_object(root) and root.writable)):
+        return NO_LOCK
+    return Lock([(lock_of(root, path.name), False)], path, sync=True)
 
 
 def _place(path: AnyPath, *, single: bool) -> tuple[AnyPath | None, str]:

@@ -35,7 +35,7 @@ from bushel._index.shard_list import (
     load_shard_list,
     save_shard_list,
 )
-from bushel._index.sidecar import FOLDER, Manifest, ManifestShard
+from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, PartOfRun
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
 from bushel._runtime.threads import Result, Threads
@@ -294,6 +294,7 @@ def write_manifest(
     expected: int | None = None,
     before: int | UnsetType = UNSET,
     others: Manifest | None = None,
+    part: PartOfRun | UnsetType = UNSET,
     sync: bool = True,
 ) -> AnyPath | None:
     """Write the manifest of a dataset and return its path; None if the shards share no folder.
@@ -304,9 +305,10 @@ def write_manifest(
         expected: Number of samples that an incomplete dataset should have, if known.
         before: Number of samples that it had before those that are being appended, if some are.
         others: A manifest that lists these shards; its other shards stay listed.
+        part: The note of a complete part of a run, also in a manifest at another path.
         sync: Whether to wait until it is on disk.
     """
-    complete = path is None
+    complete = path is None or part is not UNSET
     path = path or manifest_path([opened.shard for opened in shards])
     if path is None:
         return None
@@ -334,6 +336,7 @@ def write_manifest(
         expected=expected,
         labels=labels,
         before=before,
+        part=part,
     )
     save_manifest(manifest, path, sync=sync)
     return path

@@ -45,7 +45,6 @@ class Schedule:
     Attributes:
         slots: Number of attempts that may run at a time, which may be changed.
         retried: Number of attempts that were tried again.
-        speculated: Number of tasks that were started a second time because they were slow.
     """
 
     def __init__(
@@ -69,7 +68,7 @@ class Schedule:
         self._failures: dict[int, int] = {}
         self._starts: dict[int, int] = {}  # only of tasks that were started more than once
         self._durations: deque[float] = deque(maxlen=_RECENT)
-        self.retried = self.speculated = 0
+        self.retried = 0
 
     @property
     def done(self) -> bool:
@@ -107,7 +106,6 @@ class Schedule:
             return None
         slow = self._slowest(now, 1 if free else _FULL)
         if slow is not None:
-            self.speculated += 1
             return self._attempt(slow)
         return None
 
@@ -189,13 +187,6 @@ class TaskOptions(Struct, frozen=True):
             )
 
 
-class Counts(Struct, frozen=True):
-    """The numbers of additional attempts of a run."""
-
-    retries: int  # attempts that were tried again
-    stragglers: int  # tasks that were started a second time because they were slow
-
-
 def drive(
     task: Task,
     numbers: Iterable[int],
@@ -203,8 +194,8 @@ def drive(
     options: TaskOptions,
     *,
     finished: Callable[[int, Any], None],
-    looking: Callable[[Counts], None] | None = None,
-) -> Counts:
+    looking: Callable[[int], None] | None = None,
+) -> None:
     """Run a task with every number. On an error or Ctrl-C, all running attempts are ended.
 
     The error of a task that would come again is raised at once; a lost worker and an error of the
@@ -217,7 +208,8 @@ def drive(
         options: How tasks are tried again.
         finished: Called in this thread with the number and the result of each task, in the order in
             which they finish.
-        looking: Called in this thread some times per second.
+        looking: Called in this thread some times per second, with the number of attempts that were
+            tried again.
 
     Raises:
         LostWorkerError: A worker died more often than `retries` allows.
@@ -244,8 +236,7 @@ def drive(
                 elif schedule.failed(end.attempt, now, final=not can_be_tried_again(end.error)):
                     raise end.error
             if looking is not None:
-                looking(Counts(schedule.retried, schedule.speculated))
-        return Counts(schedule.retried, schedule.speculated)
+                looking(schedule.retried)
     finally:
         engine.close()
 
