@@ -278,7 +278,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
     def _iterate(self, progress: Progress) -> Generator[Item]:
         finished = self._run(progress, self._report, self._clock)
-        asked, training = perf_counter(), 0.0
+        request_time, training = perf_counter(), 0.0
         try:
             for step in finished:
                 if step.past_end:
@@ -287,15 +287,19 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                 for consumed, batch, samples in self._parts(progress, step):
                     progress.samples = consumed
                     got = perf_counter()
-                    counts |= {"waiting": got - asked, "samples": samples, "training": training}
+                    counts |= {
+                        "waiting": got - request_time,
+                        "samples": samples,
+                        "training": training,
+                    }
                     self._clock.add(counts)
                     counts = {}
                     if batch is not None:
                         progress.given += 1
                         yield batch
                     del batch
-                    asked = perf_counter()
-                    training = asked - got
+                    request_time = perf_counter()
+                    training = request_time - got
                 self._clock.add(counts)
                 del step
             self._clock.add({"training": training})
@@ -345,8 +349,8 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
                     break
                 for _, batch, _ in self._parts(progress, step):
                     if batch is not None:
-                        found: Item = shown(batch)
-                        return found
+                        first_batch: Item = shown(batch)
+                        return first_batch
         finally:
             finished.close()
         raise ValueError(
@@ -408,6 +412,6 @@ def _restored(
     loader: type[LoaderBase[Any]], options: Mapping[str, Any], state: Mapping[str, object]
 ) -> Any:
     """Return the loader that was pickled or copied."""
-    made = loader(**options)
-    made.load_state_dict(state)
-    return made
+    restored = loader(**options)
+    restored.load_state_dict(state)
+    return restored

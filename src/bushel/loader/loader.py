@@ -249,9 +249,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return unequal_steps(self._of(progress.epoch)._plan, progress.samples)
 
     def _steps(self, place: Progress) -> int:
-        own = self._of(place.epoch)
-        left_out = frozenset[int]() if self.on_error == "replace" else own._pipeline.excluded
-        return steps_after(own._plan, place.epoch, place.samples, left_out)
+        loader = self._of(place.epoch)
+        left_out = frozenset[int]() if self.on_error == "replace" else loader._pipeline.excluded
+        return steps_after(loader._plan, place.epoch, place.samples, left_out)
 
     def __repr__(self) -> str:
         plan, units = self._plan, self._plan.at(self.epoch).units
@@ -285,15 +285,15 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def _run(
         self, progress: Progress, report: ErrorReport, clock: Clock, *, ahead: bool = True
     ) -> Generator[Finished]:
-        own = self._of(progress.epoch)
+        loader = self._of(progress.epoch)
         iteration, at = (
-            Iteration(own._pipeline, report, clock, self._output),
+            Iteration(loader._pipeline, report, clock, self._output),
             (progress.epoch, progress.samples),
         )
         if self._processes and ahead:
             return run_processes(
                 iteration,
-                own._plan,
+                loader._plan,
                 *at,
                 processes=self._processes,
                 threads=self._threads,
@@ -301,7 +301,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             )
         return run_batches(
             iteration,
-            own._plan.at(progress.epoch).batches(progress.samples),
+            loader._plan.at(progress.epoch).batches(progress.samples),
             threads=self._threads if ahead else 0,
             window=self._window if ahead else PrefetchWindow.of(1, self.prefetch_bytes),
             pool=self._pool,
@@ -333,10 +333,10 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             (0, 4)
         """
         place = self._place()
-        own = self._of(place.epoch)
-        order = own._plan.order
+        loader = self._of(place.epoch)
+        order = loader._plan.order
         return LoaderState(
-            order.version, own._fingerprint, order.seed, place.epoch, place.samples
+            order.version, loader._fingerprint, order.seed, place.epoch, place.samples
         ).to_dict()
 
     def load_state_dict(
@@ -451,12 +451,12 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         """
         self._follow_rank()
         epoch = self.epoch if epoch is None else epoch
-        own, position = self._of(epoch), self.dataset.position(key)
-        if own is not self:
-            if key not in own.dataset.keys:
+        loader, position = self._of(epoch), self.dataset.position(key)
+        if loader is not self:
+            if key not in loader.dataset.keys:
                 return []
-            position = own.dataset.position(key)
-        return [(epoch, *place) for place in steps_with(own._plan, epoch, position)]
+            position = loader.dataset.position(key)
+        return [(epoch, *place) for place in steps_with(loader._plan, epoch, position)]
 
     def peek(
         self, step: int | None = None, rank: int | None = None, epoch: int | None = None
@@ -480,16 +480,16 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         if step is None and rank is None and epoch is None:
             return super().peek()
         planned = self._batch_of(step or 0, rank, epoch)
-        own = self._of(planned.epoch)
+        loader = self._of(planned.epoch)
         iteration = Iteration(
-            own._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output
+            loader._pipeline, ErrorReport(self._report.max_errors), Clock(), self._output
         )
         finished = run_one(iteration, planned, self._window, self._pool)
         parts = self._parts(Progress.at(planned.epoch), finished)
-        found: list[Item] = [shown(batch) for _, batch, _ in parts if batch is not None]
-        if not found:
+        shown_batches: list[Item] = [shown(batch) for _, batch, _ in parts if batch is not None]
+        if not shown_batches:
             raise IndexError(f"step={step or 0}: all samples of this step are left out")
-        return found[0]
+        return shown_batches[0]
 
     def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
         self._follow_rank()

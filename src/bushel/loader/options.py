@@ -212,13 +212,13 @@ def check_shared(options: BatchOptions) -> None:
     for name, count in counts.items():
         object.__setattr__(options, name, count)
     flags = ("drop_last", "decode", "keys", "exif_rotate", "allow_truncated", "pin_memory")
-    given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
-    if given.get("decode") == "device":
-        del given["decode"]
-    check_flags(**given)
-    if options.on_error not in (known := get_args(OnError)):
+    flags_given = {name: getattr(options, name) for name in flags if hasattr(options, name)}
+    if flags_given.get("decode") == "device":
+        del flags_given["decode"]
+    check_flags(**flags_given)
+    if options.on_error not in (choices := get_args(OnError)):
         raise ValueError(
-            f"unknown on_error={options.on_error!r}: {_meant(options.on_error, known)}"
+            f"unknown on_error={options.on_error!r}: {_meant(options.on_error, choices)}"
         )
     if options.batch_transform is not None and not callable(options.batch_transform):
         raise TypeError(f"batch_transform={options.batch_transform!r} is not callable")
@@ -303,9 +303,9 @@ def check_rules(collate: Any, spec: Mapping[str, str] | None) -> None:
                 f" {_meant(name, tuple(spec))}"
             )
         if isinstance(rule, str) and rule not in _RULES:
-            others = "; bushel.loader.Padded(0) pads to the longest value"
+            alternative = "; bushel.loader.Padded(0) pads to the longest value"
             raise ValueError(
-                f"collate={{{name!r}: {rule!r}}}: unknown rule: {_meant(rule, _RULES)}{others}"
+                f"collate={{{name!r}: {rule!r}}}: unknown rule: {_meant(rule, _RULES)}{alternative}"
             )
         if rule in (Padded, Ragged):
             raise TypeError(

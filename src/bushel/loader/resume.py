@@ -34,11 +34,11 @@ def loader_before_append(
         StateError: They are, but that is not allowed; or the loader refuses the state for another
             reason.
     """
-    given = loader._given
+    options_given = loader._given
     earlier = before_append(loader.dataset, LoaderState.from_dict(state).fingerprint)
     if earlier is None:
         return None
-    if isinstance(given["dataset"], Mixture):
+    if isinstance(options_given["dataset"], Mixture):
         message = (
             f"{_reason(earlier)}; the order of a mixture depends on its sizes: start"
             " without the state"
@@ -50,7 +50,7 @@ def loader_before_append(
             " have all of them from "
             "the next one on: loader.load_state_dict(state, allow_appended=True)"
         )
-    options: Mapping[str, Any] = {**given, "dataset": earlier.dataset}
+    options: Mapping[str, Any] = {**options_given, "dataset": earlier.dataset}
     before = type(loader)(**options)
     before.load_state_dict(state, allow_removed=allow_removed)
     return before
@@ -113,18 +113,23 @@ def with_removed_samples(
     Raises:
         StateError: It had, and that is not allowed, or the dataset is a mixture.
     """
-    if (found := before_removal(dataset, fingerprint)) is None:
+    if (earlier := before_removal(dataset, fingerprint)) is None:
         return None
     if isinstance(given["dataset"], Mixture):
         raise StateError(
-            f"{found.reason}; the order of a mixture depends on its sizes: start without the state"
+            f"{earlier.reason}; the order of a mixture depends on its sizes: start without the"
+            " state"
         )
     if not allowed:
         again = "loader.load_state_dict(state, allow_removed=True)"
-        raise StateError(f"{found.reason}. To go on in the same order without them: {again}")
-    known = given["exclude"]
-    exclude = read_errors(known) if isinstance(known, str | os.PathLike) else known
-    return {**given, "dataset": found.dataset, "exclude": [*exclude, *found.removed.tolist()]}
+        raise StateError(f"{earlier.reason}. To go on in the same order without them: {again}")
+    excluded_before = given["exclude"]
+    exclude = (
+        read_errors(excluded_before)
+        if isinstance(excluded_before, str | os.PathLike)
+        else excluded_before
+    )
+    return {**given, "dataset": earlier.dataset, "exclude": [*exclude, *earlier.removed.tolist()]}
 
 
 def resume(
@@ -138,11 +143,11 @@ def resume(
     """
     loaded = LoaderState.from_dict(state)
     if loaded.fingerprint != loader._fingerprint:
-        given = with_removed_samples(
+        options = with_removed_samples(
             loader._given, loader.dataset, loaded.fingerprint, allowed=allow_removed
         )
-        if given is not None:
-            without_removed = type(loader)(**given)
+        if options is not None:
+            without_removed = type(loader)(**options)
             without_removed.load_state_dict(state)
             loader.__dict__.clear()
             loader.__dict__.update(vars(without_removed))

@@ -61,15 +61,15 @@ def shuffle_buffer(
         [3, 4, 0, 2, 7, 1, 6, 5]
     """
     least = size if initial is None else min(initial, size)
-    source, held = iter(samples), list[T]()
+    source, buffer = iter(samples), list[T]()
     for sample in source:
-        held.append(sample)
-        if len(held) < size:
-            held.extend(islice(source, 1))
-        if len(held) >= least:
-            yield _take(held, draw)
-    while held:
-        yield _take(held, draw)
+        buffer.append(sample)
+        if len(buffer) < size:
+            buffer.extend(islice(source, 1))
+        if len(buffer) >= least:
+            yield _take(buffer, draw)
+    while buffer:
+        yield _take(buffer, draw)
 
 
 def _take(held: list[T], draw: Callable[[int], int]) -> T:

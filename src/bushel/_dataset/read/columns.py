@@ -64,10 +64,10 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
     for group in reader.groups(positions, [name]) if len(positions) else ():
         if (column := group.index.fields.get(name)) is None:
             continue
-        own = (
+        counts_there = (
             _of_sequence(column, group) if column.starts is not None else _of_values(column, group)
         )
-        if (own == _UNKNOWN).any():
+        if (counts_there == _UNKNOWN).any():
             option = "--frames" if holds_clip(column.codec) else f"--columns {name}.length"
             root = reader.shards[group.number].shard.root
             raise KeyError(
@@ -75,7 +75,7 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
                 f" `bushel index {root} "
                 f"{option}` records that"
             )
-        counts[group.places_in(len(positions))] = own
+        counts[group.places_in(len(positions))] = counts_there
     return counts
 
 
@@ -111,8 +111,8 @@ def _of_values(column: FieldExtents, group: Group) -> I64:
     values = group.index.columns.get(f"{column.field.name}.{part}") if unknown.any() else None
     if values is not None and values.kind == "int":
         piece = values.piece(group.rows)
-        known = unknown if piece.missing is None else unknown & ~piece.missing
-        counts[known] = piece.values[known]
+        has_count = unknown if piece.missing is None else unknown & ~piece.missing
+        counts[has_count] = piece.values[has_count]
     return counts
 
 
@@ -122,9 +122,9 @@ def counts_by_sizes(codec: str, sizes: I64) -> I64:
     ranged = get_codec(converted[1] if converted else codec).ranged
     if ranged is None or ranged.layout is None:
         return np.full(len(sizes), -1, np.int64)
-    found, inverse = np.unique(sizes, return_inverse=True)
+    distinct, inverse = np.unique(sizes, return_inverse=True)
     rows = []
-    for size in found.tolist():
+    for size in distinct.tolist():
         layout = None
         with suppress(CodecError):  # the size is not enough
             layout = ranged.layout(b"", max(size, 0))
@@ -137,15 +137,15 @@ def column_names(reader: Reader) -> tuple[str, ...]:
 
     Of very many shards, and of many remote ones, only the first and the last are looked at.
     """
-    found: dict[str, None] = {}
+    names: dict[str, None] = {}
     for shards in filter(None, reader.divisions):
         first, *rest = looked_at(shards)
-        found |= {
+        names |= {
             name: None
             for name in first.index.columns
             if all(name in shard.index.columns for shard in rest)
         }
-    return tuple(found)
+    return tuple(names)
 
 
 def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
@@ -175,8 +175,8 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
     """
     if isinstance(positions, Remaining):
         values, missing = part_of(reader, range(positions.total), name)
-        kept = positions.kept()
-        return values[kept], None if missing is None else missing[kept]
+        remain = positions.kept()
+        return values[remain], None if missing is None else missing[remain]
     wanted = _meaning(name, reader)
     reader = reader.narrowed([wanted.field.name])
     shards = reader.shards
@@ -211,8 +211,8 @@ def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
     pieces = [_piece(reader.shards, group.number, group.rows, wanted) for group in groups]
     lone = np.ones(len(positions), np.bool_)
     places = [group.places_in(len(positions)) for group in groups]
-    for own in places:
-        lone[own] = False
+    for places_there in places:
+        lone[places_there] = False
     if lone.any() or not pieces:
         has = (
             shard
@@ -253,13 +253,13 @@ def _meaning(name: str, reader: Reader) -> ColumnOf:
         near = did_you_mean(
             name, [*column_names(reader), *possible_columns(union_of_fields(kinds(shards)))]
         )
-        known = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
+        names = ", ".join(column_names(reader)) or "none; `bushel index --columns` adds some"
         if name == KEY:
             near = (
                 "keys are not in a column: ds.select_keys(keys=[...]) chooses samples by them,"
                 " ds.keys has all"
             )
-        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {known}'}") from error
+        raise KeyError(f"unknown column {name!r}: {near or f'the columns are {names}'}") from error
 
 
 def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:
@@ -305,11 +305,15 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
             wanted.reading == "length"
             and (texts := index.columns.get(wanted.field.name)) is not None
         ):
-            own = texts.piece(rows)
+            text_piece = texts.piece(rows)
             # no text is too long for it
-            if own.missing is None or (column.length[rows][own.missing] == MISSING).all():
+            if (
+                text_piece.missing is None
+                or (column.length[rows][text_piece.missing] == MISSING).all()
+            ):
                 return Piece(
-                    np.fromiter(map(len, own.values), np.int64, len(own.values)), own.missing
+                    np.fromiter(map(len, text_piece.values), np.int64, len(text_piece.values)),
+                    text_piece.missing,
                 )
         if wanted.reading == "array" and wanted.part == "length" and column.starts is None:
             sizes = np.asarray(column.length[rows])

@@ -24,17 +24,17 @@ from bushel.storage import Extents, File, read_many
 def read_crop_of(reader: Reader, position: int, name: str, box: Box) -> npt.NDArray[Any]:
     """Return a crop of an image. If the index has its segments or seek table, only the needed bytes are read."""
     group = reader.group_of(position, name)
-    own = None if group is None else group.index.fields[name]
-    known = own is not None and (own.segments is not None or own.seek is not None)
+    extents = None if group is None else group.index.fields[name]
+    in_parts = extents is not None and (extents.segments is not None or extents.seek is not None)
     if (
         group is not None
-        and own is not None
-        and known
-        and not (reader.verify and own.crc32 is not None)
+        and extents is not None
+        and in_parts
+        and not (reader.verify and extents.crc32 is not None)
     ):
         try:
-            file = reader.file(group.number, own.file)
-            if (pixels := crop_in_part(file, own, int(group.rows[0]), box)) is not None:
+            file = reader.file(group.number, extents.file)
+            if (pixels := crop_in_part(file, extents, int(group.rows[0]), box)) is not None:
                 return pixels
         except (CodecError, ExtentError, JpegError):
             pass  # not tiled, or damaged: decoding the whole image finds the error

@@ -210,14 +210,14 @@ def some_of(
     reader: Source, part: Part, codec: str, name: str, position: int, elements: Elements
 ) -> Any:
     """Decode the elements of a part of a field, or of the whole value if its bytes do not give them."""
-    if (found := part.decode(codec)) is not None:
-        return found
-    own = part.part if isinstance(part, SharedPart) else part
-    if isinstance(own, HeadedRowsPart):
+    if (elements_read := part.decode(codec)) is not None:
+        return elements_read
+    inner = part.part if isinstance(part, SharedPart) else part
+    if isinstance(inner, HeadedRowsPart):
         from bushel._dataset.read.row_forms import look_again
 
         look_again(reader, position, name)
-    if isinstance(own, HeadedRowsPart | OutlinedPart):
+    if isinstance(inner, HeadedRowsPart | OutlinedPart):
         return reader.whole_value(position, name, elements)
     return _whole_clip(reader, position, name, elements)
 
@@ -256,10 +256,10 @@ def read_by_kernel(
         return None
     rows, keys = plan[2], groups[0].index.keys
     try:
-        maps: list[Any] = [file_of(*each) for each in plan[1]]
-        own: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
+        maps: list[Any] = [file_of(*number) for number in plan[1]]
+        key_text: Any = keys_of() if rows is None or keys is None else (keys.text, keys.offsets)
         return read_samples(
-            maps, plan[0], rows, KEY, own, *(() if room is None else (room.names, room.take))
+            maps, plan[0], rows, KEY, key_text, *(() if room is None else (room.names, room.take))
         )
     except (ExtentError, ValueError, IndexError):
         return None
@@ -290,11 +290,15 @@ def samples_of(
     samples: list[Sample] | None = None
     for number, field in enumerate(plan.fields):
         last = plan.fields[number + 1].first if number + 1 < len(plan.fields) else len(stored)
-        own: Sequence[Any] = stored if len(plan.fields) == 1 else stored[field.first : last]
+        values_stored: Sequence[Any] = (
+            stored if len(plan.fields) == 1 else stored[field.first : last]
+        )
         if field.parts is not None:
-            own = joined_parts(field.parts, own)
-        values = decode_field(reader, field, own, keys, positions) if decode else own
-        samples = with_field(samples, field, own, values, keys)
+            values_stored = joined_parts(field.parts, values_stored)
+        values = (
+            decode_field(reader, field, values_stored, keys, positions) if decode else values_stored
+        )
+        samples = with_field(samples, field, values_stored, values, keys)
     return [{KEY: key} for key in keys] if samples is None else samples
 
 
@@ -304,11 +308,11 @@ def count_elements(reader: Source, position: int, name: str) -> int:
     It is read only if the index lacks it.
     """
     number, row = reader.row_of(position, name)
-    own = reader.shards[number].index.fields[name]
-    if own.frames is not None and (count := own.frames.count(row)) is not None:
+    extents = reader.shards[number].index.fields[name]
+    if extents.frames is not None and (count := extents.frames.count(row)) is not None:
         return count
     [sample] = reader.read(np.array([position], np.int64), {name: None}, decode=False)
-    ranged = get_codec(own.codec).ranged
+    ranged = get_codec(extents.codec).ranged
     if ranged is None:
         raise TypeError(f"field {name!r} cannot be decoded in part")
     try:
@@ -335,9 +339,9 @@ def decode_samples(
     groups = reader.groups(positions, wanted)
     decoders: list[dict[str, Callable[[Any], Any]]] = [{}] * len(samples)
     for group in groups:
-        found = _decoders(reader.shards[group.number], encoded, wanted)
+        of_shard = _decoders(reader.shards[group.number], encoded, wanted)
         for place in range(len(samples)) if group.places is None else group.places.tolist():
-            decoders[place] = decoders[place] | found if decoders[place] else found
+            decoders[place] = decoders[place] | of_shard if decoders[place] else of_shard
     columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
     sought = {name for name, column in columns if column is not None and column.seek is not None}
     tables: dict[str, list[Any]] = {}
@@ -346,18 +350,18 @@ def decode_samples(
 
         tables = tables_by_field(groups, len(positions), sought, wanted)
     decoded = []
-    for place, (sample, own) in enumerate(zip(samples, decoders, strict=True)):
+    for place, (sample, functions) in enumerate(zip(samples, decoders, strict=True)):
         values: Sample = {}
         name = KEY
         try:
             for name, value in sample.items():
-                decode = own.get(name)
+                decode = functions.get(name)
                 if decode is None or type(value) in KNOWN_TYPES:
                     values[name] = (
                         with_table(value, tables[name][place]) if name in tables else value
                     )
                 elif isinstance(value, list):
-                    values[name] = [decode(each) for each in value]
+                    values[name] = [decode(element) for element in value]
                 elif isinstance(value, Part) or isinstance(wanted.get(name), Ranges):
                     position, elements = int(positions[place]), at_place(wanted[name], place)
                     number, _ = reader.row_of(position, name)
@@ -378,10 +382,10 @@ def _decoders(
     shard: OpenShard, encoded: Collection[str], wanted: Mapping[str, Elements]
 ) -> dict[str, Callable[[Any], Any]]:
     return {
-        name: get_codec(own.codec).decode
-        if own.starts is not None or elements is None or isinstance(elements, Ranges)
-        else decoder_of(own.codec, elements)
-        for name, own in shard.index.fields.items()
-        if name not in encoded or not holds_image(own.codec)
+        name: get_codec(extents.codec).decode
+        if extents.starts is not None or elements is None or isinstance(elements, Ranges)
+        else decoder_of(extents.codec, elements)
+        for name, extents in shard.index.fields.items()
+        if name not in encoded or not holds_image(extents.codec)
         for elements in (wanted.get(name),)
     }

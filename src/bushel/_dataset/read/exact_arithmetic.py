@@ -162,7 +162,7 @@ def _stays_inside(function: Binary, a: Any, b: Any) -> bool:
         return True
     divisor = (-1, 1) if function is operator.floordiv else _bounds(b)
     multiply = operator.mul if function is operator.floordiv else function
-    return all(multiply(one, two) in _INT64 for one in _bounds(a) for two in divisor)
+    return all(multiply(bound, two) in _INT64 for bound in _bounds(a) for two in divisor)
 
 
 def _check_bits(function: Binary, a: Any, b: Any) -> None:
@@ -173,5 +173,7 @@ def _check_bits(function: Binary, a: Any, b: Any) -> None:
 def _bits(value: Any) -> int:
     """Return the most bits of an integer."""
     if _is_object(value):
-        return max((each.bit_length() for each in value.flat if isinstance(each, int)), default=0)
-    return 0 if _is_float(value) else max(int(each).bit_length() for each in _bounds(value))
+        return max(
+            (number.bit_length() for number in value.flat if isinstance(number, int)), default=0
+        )
+    return 0 if _is_float(value) else max(int(bound).bit_length() for bound in _bounds(value))

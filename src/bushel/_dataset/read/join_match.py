@@ -46,16 +46,20 @@ class ListedNames:
             TypeError: A value is not a list of texts or whole numbers.
         """
         lists = list(names.lists())
-        starts = offsets_of(len(own or ()) for own in lists)
-        text, offsets = text_of([name for own in lists for name in own or ()])
+        starts = offsets_of(len(names_there or ()) for names_there in lists)
+        text, offsets = text_of([name for names_there in lists for name in names_there or ()])
         return cls(
-            names.on, starts, np.array([own is not None for own in lists], np.bool_), text, offsets
+            names.on,
+            starts,
+            np.array([names_there is not None for names_there in lists], np.bool_),
+            text,
+            offsets,
         )
 
     def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
         """Return the hash of each name in a form, and that all of them are names."""
-        found = hashes_of(self.text, self.offsets, form)
-        return found, np.ones(len(found), np.bool_)
+        name_hashes = hashes_of(self.text, self.offsets, form)
+        return name_hashes, np.ones(len(name_hashes), np.bool_)
 
     def take(self, places: I64) -> list[str]:
         """Return some of the names, given their numbers."""
@@ -70,8 +74,8 @@ class _Shards(Shard, frozen=True):
 
     def path(self, number: int) -> AnyPath:
         """Return the path of one of the files."""
-        shard, own = self.owners[number]
-        return shard.path(own)
+        shard, number_there = self.owners[number]
+        return shard.path(number_there)
 
 
 def lists_of_values(
@@ -109,24 +113,24 @@ def lists_of_values(
     joined = JoinedBlocks()
     bases = [joined.add(group.index) for group in groups]
     number = len(joined.files)
-    found = {
+    fields_of_lists = {
         name: _lists(groups, [base.get(name, 0) for base in bases], field, number, starts)
         for name, field in spec.items()
     }
-    container = next((each.container for each in owners if promises_checksums(each)), container)
+    container = next((shard.container for shard in owners if promises_checksums(shard)), container)
     table = ShardIndex(
         len(starts) - 1,
         tuple(joined.files),
-        found,
+        fields_of_lists,
         container,
         labels=labels_of(owners, spec),
         blocks=(joined.blocks(),),
     )
-    root = next((each.shard.root for each in owners if not each.local), None)
+    root = next((shard.shard.root for shard in owners if not shard.local), None)
     if root is None:
         root = owners[0].shard.root if owners else reader.shards[0].shard.root
     name = f"lists-{crc32(partners.tobytes(), crc32(starts.tobytes())):08x}"
-    files = tuple((each.shard, own) for each in owners for own in range(len(each.index.files)))
+    files = tuple((shard.shard, file) for shard in owners for file in range(len(shard.index.files)))
     shard = _Shards(root, name, tuple(stamp.name for stamp in joined.files), owners=files)
     opened = OpenShard.of(container, shard, table.check(name), stored=False, checked=True)
     # where values have no checksums, which values the lists have is known by the name alone
@@ -146,15 +150,18 @@ def _lists(
     )
     codecs, summed = set[str](), True
     for group, base in zip(groups, bases, strict=True):
-        if (own := group.index.fields.get(field.name)) is None:
+        if (extents := group.index.fields.get(field.name)) is None:
             continue
         places: Any = slice(None) if group.places is None else group.places
-        offset[places], length[places] = own.offset[group.rows] + base, own.length[group.rows]
-        codecs.add(own.codec)
-        if own.crc32 is None:
+        offset[places], length[places] = (
+            extents.offset[group.rows] + base,
+            extents.length[group.rows],
+        )
+        codecs.add(extents.codec)
+        if extents.crc32 is None:
             summed = False
         else:
-            sums[places] = own.crc32[group.rows]
+            sums[places] = extents.crc32[group.rows]
     if len(codecs) > 1:
         raise SpecError(
             f"field {field.name!r} is stored as {' and as '.join(sorted(codecs))} in the dataset"
@@ -165,14 +172,14 @@ def _lists(
     short = offsets_of(length == MISSING)
     absent = short[starts[1:]] > short[starts[:-1]]
     counts = np.where(absent, 0, np.diff(starts))
-    kept = np.repeat(~absent, np.diff(starts))
+    present = np.repeat(~absent, np.diff(starts))
     return FieldExtents(
         replace(field, sequence=True),
         codecs.pop() if codecs else field.codec,
         number,
-        offset[kept],
-        length[kept],
-        sums[kept] if summed else None,
+        offset[present],
+        length[present],
+        sums[present] if summed else None,
         starts=offsets_of(counts),
         absent=absent if absent.any() else None,
     )
@@ -199,33 +206,33 @@ def match(first: Names | ListedNames, other: Names) -> I64:
             them, and both positions.
     """
     hashes, named = other.hashes()
-    there = np.flatnonzero(named)
-    table = LookedUp.of(hashes if len(there) == len(hashes) else hashes[there])
-    _refuse_repeated(other, there, table)
+    with_name = np.flatnonzero(named)
+    table = LookedUp.of(hashes if len(with_name) == len(hashes) else hashes[with_name])
+    _refuse_repeated(other, with_name, table)
     del hashes
     wanted, named = first.hashes()
-    asked = LookedUp.of(wanted)  # neighbours are found in neighbouring memory
+    wanted_table = LookedUp.of(wanted)  # neighbours are found in neighbouring memory
     if isinstance(first, Names) and first.on == other.on == KEY:
-        _refuse_repeated(first, np.arange(len(wanted)), asked)
-    found = np.where(named, table.find(asked), -1)
-    del asked
-    for places in _in_parts(np.flatnonzero(found >= 0)):
-        names, partners = first.take(places), other.take(there[found[places]])
+        _refuse_repeated(first, np.arange(len(wanted)), wanted_table)
+    matched = np.where(named, table.find(wanted_table), -1)
+    del wanted_table
+    for places in _in_parts(np.flatnonzero(matched >= 0)):
+        names, partners = first.take(places), other.take(with_name[matched[places]])
         for at, name in enumerate(names) if names != partners else ():
             if name != partners[at]:  # two names have one hash
-                others = [
-                    each
-                    for each in table.places(wanted[places[at]])
-                    if other.take(there[[each]]) == [name]
+                equal = [
+                    place
+                    for place in table.places(wanted[places[at]])
+                    if other.take(with_name[[place]]) == [name]
                 ]
-                found[places[at]] = others[0] if others else -1
+                matched[places[at]] = equal[0] if equal else -1
     if KEY in (first.on, other.on) and first.on != other.on:
         for forms in _FORMS:
-            lone = np.flatnonzero(named & (found < 0))
+            lone = np.flatnonzero(named & (matched < 0))
             if len(lone):
-                found[lone] = _by_forms(first, lone, other, there, forms)
-    found[found >= 0] = there[found[found >= 0]]
-    return found
+                matched[lone] = _by_forms(first, lone, other, with_name, forms)
+    matched[matched >= 0] = with_name[matched[matched >= 0]]
+    return matched
 
 
 def _by_forms(
@@ -239,12 +246,12 @@ def _by_forms(
     form, other_form = forms
     table = LookedUp.of(other.hashes(other_form)[0][there])
     wanted = first.hashes(form)[0][lone]
-    found = table.find(LookedUp.of(wanted))
+    matched = table.find(LookedUp.of(wanted))
     repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
     doubtful = np.isin(wanted, repeated) if len(repeated) else np.zeros(len(wanted), np.bool_)
-    for places in _in_parts(np.flatnonzero(found >= 0)):
+    for places in _in_parts(np.flatnonzero(matched >= 0)):
         names = [in_form(name, form) for name in first.take(lone[places])]
-        partners = [in_form(name, other_form) for name in other.take(there[found[places]])]
+        partners = [in_form(name, other_form) for name in other.take(there[matched[places]])]
         wrong = np.array([name != partner for name, partner in zip(names, partners, strict=True)])
         for at in np.flatnonzero(wrong | doubtful[places]).tolist():
             same = [
@@ -254,13 +261,13 @@ def _by_forms(
             ]
             if len(same) > 1:
                 [name] = first.take(lone[places[at : at + 1]])
-                one, two = (other.take(there[[place]])[0] for place in same[:2])
+                same_first, two = (other.take(there[[place]])[0] for place in same[:2])
                 raise ValueError(
-                    f"{name!r} may name two samples, {one!r} and {two!r}, at positions "
+                    f"{name!r} may name two samples, {same_first!r} and {two!r}, at positions "
                     f"{_positions(other, there[same[:2]])}: write names in full"
                 )
-            found[places[at]] = same[0] if same else -1
-    return found
+            matched[places[at]] = same[0] if same else -1
+    return matched
 
 
 def _in_parts(places: I64) -> list[I64]:
@@ -268,8 +275,10 @@ def _in_parts(places: I64) -> list[I64]:
 
 
 def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
-    one, other = table.repeated()
-    for first, second in zip(_in_parts(there[one]), _in_parts(there[other]), strict=True):
+    repeated_places, other = table.repeated()
+    for first, second in zip(
+        _in_parts(there[repeated_places]), _in_parts(there[other]), strict=True
+    ):
         pairs = zip(names.take(first), names.take(second), strict=True)
         at = next((at for at, (name, same) in enumerate(pairs) if name == same), None)
         if at is not None:
@@ -295,5 +304,7 @@ def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
 def _positions(names: Names, places: I64) -> str:
     """Return the positions of two samples in their dataset or view, in words."""
     whole = names.positions
-    found = sorted(int(np.flatnonzero(whole == each)[0]) for each in names.samples[places].tolist())
+    found = sorted(
+        int(np.flatnonzero(whole == position)[0]) for position in names.samples[places].tolist()
+    )
     return " and ".join(map(str, found))

@@ -74,8 +74,8 @@ class Names:
             TypeError: A value is something else.
         """
         for value in self._values(self.samples):
-            own = value if isinstance(value, list) or value is None else [value]
-            yield None if own is None else list(_names(own, self.on))
+            names_there = value if isinstance(value, list) or value is None else [value]
+            yield None if names_there is None else list(_names(names_there, self.on))
 
     def _values(self, positions: I64) -> Iterator[Any]:
         for first in range(0, len(positions), _AT_ONCE):
@@ -86,12 +86,15 @@ class Names:
 
     def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
         """Return the hash of the name of each sample in a form, and whether it has a name."""
-        found, there = np.zeros(len(self.samples), np.uint64), np.zeros(len(self.samples), np.bool_)
+        name_hashes, has_name = (
+            np.zeros(len(self.samples), np.uint64),
+            np.zeros(len(self.samples), np.bool_),
+        )
         for places, (text, offsets, numbers) in self._texts_at(self.samples):
-            own = hashes_of(text, offsets, form)
-            found[places] = own if numbers is None else own[numbers]
-            there[places] = True
-        return found, there
+            distinct_hashes = hashes_of(text, offsets, form)
+            name_hashes[places] = distinct_hashes if numbers is None else distinct_hashes[numbers]
+            has_name[places] = True
+        return name_hashes, has_name
 
     def take(self, places: I64) -> list[str]:
         """Return the names of some samples, given their places in `samples`. All of them have one."""
@@ -99,18 +102,20 @@ class Names:
         if self.on == KEY:
             return self.reader.keys(positions)
         names = [""] * len(positions)
-        for own, (text, offsets, numbers) in self._texts_at(positions):
+        for places_there, (text, offsets, numbers) in self._texts_at(positions):
             rows = np.arange(len(offsets) - 1) if numbers is None else numbers
-            for place, name in zip(own.tolist(), decode_keys(text, offsets, rows), strict=True):
+            for place, name in zip(
+                places_there.tolist(), decode_keys(text, offsets, rows), strict=True
+            ):
                 names[place] = name
         return names
 
     def has_name(self, places: I64) -> Bools:
         """Return which samples have a name, given their places in `samples`."""
-        there = np.zeros(len(places), np.bool_)
-        for own, _ in self._texts_at(self.samples[places]):
-            there[own] = True
-        return there
+        has_name = np.zeros(len(places), np.bool_)
+        for places_there, _ in self._texts_at(self.samples[places]):
+            has_name[places_there] = True
+        return has_name
 
     def _texts_at(self, positions: I64) -> Iterator[tuple[I64, _Texts]]:
         """Yield places in `positions` with the names there, until all that have a name were given."""
@@ -131,8 +136,8 @@ class Names:
         """Yield the names of one shard: by the column of its table, or else by the stored values."""
         if (extents := group.index.fields.get(self.on)) is None:
             return
-        own = np.flatnonzero(extents.length[group.rows] != MISSING)
-        places, rows = group.places_in(len(positions))[own], group.rows[own]
+        present = np.flatnonzero(extents.length[group.rows] != MISSING)
+        places, rows = group.places_in(len(positions))[present], group.rows[present]
         kind, column = exact_kind(group.index, self.on), group.index.columns.get(self.on)
         if column is not None and kind not in (None, "float") and not _lacks(column, rows):
             yield places, _of_column(column, rows)

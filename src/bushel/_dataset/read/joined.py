@@ -71,9 +71,11 @@ class JoinedReader(Reader):
 
     def rows_of(self, name: str, positions: I64) -> I64:
         """Return the places of the values of a field among the samples of all shards; -1 for none."""
-        own = any(field.name == name for shard in self.counted[:1] for field in shard.fields)
-        own = own or any(field.name == name for shard in self.counted[1:] for field in shard.fields)
-        rows = positions if own else np.full(len(positions), -1, np.int64)
+        in_first = any(field.name == name for shard in self.counted[:1] for field in shard.fields)
+        in_first = in_first or any(
+            field.name == name for shard in self.counted[1:] for field in shard.fields
+        )
+        rows = positions if in_first else np.full(len(positions), -1, np.int64)
         for side in self.sides:
             if name in side.names:
                 partners = side.rows[positions].astype(np.int64)
@@ -82,20 +84,22 @@ class JoinedReader(Reader):
 
     def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
         """Divide a batch by the shards of the first dataset, and by shards of the others that have needed fields."""
-        found = self.all.groups(positions)
+        groups_of_all = self.all.groups(positions)
         for side in self.sides:
             if names is not None and side.names.isdisjoint(names):
                 continue
             partners = side.rows[positions].astype(np.int64)
-            there = np.flatnonzero(partners >= 0)
-            groups = self.all.groups(partners[there]) if len(there) else []
-            if len(there) < len(positions):
+            present = np.flatnonzero(partners >= 0)
+            groups = self.all.groups(partners[present]) if len(present) else []
+            if len(present) < len(positions):
                 groups = [
-                    replace(group, places=there if group.places is None else there[group.places])
+                    replace(
+                        group, places=present if group.places is None else present[group.places]
+                    )
                     for group in groups
                 ]
-            found += groups
-        return found
+            groups_of_all += groups
+        return groups_of_all
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds a sample, or this field of it, and its row there."""
@@ -108,9 +112,9 @@ class JoinedReader(Reader):
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of these samples, which are keys of the first dataset."""
-        found = self.all.groups(positions) if groups is None else groups
+        groups_of_all = self.all.groups(positions) if groups is None else groups
         return super().keys(
-            positions, [group for group in found if group.number < len(self.counted)]
+            positions, [group for group in groups_of_all if group.number < len(self.counted)]
         )
 
     def sample(
@@ -120,8 +124,10 @@ class JoinedReader(Reader):
         homes = {name: self.row_of(position, name) for name in wanted}
         sample: Sample = {KEY: self.key(position)}
         for home in dict.fromkeys(homes.values()):
-            own = {name: elements for name, elements in wanted.items() if homes[name] == home}
-            sample |= super().sample(position, own, home) | {KEY: sample[KEY]}
+            fields_there = {
+                name: elements for name, elements in wanted.items() if homes[name] == home
+            }
+            sample |= super().sample(position, fields_there, home) | {KEY: sample[KEY]}
         return sample
 
 
@@ -192,18 +198,18 @@ def joined_in_turn(
         shard.samples for reader, _ in readers for shard in reader.shards[len(reader.counted) :]
     )
     for reader, names in readers:
-        own, moved = int(reader.starts[-1]), len(shards) - len(reader.counted)
+        samples_there, moved = int(reader.starts[-1]), len(shards) - len(reader.counted)
         for side in reader.sides:
             rows = np.full(samples, -1, np.int64)
-            rows[start : start + own] = np.where(
-                side.rows >= 0, side.rows.astype(np.int64) - own, -1
+            rows[start : start + samples_there] = np.where(
+                side.rows >= 0, side.rows.astype(np.int64) - samples_there, -1
             )
             numbers = range(side.shards.start + moved, side.shards.stop + moved)
             sides.append(Side(numbers, side.names.intersection(names), _rows(rows, before, total)))
         shards = [*shards, *(only(shard, names) for shard in reader.shards[len(reader.counted) :])]
         before, start = (
             before + sum(shard.samples for shard in reader.shards[len(reader.counted) :]),
-            start + own,
+            start + samples_there,
         )
     joins = tuple(join for reader, _ in readers for join in reader.joins)
     return JoinedReader(shards, counted, sides, verify=verify, incomplete=incomplete, joins=joins)
@@ -215,5 +221,5 @@ def _names_in(shards: Sequence[OpenShard]) -> frozenset[str]:
 
 def _rows(rows: I64, first: int, total: int) -> Rows:
     """Return places that are counted from `first` on, in as few bytes as hold them; -1 stays."""
-    found = np.where(rows >= 0, rows + first, -1)
-    return found.astype(np.int32) if total < 1 << 31 else found.astype(np.int64)
+    moved = np.where(rows >= 0, rows + first, -1)
+    return moved.astype(np.int32) if total < 1 << 31 else moved.astype(np.int64)

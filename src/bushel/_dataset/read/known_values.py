@@ -51,12 +51,12 @@ def known_values(
     Returns:
         By field the value of each sample, without fields that have a value which must be read.
     """
-    found: dict[str, list[Any]] = {}
+    values_of_fields: dict[str, list[Any]] = {}
     for name in names:
         values: list[Any] = [_ABSENT] * samples
         if all([_fill(values, group, name) for group in groups if name in group.index.fields]):
-            found[name] = values
-    return found
+            values_of_fields[name] = values
+    return values_of_fields
 
 
 def complete(values: Sequence[Any]) -> bool:
@@ -113,8 +113,8 @@ class KnownFields:
 
     def _all_have(self, groups: Sequence[Group], name: str) -> bool:
         """Return whether all shards of a batch with a field also have its values; False if no shard has the field."""
-        own = [group for group in groups if name in group.index.fields]
-        return bool(own) and all(self._has(group.number, group.index, name) for group in own)
+        having = [group for group in groups if name in group.index.fields]
+        return bool(having) and all(self._has(group.number, group.index, name) for group in having)
 
     def _has(self, number: int, index: ShardIndex, name: str) -> bool:
         if (exact := self._exact.get((number, name))) is None:
@@ -141,7 +141,7 @@ def _known_value(values: Column, row: int) -> Any:
 def _fill(out: list[Any], group: Group, name: str) -> bool:
     column, values = group.index.fields[name], group.index.columns[name]
     try:
-        own: list[Any] = (
+        values_there: list[Any] = (
             values.few_texts(group.rows)
             if values.values is None
             else values.values[group.rows].tolist()
@@ -155,11 +155,11 @@ def _fill(out: list[Any], group: Group, name: str) -> bool:
         if (column.length[group.rows[missing]] != MISSING).any():
             return False
         for place in np.flatnonzero(missing).tolist():
-            own[place] = _ABSENT
+            values_there[place] = _ABSENT
     if group.places is None:
-        out[:] = own
+        out[:] = values_there
     else:
-        for place, value in zip(group.places.tolist(), own, strict=True):
+        for place, value in zip(group.places.tolist(), values_there, strict=True):
             out[place] = value
     return True
 
@@ -177,12 +177,12 @@ def merged(
         return list(samples)
     full = []
     for place, sample in enumerate(samples):
-        own = {KEY: sample[KEY]}
+        whole = {KEY: sample[KEY]}
         for name in names:
             if (values := known.get(name)) is None:
                 if name in sample:
-                    own[name] = sample[name]
+                    whole[name] = sample[name]
             elif (value := values[place]) is not _ABSENT:
-                own[name] = value
-        full.append(own)
+                whole[name] = value
+        full.append(whole)
     return full

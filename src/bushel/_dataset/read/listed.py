@@ -81,7 +81,7 @@ class RequestedLists:
             FormatError: A list is damaged.
             OSError: The store refuses, or cannot be reached.
         """
-        if not all(self._listed.have(each.shard.files, each.stamps) for each in shards):
+        if not all(self._listed.have(shard.shard.files, shard.stamps) for shard in shards):
             return None
         return self._result.get()
 
@@ -117,19 +117,19 @@ def each_shard(
             connect(engine),
             finished=finished and (lambda _, result: finished(result)),
         )
-    each: Iterable[T]
+    results_in_turn: Iterable[T]
     if len(shards) <= 1:
-        each = map(work, shards)
+        results_in_turn = map(work, shards)
     else:
         from bushel._runtime.parallel import parallel_map
         from bushel._runtime.threads import cpu_count
 
         usual = cpu_count() if is_local(shards[0].root) else _REMOTE_WORKERS
-        each = parallel_map(
+        results_in_turn = parallel_map(
             work, shards, threads=threads or usual, limit=len(shards), name="bushel-index"
         )
     results: list[T] = []
-    for result in each:
+    for result in results_in_turn:
         results.append(result)
         if finished is not None:
             finished(result)
@@ -183,7 +183,7 @@ class ListedShards(Listing):
         shard = Shard(
             self.root, table.names[number], tuple(stamp.name for stamp in stamps), table.sidecars
         )
-        known = (
+        recorded = (
             int(table.samples[number]),
             stamps,
             bool(flags & KEYED),
@@ -191,7 +191,7 @@ class ListedShards(Listing):
             self._fields,
         )
         return OpenShard(
-            table.container, shard, *known, True, table.labels, recorded=table.digest(number)
+            table.container, shard, *recorded, True, table.labels, recorded=table.digest(number)
         )
 
 
@@ -216,8 +216,8 @@ def listed_shard(
     asked: CallerFields,
 ) -> OpenShard:
     """Return a shard whose table is not loaded yet, as the manifest lists it."""
-    known = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
-    return OpenShard(container, shard, *known, True, labels, asked=asked, recorded=entry.digest)
+    recorded = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
+    return OpenShard(container, shard, *recorded, True, labels, asked=asked, recorded=entry.digest)
 
 
 def open_listed(root: AnyPath, container: str | None, state: FolderState) -> ListedShards | None:
@@ -246,22 +246,22 @@ def keep_list(root: AnyPath, shards: Sequence[OpenShard], state: FolderState) ->
         or not _are_listed(root, shards)
     ):
         return
-    starts = offsets_of(len(each.stamps) for each in shards)
-    stamps = [stamp for each in shards for stamp in each.stamps]
+    starts = offsets_of(len(shard.stamps) for shard in shards)
+    stamps = [stamp for shard in shards for stamp in shard.stamps]
     table = ShardList(
         shards[0].container,
         {field.name: field for field in shards[0].fields},
         shards[0].labels,
         shards[0].shard.sidecars,
-        Strings.of([each.shard.name for each in shards]),
+        Strings.of([shard.shard.name for shard in shards]),
         samples_of(shards),
-        np.array([KEYED * each.keyed + SUMMED * each.checksums for each in shards], np.uint8),
+        np.array([KEYED * shard.keyed + SUMMED * shard.checksums for shard in shards], np.uint8),
         starts,
         Strings.of([stamp.name for stamp in stamps]),
         np.array([stamp.size for stamp in stamps], np.int64),
         np.array([stamp.mtime_ns for stamp in stamps], np.int64),
         np.array([-1 if stamp.crc32 is None else stamp.crc32 for stamp in stamps], np.int64),
-        np.frombuffer(bytes.fromhex("".join(each.digest for each in shards)), np.uint8),
+        np.frombuffer(bytes.fromhex("".join(shard.digest for shard in shards)), np.uint8),
     )
     try:
         save_shard_list(table, state, root / FOLDER / NAME)
@@ -274,14 +274,14 @@ def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:
     first = shards[0]
     return (
         all(
-            each.shard.root is first.shard.root
-            and each.shard.sidecars == first.shard.sidecars
-            and each.fields is first.fields
-            and each.labels is first.labels
-            and each.damage is None
-            and not each.loaded
-            and tuple(stamp.name for stamp in each.stamps) == each.shard.files
-            for each in shards
+            shard.shard.root is first.shard.root
+            and shard.shard.sidecars == first.shard.sidecars
+            and shard.fields is first.fields
+            and shard.labels is first.labels
+            and shard.damage is None
+            and not shard.loaded
+            and tuple(stamp.name for stamp in shard.stamps) == shard.shard.files
+            for shard in shards
         )
         and first.shard.root == root
     )

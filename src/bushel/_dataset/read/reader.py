@@ -106,25 +106,25 @@ class Reader(ShardRows):
             or type(self) is not Reader
         ):
             return self
-        own = frozenset(names)
-        if (found := self._narrowed.get(own)) is None:
+        only_these = frozenset(names)
+        if (narrow := self._narrowed.get(only_these)) is None:
             from bushel._dataset.read.sections import narrowed
 
-            shards = [narrowed(shard, own) for shard in self.shards]
-            found = Reader(
+            shards = [narrowed(shard, only_these) for shard in self.shards]
+            narrow = Reader(
                 shards, verify=self.verify, incomplete=self.incomplete, remaining=self.remaining
             )
-            found._narrowed, found.whole_clips = None, self.whole_clips
-            self._narrowed[own] = found
-        return found
+            narrow._narrowed, narrow.whole_clips = None, self.whole_clips
+            self._narrowed[only_these] = narrow
+        return narrow
 
     def direct(self) -> Reader:
         """Return a reader of the same samples that opens local files for direct reads, past the page cache."""
         from copy import copy
 
-        own = copy(self)
-        own.pool = self.direct_pool
-        return own
+        copied = copy(self)
+        copied.pool = self.direct_pool
+        return copied
 
     def close(self) -> None:
         """Close all files. The next read opens them again."""
@@ -165,27 +165,27 @@ class Reader(ShardRows):
         plain = isinstance(shard.shard.root, Path)
         files = self.pool.files
         for name, elements in wanted.items() if plain else ():
-            if (own := index.fields.get(name)) is None:
+            if (extents := index.fields.get(name)) is None:
                 continue
-            if not (plain := elements is None and own.starts is None):
+            if not (plain := elements is None and extents.starts is None):
                 break
             try:
-                if (length := own.length.item(row)) == MISSING:
+                if (length := extents.length.item(row)) == MISSING:
                     continue
-                if (file := files.get((number, own.file))) is None:
+                if (file := files.get((number, extents.file))) is None:
                     file = self.pool.get(
-                        (number, own.file),
-                        partial(shard.open, own.file, partial(self.file, number)),
+                        (number, extents.file),
+                        partial(shard.open, extents.file, partial(self.file, number)),
                     )
-                stored = file.read(own.offset.item(row), length)
+                stored = file.read(extents.offset.item(row), length)
                 if (
                     self.checks.promised[number]
-                    and own.crc32 is not None
-                    and crc32(stored) != own.crc32[row]
+                    and extents.crc32 is not None
+                    and crc32(stored) != extents.crc32[row]
                 ):
                     plain = False
                     break
-                sample[name] = get_codec(own.codec).decode(stored)
+                sample[name] = get_codec(extents.codec).decode(stored)
             except (ExtentError, CodecError, ValueError, TypeError):
                 plain = False
                 break
@@ -228,9 +228,11 @@ class Reader(ShardRows):
                 return merged([{KEY: key} for key in self.keys(positions, groups)], known, wanted)
         samples: list[Sample] | None = None
         if not decode and groups and all(self.shards[group.number].local for group in groups):
-            own = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
+            kernel_plan = plan_kernel(groups, len(positions), rest, self.checks.among(groups))
             keys = partial(self.keys, positions, groups)
-            samples = self.pool.attempt(lambda: read_by_kernel(own, groups, self.file, keys, room))
+            samples = self.pool.attempt(
+                lambda: read_by_kernel(kernel_plan, groups, self.file, keys, room)
+            )
         if samples is None:
             plan = self.plan(groups, len(positions), rest, parts=parts)
             stored = self.stored(plan, positions, held)
@@ -290,18 +292,20 @@ class Reader(ShardRows):
         """
         values: list[bytes | None] = [None] * plan.size
         for batch in plan.batches:
-            found = self._call(partial(storage.read_many, held=held), plan, batch, positions)
-            if found is not None and batch.rows is None:
-                return found
-            parts = [batch] if found is not None else batch.parts()
+            values_read = self._call(partial(storage.read_many, held=held), plan, batch, positions)
+            if values_read is not None and batch.rows is None:
+                return values_read
+            parts = [batch] if values_read is not None else batch.parts()
             while parts:
                 part = parts.pop()
-                own = (
-                    found if part is batch else self._call(storage.read_many, plan, part, positions)
+                values_of_part = (
+                    values_read
+                    if part is batch
+                    else self._call(storage.read_many, plan, part, positions)
                 )
-                if own is None:
+                if values_of_part is None:
                     parts += part.parts()
-                for number, value in enumerate(own or ()):
+                for number, value in enumerate(values_of_part or ()):
                     values[part.row(number)] = value
         return values
 
@@ -313,9 +317,9 @@ class Reader(ShardRows):
         batches = plan.batches
         if (
             len(batches) == 1
-            and (found := self._call(storage.gather, plan, batches[0], positions)) is not None
+            and (in_one := self._call(storage.gather, plan, batches[0], positions)) is not None
         ):
-            return found
+            return in_one
         return joined([value or b"" for value in self.stored(plan, positions)])
 
     def prefetch(
@@ -343,7 +347,7 @@ class Reader(ShardRows):
         """
 
         def called() -> T:
-            return do([self.file(*each) for each in batch.files], batch.extents)
+            return do([self.file(*numbers) for numbers in batch.files], batch.extents)
 
         try:
             return called() if len(batch.extents.offset) <= 1 else self.pool.attempt(called)

@@ -45,9 +45,9 @@ def remaining_in(
     for placed in lists:
         matcher = _Matcher(placed, number_of)
         for number in shards_to_search(shards, placed, digests):
-            rows, own = matcher.rows(shards[number])
+            rows, numbers_of_calls = matcher.rows(shards[number])
             positions.append(rows + starts[number])
-            numbers.append(own)
+            numbers.append(numbers_of_calls)
     removed, first = _earliest(np.concatenate(positions), np.concatenate(numbers))
     return (
         Remaining.of(int(starts[-1]), removed, first.astype(np.uint32), calls)
@@ -95,8 +95,8 @@ class _Matcher:
 
     def __init__(self, placed: PlacedList, number_of: dict[tuple[str, str], int]) -> None:
         self._lookup = NameLookup(placed.removed.names)
-        own = [number_of[str(placed.path), call.id] for call in placed.removed.calls]
-        self._numbers = np.array(own, np.int64)[placed.removed.numbers]
+        numbers_of_calls = [number_of[str(placed.path), call.id] for call in placed.removed.calls]
+        self._numbers = np.array(numbers_of_calls, np.int64)[placed.removed.numbers]
 
     def rows(self, shard: OpenShard) -> tuple[I64, I64]:
         rows, entries = named_rows(shard, self._lookup)
@@ -106,8 +106,8 @@ class _Matcher:
 def _earliest(positions: I64, numbers: I64) -> tuple[I64, I64]:
     """Return each position once, ascending, with its least number."""
     order = np.lexsort((numbers, positions))
-    found, first = np.unique(positions[order], return_index=True)
-    return found, numbers[order][first]
+    distinct, first = np.unique(positions[order], return_index=True)
+    return distinct, numbers[order][first]
 
 
 def named_rows(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
@@ -170,12 +170,13 @@ def _some_of(column: FieldExtents, samples: I64) -> FieldExtents:
 
 def _read_column(column: FieldExtents, samples: I64, values: Sequence[object]) -> FieldExtents:
     """Return the extents of some samples with the checksums of their values, which were read."""
-    own = _some_of(column, samples)
+    extents = _some_of(column, samples)
     flat = values
     if column.starts is not None:
         flat = [value for several in values for value in several or ()]  # type: ignore[attr-defined]
     sums = [0 if value is None else crc32(value) for value in flat]  # type: ignore[arg-type]
-    assert len(sums) == own.rows
+    assert len(sums) == extents.rows
     return replace(
-        own, crc32=np.where(own.length == MISSING, 0, np.array(sums, np.uint32)).astype(np.uint32)
+        extents,
+        crc32=np.where(extents.length == MISSING, 0, np.array(sums, np.uint32)).astype(np.uint32),
     )

@@ -63,7 +63,7 @@ def forms_of(
 
     Arrays without headers of their own are left out, and so are fields whose elements are not rows.
     """
-    found: dict[tuple[int, str], RowForms] = {}
+    forms_of_fields: dict[tuple[int, str], RowForms] = {}
     for group, name, _, column, ranged in ranged_fields(groups, wanted):
         if ranged.layout is None or not len(group.rows):
             continue
@@ -71,11 +71,11 @@ def forms_of(
             if not _has_headers(ranged, int(column.length[group.rows].max())):
                 continue
             forms = reader.row_forms.setdefault((group.number, name), RowForms())
-        found[group.number, name] = forms
+        forms_of_fields[group.number, name] = forms
         for most in (1, _AT_A_TIME):  # one may show the form of all others
             if rows := _unlike(forms, column, group)[:most]:
                 _look(reader, group.number, column, forms, rows)
-    return found
+    return forms_of_fields
 
 
 def look_again(reader: RowSource, position: int, name: str) -> None:
@@ -88,8 +88,8 @@ def look_again(reader: RowSource, position: int, name: str) -> None:
 def _unlike(forms: RowForms, column: FieldExtents, group: Group) -> list[int]:
     """Return rows of arrays like none that is known, one of each size."""
     sizes, first = np.unique(column.length[group.rows], return_index=True)
-    both = zip(sizes.tolist(), group.rows[first].tolist(), strict=True)
-    return [row for size, row in both if size > 0 and forms.needs(size)]
+    pairs = zip(sizes.tolist(), group.rows[first].tolist(), strict=True)
+    return [row for size, row in pairs if size > 0 and forms.needs(size)]
 
 
 def _has_headers(ranged: Ranged, size: int) -> bool:
@@ -146,17 +146,17 @@ def outlines_of(
     the batch are looked at together, round by round, since each round may be a request to an object
     store.
     """
-    found: dict[tuple[int, str], dict[int, Outline]] = {}
+    outlines_of_fields: dict[tuple[int, str], dict[int, Outline]] = {}
     wanted_parts: list[tuple[Place, Outline, slice | I64]] = []
     for group, name, elements, column, ranged in ranged_fields(groups, wanted):
         if ranged.outline is None:
             continue
-        own = found.setdefault((group.number, name), {})
+        outlines_of_rows = outlines_of_fields.setdefault((group.number, name), {})
         for row, place in zip(group.rows.tolist(), group.places_in(total).tolist(), strict=True):
             if (size := int(column.length[row])) < _LEAST:
                 continue
             at = group.number, name, row
-            own[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(
+            outlines_of_rows[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(
                 at, ranged.outline(size)
             )
             part = at_place(elements, place)
@@ -167,7 +167,7 @@ def outlines_of(
         len(reader.outlines) > _KEPT and (oldest := next(iter(reader.outlines), None)) is not None
     ):
         reader.outlines.pop(oldest, None)
-    return found
+    return outlines_of_fields
 
 
 def _look_at_outlines(
@@ -178,8 +178,8 @@ def _look_at_outlines(
         probes: dict[tuple[Place, int, int], Outline] = {}
         still = []
         for place, outline, part in wanted_parts:
-            if (asked := outline.probe(part)) is not None:
-                probes[place, *asked] = outline
+            if (probe := outline.probe(part)) is not None:
+                probes[place, *probe] = outline
                 still.append((place, outline, part))
         if not probes:
             return
@@ -198,8 +198,10 @@ def _look_at_outlines(
         lengths = np.array([length for _, _, length in probes], np.int64)
         extents = Extents(np.array(number, np.int32), starts + offsets, lengths)
         try:
-            data = read_many([reader.file(*each) for each in files], extents)
+            data = read_many([reader.file(*number_of_file) for number_of_file in files], extents)
         except (ExtentError, BushelError, OSError):
             return
-        for outline, offset, own in zip(probes.values(), offsets.tolist(), data, strict=True):
-            outline.learn(offset, bytes(own or b""))
+        for outline, offset, read_bytes in zip(
+            probes.values(), offsets.tolist(), data, strict=True
+        ):
+            outline.learn(offset, bytes(read_bytes or b""))

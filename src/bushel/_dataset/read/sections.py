@@ -29,19 +29,19 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
         FormatError: The shard is damaged.
         OSError: The store refuses, or cannot be reached.
     """
-    own = get_container(container)
-    if not isinstance(own, HasSections):
+    kind = get_container(container)
+    if not isinstance(kind, HasSections):
         raise TypeError(f"the container {container!r} has no sections")
-    asked = (
+    declared = (
         CallerFields(options.spec or {}, options.pickle)
         if options.spec or options.pickle
         else NO_CALLER_FIELDS
     )
     table = stored_table(shard)
     if table is not None and table.fits:
-        return [OpenShard.of(container, shard, table.index, stored=True, asked=asked)]
-    outline = own.outline(shard)
-    fields = tuple(map(asked.field, outline.fields))
+        return [OpenShard.of(container, shard, table.index, stored=True, asked=declared)]
+    outline = kind.outline(shard)
+    fields = tuple(map(declared.field, outline.fields))
     return [
         OpenShard(
             container,
@@ -53,7 +53,7 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
             fields=fields,
             stored=False,
             labels=outline.labels,
-            asked=asked,
+            asked=declared,
             section=section,
         )
         for section in outline.sections
@@ -62,44 +62,46 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
 
 def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
     """Return a shard with only these fields. If its section is not read yet, only their bytes will be requested."""
-    kept = only(shard, names)
-    own = get_container(shard.container)
-    if shard.section is None or shard.loaded or not isinstance(own, HasSections):
-        return kept
-    return replace(kept, section=own.narrowed(shard.section, [field.name for field in kept.fields]))
+    narrow = only(shard, names)
+    kind = get_container(shard.container)
+    if shard.section is None or shard.loaded or not isinstance(kind, HasSections):
+        return narrow
+    return replace(
+        narrow, section=kind.narrowed(shard.section, [field.name for field in narrow.fields])
+    )
 
 
 def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
     """Return the shards, with the sections of one shard that follow each other together."""
-    found: list[list[OpenShard]] = []
-    for one in shards:
-        last = found[-1][-1] if found else None
+    together: list[list[OpenShard]] = []
+    for shard in shards:
+        last = together[-1][-1] if together else None
         follows = (
             last is not None
             and last.section is not None
-            and one.section is not None
-            and one.shard is last.shard
-            and one.section.number == last.section.number + 1
+            and shard.section is not None
+            and shard.shard is last.shard
+            and shard.section.number == last.section.number + 1
         )
         if follows:
-            found[-1].append(one)
+            together[-1].append(shard)
         else:
-            found.append([one])
-    return found
+            together.append([shard])
+    return together
 
 
 def unread_bytes(shards: Sequence[OpenShard]) -> int:
     """Return how many bytes of sections have to be read before all of their samples can be read at random."""
-    sections = [one for one in shards if one.section is not None and not one.loaded]
+    sections = [shard for shard in shards if shard.section is not None and not shard.loaded]
     if not sections:
         return 0
     from bushel._dataset.read.load_table import is_known
 
     return sum(
-        one.section.size
-        for one in sections
-        if one.section is not None
-        and not is_known(one.container, one.shard, one.section, one.stamps[0])
+        shard.section.size
+        for shard in sections
+        if shard.section is not None
+        and not is_known(shard.container, shard.shard, shard.section, shard.stamps[0])
     )
 
 

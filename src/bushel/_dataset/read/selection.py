@@ -92,9 +92,9 @@ class Remaining(Struct, frozen=True, eq=False):
 
     def kept(self) -> Bools:
         """Return bool[total]: whether each sample remains."""
-        kept = np.ones(self.total, np.bool_)
-        kept[self.removed] = False
-        return kept
+        remains = np.ones(self.total, np.bool_)
+        remains[self.removed] = False
+        return remains
 
     def before_call(self, number: int) -> range | Remaining:
         """Return the positions that remained before a call."""
@@ -244,14 +244,14 @@ class Selection(Struct, frozen=True):
             raise TypeError(f"give fields as a list or a dict, such as [{mask!r}], not {mask!r}")
         if not isinstance(mask, Iterable):
             raise TypeError(f"give fields as a list of names or a dict, not {mask!r}")
-        known = list(self.fields)
+        names = list(self.fields)
         wanted: dict[str, Elements] = {}
         for name, value in (
             mask.items() if isinstance(mask, Mapping) else ((name, True) for name in mask)
         ):
-            if name not in known:
+            if name not in names:
                 raise KeyError(
-                    f"unknown field {name!r}: the fields are {', '.join(known) or 'none'}"
+                    f"unknown field {name!r}: the fields are {', '.join(names) or 'none'}"
                 )
             if value is not False:
                 wanted[name] = None if value is True else _elements(self.fields[name], value)

@@ -32,9 +32,11 @@ def only(shard: OpenShard, names: Collection[str]) -> OpenShard:
     fields = tuple(field for field in shard.fields if field.name in names)
     if fields == shard.fields:
         return shard
-    kept = [field.name for field in fields]
-    index = shard.index.select(kept) if shard.loaded else None
-    return replace(shard, fields=fields, labels=labels_of_fields(shard.labels, kept), _index=index)
+    names_there = [field.name for field in fields]
+    index = shard.index.select(names_there) if shard.loaded else None
+    return replace(
+        shard, fields=fields, labels=labels_of_fields(shard.labels, names_there), _index=index
+    )
 
 
 def with_caller_fields(shard: OpenShard, asked: CallerFields) -> OpenShard:
@@ -52,18 +54,27 @@ def renamed_shard(shard: OpenShard, names: Mapping[str, str]) -> OpenShard:
         return shard
     before = {new: old for old, new in shard.asked.names.items()}
     earlier = {old: new for old, new in shard.asked.names.items() if new not in names}
-    asked = replace(
+    declared = replace(
         shard.asked, names={**earlier, **{before.get(old, old): new for old, new in names.items()}}
     )
     index = renamed(shard.index, names) if shard.loaded else None
-    labels: Labels = {_renamed(name, names): own for name, own in shard.labels.items()}
+    labels: Labels = {
+        _renamed(name, names): class_names for name, class_names in shard.labels.items()
+    }
     fields = tuple(replace(field, name=names.get(field.name, field.name)) for field in shard.fields)
-    return replace(shard, fields=fields, labels=labels, asked=asked, _index=index)
+    return replace(shard, fields=fields, labels=labels, asked=declared, _index=index)
 
 
 def _renamed(name: str, names: Mapping[str, str]) -> str:
     """Return the new name of a field, or of a member of a value of one."""
-    old = next((one for one in names if name == one or name.startswith(f"{one}.")), name)
+    old = next(
+        (
+            name_before
+            for name_before in names
+            if name == name_before or name.startswith(f"{name_before}.")
+        ),
+        name,
+    )
     return names.get(old, old) + name[len(old) :]
 
 
@@ -85,8 +96,10 @@ def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
         if feature.names and name not in shard.labels and can_be_named(fields, name)
     }
     if typed:
-        asked = CallerFields({**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
-        shard = with_caller_fields(shard, asked)
+        declared = CallerFields(
+            {**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names
+        )
+        shard = with_caller_fields(shard, declared)
     return replace(shard, labels={**shard.labels, **check_labels(named)}) if named else shard
 
 
@@ -117,9 +130,9 @@ def _with_types(
     }
     if not wider:
         return shard
-    asked = CallerFields({**wider, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
+    declared = CallerFields({**wider, **shard.asked.spec}, shard.asked.pickle, shard.asked.names)
     try:
-        return with_caller_fields(shard, asked)
+        return with_caller_fields(shard, declared)
     except SpecError as error:
         reason, _, _ = str(error).partition(". Leave it out")
         file = next(
@@ -152,12 +165,12 @@ def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
 
 def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:
     """Return the names of classes in a manifest that lists all shards, or in the file that the original tool keeps."""
-    own: object = get_container(container)
+    kind: object = get_container(container)
     labels: Labels = {}
-    if isinstance(own, KeepsNames):
+    if isinstance(kind, KeepsNames):
         first = shards[0].root
         if all(shard.root == first for shard in shards) or manifest_path(shards) is not None:
-            labels = own.class_names(first)
+            labels = kind.class_names(first)
     return labels if manifest is None else {**labels, **labels_in(manifest)}
 
 

@@ -80,10 +80,10 @@ class OpenShard(Struct):
             checksums = checksums and extents.crc32 is not None
         if len(index.files) > len(shard.files):
             shard = shard.with_files_of(index)
-        known = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
+        facts = (index.samples, index.files, index.keys is not None, checksums, tuple(fields))
         recorded = index.digest if stored else ""
         return cls(
-            container, shard, *known, stored, index.labels, index, damage, asked, None, recorded
+            container, shard, *facts, stored, index.labels, index, damage, asked, None, recorded
         )
 
     @classmethod
@@ -99,12 +99,12 @@ class OpenShard(Struct):
             index = load_index(sidecar)
             if len(index.files) != len(paths):
                 return None
-            for name, path, known in zip(shard.files, paths, index.files, strict=True):
+            for name, path, stamp in zip(shard.files, paths, index.files, strict=True):
                 stat = path.stat()
                 if (name, stat.st_size, stat.st_mtime_ns) != (
-                    known.name,
-                    known.size,
-                    known.mtime_ns,
+                    stamp.name,
+                    stamp.size,
+                    stamp.mtime_ns,
                 ):
                     return None
         except (OSError, FormatError):
@@ -113,9 +113,9 @@ class OpenShard(Struct):
 
     def __reduce__(self) -> tuple[Any, ...]:
         index = None if self.stored else self._index
-        known = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
+        facts = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
         said = (self.damage, self.asked, self.section, self.recorded)
-        values = (self.container, self.shard, *known, self.stored, self.labels, index, *said)
+        values = (self.container, self.shard, *facts, self.stored, self.labels, index, *said)
         return _unpickled, (values, registered_here(self.container))
 
     @property
@@ -224,7 +224,7 @@ class OpenShard(Struct):
         return (
             first > _MANY_FILES
             and self.local
-            and all(own.file >= first for own in self.index.fields.values())
+            and all(extents.file >= first for extents in self.index.fields.values())
         )
 
     def check_readable(self, row: int, position: int) -> None:
@@ -257,7 +257,7 @@ def samples_of(shards: Sequence[OpenShard]) -> I64:
     return (
         shards.listed.samples
         if isinstance(shards, Listing)
-        else np.array([one.samples for one in shards], np.int64)
+        else np.array([shard.samples for shard in shards], np.int64)
     )
 
 
@@ -410,8 +410,10 @@ class ShardRows:
         groups = self.groups(positions, names)
         for group in groups:
             if (shard := self.shards[group.number]).damage is not None:
-                own = positions if group.places is None else positions[group.places]
-                for row, position in zip(group.rows.tolist(), own.tolist(), strict=True):
+                positions_there = positions if group.places is None else positions[group.places]
+                for row, position in zip(
+                    group.rows.tolist(), positions_there.tolist(), strict=True
+                ):
                     shard.check_readable(row, position)
         return groups
 
@@ -422,12 +424,14 @@ class ShardRows:
         keys: list[str] = [""] * len(positions)
         for group in self.groups(positions) if groups is None else groups:
             if group.index.keys is None:
-                own = decimal_texts(positions if group.places is None else positions[group.places])
+                keys_there = decimal_texts(
+                    positions if group.places is None else positions[group.places]
+                )
             else:
-                own = self._own_keys(group, group.index.keys)
+                keys_there = self._own_keys(group, group.index.keys)
             if group.places is None:
-                return own
-            for place, key in zip(group.places.tolist(), own, strict=True):
+                return keys_there
+            for place, key in zip(group.places.tolist(), keys_there, strict=True):
                 keys[place] = key
         return keys
 
@@ -450,16 +454,18 @@ class ShardRows:
         """
         number, sample = self.row_of(position, name)
         shard = self.shards[number]
-        own = shard.index.fields.get(name)
-        if own is None:
+        extents = shard.index.fields.get(name)
+        if extents is None:
             return shard.locate(0, 0)
-        row = int(sample if own.starts is None else own.starts[sample])
-        if not 0 <= row < own.rows:
-            return shard.locate(own.file, 0)
-        offset, empty = int(own.offset[row]), None
-        if own.length[row] == 0:
-            empty = int(np.count_nonzero((own.offset[:row] == offset) & (own.length[:row] == 0)))
-        return shard.locate(own.file, offset, empty)
+        row = int(sample if extents.starts is None else extents.starts[sample])
+        if not 0 <= row < extents.rows:
+            return shard.locate(extents.file, 0)
+        offset, empty = int(extents.offset[row]), None
+        if extents.length[row] == 0:
+            empty = int(
+                np.count_nonzero((extents.offset[:row] == offset) & (extents.length[:row] == 0))
+            )
+        return shard.locate(extents.file, offset, empty)
 
 
 def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
@@ -471,12 +477,15 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
     alike = alike or {shard.fields: [shard] for shard in shards}
     fields: dict[str, Field] = {}
     sources: dict[str, list[OpenShard]] = {}
-    for own, having in alike.items():
-        for one in own:
-            before, others = fields.setdefault(one.name, one), sources.setdefault(one.name, having)
+    for fields_alike, having in alike.items():
+        for one in fields_alike:
+            before, having_before = (
+                fields.setdefault(one.name, one),
+                sources.setdefault(one.name, having),
+            )
             if before == one or _has_no_value(one.name, having):
                 continue
-            if _has_no_value(one.name, others):
+            if _has_no_value(one.name, having_before):
                 fields[one.name], sources[one.name] = one, having
             elif before.sequence != one.sequence:
                 raise FormatError(

@@ -47,13 +47,13 @@ def divided(
         KeyError, SpecError: The field `stratify` does not exist, or its values are neither numbers
             nor text.
     """
-    known = with_rest(len(dataset), shares)
-    counts = share_out(len(dataset), known)
+    whole_shares = with_rest(len(dataset), shares)
+    counts = share_out(len(dataset), whole_shares)
     positions = make_order(shuffle, len(dataset), operator.index(seed)).take(
         0, np.arange(len(dataset), dtype=np.int64)
     )
     if stratify is not None:
-        return stratified(classes_of(dataset, stratify), positions, known)
+        return stratified(classes_of(dataset, stratify), positions, whole_shares)
     ends = np.cumsum(list(counts.values()))[:-1]
     return dict(zip(counts, map(np.sort, np.split(positions, ends)), strict=True))
 
@@ -69,9 +69,9 @@ def classes_of(dataset: Divisible, field: str) -> npt.NDArray[np.int64]:
     """
     numbers: dict[Hashable, int] = {}
     classes = np.empty(len(dataset), np.int64)
-    known = _known_classes(dataset, field)
-    if known is not None:
-        return known
+    classes_in_index = _known_classes(dataset, field)
+    if classes_in_index is not None:
+        return classes_in_index
     for first in range(0, len(dataset), _CHUNK):
         positions = range(first, min(first + _CHUNK, len(dataset)))
         for position, sample in zip(positions, dataset.read(positions, [field]), strict=True):
@@ -109,7 +109,7 @@ def largest_remainders(samples: int, shares: Mapping[str, float]) -> list[int]:
     """
     whole = sum(Fraction(share) for share in shares.values())
     exact = [Fraction(share) * samples / whole for share in shares.values()]
-    counts = [int(each) for each in exact]
+    counts = [int(share_exact) for share_exact in exact]
     largest = sorted(range(len(exact)), key=lambda number: (counts[number] - exact[number], number))
     for number in largest[: samples - sum(counts)]:
         counts[number] += 1
@@ -162,15 +162,15 @@ def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, flo
     Raises:
         ValueError: Several are None, no shares are given, or the others leave less than nothing.
     """
-    known = {name: share for name, share in shares.items() if share is not None}
-    if not shares or len(shares) - len(known) > 1:
+    named = {name: share for name, share in shares.items() if share is not None}
+    if not shares or len(shares) - len(named) > 1:
         raise ValueError(
             f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None:"
             f" {dict(shares)}"
         )
-    whole = samples if known and all(isinstance(share, int) for share in known.values()) else 1
+    whole = samples if named and all(isinstance(share, int) for share in named.values()) else 1
     return {
-        name: whole - sum(known.values()) if share is None else share
+        name: whole - sum(named.values()) if share is None else share
         for name, share in shares.items()
     }
 

@@ -219,8 +219,8 @@ class _Evaluation:
         result: _Value | None = None
         left = node.left
         for test, right in zip(node.ops, node.comparators, strict=True):
-            own = self._compare(left, test, right)
-            result = own if result is None else _both(result, own)
+            outcome = self._compare(left, test, right)
+            result = outcome if result is None else _both(result, outcome)
             left = right
         assert result is not None  # Python's grammar has a comparator at least
         return result
@@ -235,8 +235,8 @@ class _Evaluation:
             absent = np.zeros(self._samples, np.bool_) if missing is None else missing
             return (absent if isinstance(test, ast.Is) else ~absent), None
         if isinstance(test, ast.In | ast.NotIn):
-            found, missing = self._contained(left, right)
-            return (found if isinstance(test, ast.In) else np.logical_not(found)), missing
+            contained, missing = self._contained(left, right)
+            return (contained if isinstance(test, ast.In) else np.logical_not(contained)), missing
         (a, no_a), (b, no_b) = self.value(left), self.value(right)
         missing = _missing(no_a, no_b)
         if _lacks(a, no_a) or _lacks(b, no_b):
@@ -262,27 +262,27 @@ class _Evaluation:
         if not isinstance(value, str) or (names := self._labels().get(_name(node) or "")) is None:
             return value
         if not value or value not in names:
-            known = f"it has {len(names)} classes, such as {', '.join(map(repr, names[:3]))}"
-            near = did_you_mean(value, names) or known
+            described = f"it has {len(names)} classes, such as {', '.join(map(repr, names[:3]))}"
+            near = did_you_mean(value, names) or described
             raise ValueError(f"no class of {_name(node)!r} is named {value!r}: {near}")
         return names.index(value)
 
     def _contained(self, left: ast.expr, right: ast.expr) -> _Value:
         if isinstance(right, ast.Tuple | ast.List | ast.Set):
             value, missing = self.value(left)
-            found: Any = np.zeros(np.shape(value), np.bool_)
-            for each in right.elts:
-                one, _ = self.value(each)
-                if np.ndim(one):
+            chosen: Any = np.zeros(np.shape(value), np.bool_)
+            for constant in right.elts:
+                operand, _ = self.value(constant)
+                if np.ndim(operand):
                     raise ValueError(f"{ast.unparse(right)!r} must hold constants only")
                 if _is_time(value):
-                    found = found | (value == _as_time(one, value))
+                    chosen = chosen | (value == _as_time(operand, value))
                     continue
-                if is_text(one) != is_text(value) and not _lacks(value, missing):
-                    one = self._class(left, one)
-                if is_text(one) == is_text(value):
-                    found = found | compare(operator.eq, value, one)
-            return found, missing
+                if is_text(operand) != is_text(value) and not _lacks(value, missing):
+                    operand = self._class(left, operand)
+                if is_text(operand) == is_text(value):
+                    chosen = chosen | compare(operator.eq, value, operand)
+            return chosen, missing
         text, _ = self.value(left)
         values, missing = self.value(right)
         if isinstance(text, str) and _lacks(values, missing):
@@ -293,7 +293,7 @@ class _Evaluation:
                 " in (1, 2)', or "
                 "'\"dog\" in name' for a column of texts"
             )
-        return np.fromiter((text in each for each in values), np.bool_, len(values)), missing
+        return np.fromiter((text in value for value in values), np.bool_, len(values)), missing
 
 
 def _is_time(value: Any) -> bool:

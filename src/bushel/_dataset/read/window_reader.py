@@ -70,22 +70,24 @@ class WindowReader(Reader):
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of windows: the keys of their samples with the starts of the windows."""
         places, starts = self.windows.places(positions)
-        own = self.base.keys(self.selection.absolute(places))
-        return [f"{key}@{start}" for key, start in zip(own, starts.tolist(), strict=True)]
+        sample_keys = self.base.keys(self.selection.absolute(places))
+        return [f"{key}@{start}" for key, start in zip(sample_keys, starts.tolist(), strict=True)]
 
     def find(self, key: str) -> list[int]:
         """Return the number of the window with a key, or an empty list."""
-        own, _, start = key.rpartition("@")
-        sample = self._find(own) if start.isdecimal() and len(start) < 19 else None
-        found = None if sample is None else self.windows.find(sample, int(start))
-        return [] if found is None or self.keys(np.array([found], np.int64)) != [key] else [found]
+        sample_key, _, start = key.rpartition("@")
+        sample = self._find(sample_key) if start.isdecimal() and len(start) < 19 else None
+        number = None if sample is None else self.windows.find(sample, int(start))
+        return (
+            [] if number is None or self.keys(np.array([number], np.int64)) != [key] else [number]
+        )
 
     def ranges(self, positions: I64) -> dict[str, Ranges]:
         """Return the elements of windows, of each field that has some."""
         places, starts = self.windows.places(positions)
         shape = self.windows.shape
         counts = element_counts(self.base, self.selection.absolute(places), shape.field)
-        return {name: Ranges(starts, own, counts) for name, own in shape.offsets.items()}
+        return {name: Ranges(starts, offsets, counts) for name, offsets in shape.offsets.items()}
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the elements to read of samples, given the elements that are wanted of their windows.
@@ -94,21 +96,23 @@ class WindowReader(Reader):
             IndexError: An element is beyond the end of a window.
             TypeError: Windows within these windows are wanted.
         """
-        ranges, found = self.ranges(positions), dict[str, Elements]()
+        ranges, elements_of_samples = self.ranges(positions), dict[str, Elements]()
         for name, elements in wanted.items():
             if name in self.windows.shape.pads:
                 continue
-            found[name] = elements
-            if (own := ranges.get(name)) is not None:
+            elements_of_samples[name] = elements
+            if (window_ranges := ranges.get(name)) is not None:
                 if isinstance(elements, Ranges):
                     raise TypeError(f"field {name!r} is read in windows already")
                 chosen = (
                     slice(None)
                     if elements is None
-                    else choose(elements, len(own.offsets), "a window", "elements")
+                    else choose(elements, len(window_ranges.offsets), "a window", "elements")
                 )
-                found[name] = replace(own, offsets=own.offsets[chosen])
-        return found
+                elements_of_samples[name] = replace(
+                    window_ranges, offsets=window_ranges.offsets[chosen]
+                )
+        return elements_of_samples
 
     def sample(
         self, position: int, wanted: Mapping[str, Elements], home: tuple[int, int] | None = None
@@ -127,16 +131,18 @@ class WindowReader(Reader):
         room: Room | None = None,
     ) -> list[Sample]:
         """Read windows with one call to the storage for the whole batch, as `Reader.read` reads samples."""
-        asked = self.asked(positions, wanted)
-        samples = super().read(positions, asked, decode=decode, parts=parts, held=held, room=room)
+        elements_asked = self.asked(positions, wanted)
+        samples = super().read(
+            positions, elements_asked, decode=decode, parts=parts, held=held, room=room
+        )
         for sample, key in zip(samples, self.keys(positions), strict=True):
             sample[KEY] = key  # some of the ways to read take the keys from the tables
         pads = {name: field for name, field in self.windows.shape.pads.items() if name in wanted}
         ranges = self.ranges(positions) if pads else {}
         for name, field in pads.items():
-            for sample, own in zip(samples, ranges[field].outside(), strict=True):
+            for sample, flags in zip(samples, ranges[field].outside(), strict=True):
                 if field in sample or field not in wanted:
-                    sample[name] = own
+                    sample[name] = flags
         return samples
 
     def whole_value(self, position: int, name: str, elements: Elements) -> Any:
@@ -167,15 +173,15 @@ class WindowReader(Reader):
 
 def _fields(fields: Mapping[str, Field], shape: WindowShape) -> dict[str, Field]:
     """Return the fields of windows: types of arrays have the length of the window, and each may have its flags."""
-    found = dict(fields)
+    window_fields = dict(fields)
     for name, offsets in shape.offsets.items():
-        own = fields[name]
-        base, _, arguments = own.codec.partition("(")
+        field = fields[name]
+        base, _, arguments = field.codec.partition("(")
         dtype, *sizes = arguments.rstrip(")").split(",")
-        if base == "array" and sizes and not own.sequence:
-            found[name] = replace(
-                own, codec=f"array({','.join([dtype, str(len(offsets)), *sizes[1:]])})"
+        if base == "array" and sizes and not field.sequence:
+            window_fields[name] = replace(
+                field, codec=f"array({','.join([dtype, str(len(offsets)), *sizes[1:]])})"
             )
     for pad, name in shape.pads.items():
-        found[pad] = Field(pad, f"array(bool,{len(shape.offsets[name])})", sequence=False)
-    return found
+        window_fields[pad] = Field(pad, f"array(bool,{len(shape.offsets[name])})", sequence=False)
+    return window_fields

@@ -32,8 +32,8 @@ class WindowShape(Struct, frozen=True, eq=False):
 
     def available(self, name: str) -> bool | range | None:
         """Return the range of elements that a window has of a field, or True; None if it has the same as samples."""
-        if (own := self.offsets.get(name)) is not None:
-            return range(len(own))
+        if (offsets := self.offsets.get(name)) is not None:
+            return range(len(offsets))
         return True if name in self.pads else None
 
     def same_as(self, other: WindowShape) -> bool:
@@ -42,13 +42,13 @@ class WindowShape(Struct, frozen=True, eq=False):
 
     def described(self) -> str:
         """Return the shape as text, for fingerprints."""
-        offsets = {name: own.tolist() for name, own in self.offsets.items()}
+        offsets = {name: numbers.tolist() for name, numbers in self.offsets.items()}
         return repr((self.field, offsets, self.hop, self.span, self.pad))
 
     def __str__(self) -> str:
-        sizes = {len(own) for own in self.offsets.values()}
-        each = f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
-        return f"windows of {each} {', '.join(self.offsets)}, one every {self.hop}"
+        sizes = {len(numbers) for numbers in self.offsets.values()}
+        sizes_shown = f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
+        return f"windows of {sizes_shown} {', '.join(self.offsets)}, one every {self.hop}"
 
 
 def window_counts(counts: I64, shape: WindowShape) -> I64:
@@ -59,8 +59,10 @@ def window_counts(counts: I64, shape: WindowShape) -> I64:
     if not shape.pad:
         whole: I64 = np.maximum((have - shape.span) // shape.hop + 1, 0)
         return whole
-    found: I64 = np.where(have > 0, np.maximum(-(-(have - shape.span) // shape.hop), 0) + 1, 0)
-    return found
+    counts_there: I64 = np.where(
+        have > 0, np.maximum(-(-(have - shape.span) // shape.hop), 0) + 1, 0
+    )
+    return counts_there
 
 
 class Windows(Struct, frozen=True, eq=False):

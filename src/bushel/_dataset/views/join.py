@@ -210,12 +210,12 @@ def _with_lists(
 ) -> Dataset:
     """Return a dataset whose samples have lists of values of another one, whose samples they name in lists."""
     listed = ListedNames.of(own)
-    found = match(listed, their)
-    lacking = offsets_of(found < 0)
+    matched = match(listed, their)
+    lacking = offsets_of(matched < 0)
     complete = listed.has_list & (lacking[listed.starts[1:]] == lacking[listed.starts[:-1]])
     lone = np.ones(len(their.samples), np.bool_)
-    lone[found[found >= 0]] = False
-    missing, alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
+    lone[matched[matched >= 0]] = False
+    missing, alone = np.flatnonzero(matched < 0), np.flatnonzero(lone)
     lost = len(complete) - int(complete.sum()), len(alone)
     # samples without a list are shown by their keys, where no name is missing
     few = np.flatnonzero(~complete)[:_SHOWN]
@@ -225,7 +225,7 @@ def _with_lists(
     _log_misses(joined)
     sizes = np.where(complete, np.diff(listed.starts), 0)
     starts = offsets_of(sizes)
-    named = found[np.repeat(complete, np.diff(listed.starts))]
+    named = matched[np.repeat(complete, np.diff(listed.starts))]
     other = their.reader
     container = stored_info(other.shards).container
     shard = lists_of_values(their, container, others, starts, their.samples[named])

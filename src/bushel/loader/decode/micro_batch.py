@@ -68,11 +68,11 @@ def micro_batches(
     """
     start = size = 0
     for number, sample in enumerate(stored):
-        own = 0 if isinstance(sample, Failure) else stored_bytes(sample, fused)
-        if number > start and size + own > _MICRO_BATCH_BYTES:
+        nbytes = 0 if isinstance(sample, Failure) else stored_bytes(sample, fused)
+        if number > start and size + nbytes > _MICRO_BATCH_BYTES:
             yield start, number
             start, size = number, 0
-        size += own
+        size += nbytes
     if start < len(stored):
         yield start, len(stored)
 
@@ -88,15 +88,15 @@ def stored_bytes(sample: Sample, without: Collection[str] = ()) -> int:
 
 def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> tuple[int, int]:
     """Return the size of all stored values of samples, in bytes, and of all that are not `fused`."""
-    total = others = 0
+    total = unfused = 0
     for sample in samples:
         if not isinstance(sample, Failure):
             for name, value in sample.items():
-                own = len(value) if type(value) is bytes else _stored_size(value)
-                total += own
+                nbytes = len(value) if type(value) is bytes else _stored_size(value)
+                total += nbytes
                 if name not in fused:
-                    others += own
-    return total, others
+                    unfused += nbytes
+    return total, unfused
 
 
 def _stored_size(value: Any) -> int:
@@ -199,9 +199,9 @@ class MicroBatch:
         for at, sample in enumerate(self.samples):
             if isinstance(sample, dict):
                 try:
-                    if (own := draw_together(step, plan, sample, self.rngs[at])) is not None:
-                        drawn[at] = own
-                        sample.update(own.fields)
+                    if (together := draw_together(step, plan, sample, self.rngs[at])) is not None:
+                        drawn[at] = together
+                        sample.update(together.fields)
                 except Exception as error:
                     self._fail(at, error)
         started = perf_counter()
@@ -209,11 +209,11 @@ class MicroBatch:
             fused = set[int]()
             if plan.size is not None and self._stored(name, is_image):
                 fused = self._decode_images(name, step, plan, reducing_gap, drawn)
-            for at, one in drawn.items():
+            for at, moved in drawn.items():
                 sample = self.samples[at]
                 if at not in fused and isinstance(sample, dict):
                     try:
-                        sample[name] = decoded_and_moved(sample[name], one.geometry, reading)
+                        sample[name] = decoded_and_moved(sample[name], moved.geometry, reading)
                     except Exception as error:
                         self._fail(at, error, name)
             self._call(name, step, fused, drawn)
@@ -226,12 +226,12 @@ class MicroBatch:
                 continue
             key = sample[KEY]
             try:
-                made = (
+                returned = (
                     call.function(sample, rng=self.rngs[at])
                     if call.random
                     else call.function(sample)
                 )
-                self.samples[at] = {KEY: key} | checked(made, dict) | {KEY: key}
+                self.samples[at] = {KEY: key} | checked(returned, dict) | {KEY: key}
             except Exception as error:
                 note_once(error, f"in the sample_transform {named(call.function)}")
                 self.samples[at] = failure_of(self.dataset, error, self.numbers[at], key)
@@ -298,7 +298,7 @@ class MicroBatch:
         batch = (
             None if self.arrays is None or alone else self.arrays.array(field, shape, plan.dtype)
         )
-        started, spent, done = perf_counter(), thread_time(), 0
+        started, spent, decoded = perf_counter(), thread_time(), 0
         for run in [places] if batch is None else _consecutive(places):
             last = self.first + run[-1] + 1 if run else self.first
             out = (
@@ -310,14 +310,14 @@ class MicroBatch:
             errors = decode_into(
                 plan,
                 [stored[at] for at in run],
-                rows[done : done + len(run)],
+                rows[decoded : decoded + len(run)],
                 out,
                 reducing_gap=reducing_gap,
                 reading=reading,
                 seek_tables=[tables.get(at) for at in run] if tables else None,
                 refused=refused,
             )
-            done += len(run)
+            decoded += len(run)
             self._refuse(field, [run[number] for number in refused])
             self._take(
                 field, run, list(out) if device is None else list(map(device.on_host, out)), errors
@@ -360,12 +360,12 @@ class MicroBatch:
         )
         if not left:
             return places, rows
-        others = {places[number]: stored[places[number]] for number in left}
-        found = self._geometries(field, plan, others, exif_rotate=exif_rotate)
+        undrawn = {places[number]: stored[places[number]] for number in left}
+        geometries = self._geometries(field, plan, undrawn, exif_rotate=exif_rotate)
         for number in left:
-            if (geometry := found.get(places[number])) is not None:
+            if (geometry := geometries.get(places[number])) is not None:
                 rows[number] = geometry.row
-        good = [number for number, at in enumerate(places) if at in found or at not in others]
+        good = [number for number, at in enumerate(places) if at in geometries or at not in undrawn]
         return [places[number] for number in good], rows[good]
 
     def _geometries(
@@ -378,18 +378,18 @@ class MicroBatch:
         exif_rotate: bool,
     ) -> dict[int, Geometry]:
         """Return the geometries of images, by place, without those that have none. Some may be drawn already."""
-        found: dict[int, Geometry] = {}
+        geometries: dict[int, Geometry] = {}
         for at, data in stored.items():
             try:
                 if drawn is not None:
-                    found[at] = drawn[at].geometry
+                    geometries[at] = drawn[at].geometry
                 else:
-                    found[at] = plan.geometry(
+                    geometries[at] = plan.geometry(
                         *image_size(data, exif_rotate=exif_rotate), self.rngs[at]
                     )
             except Exception as error:
                 self._fail(at, error, field)
-        return found
+        return geometries
 
     def _route(
         self,

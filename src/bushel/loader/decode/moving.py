@@ -74,10 +74,10 @@ def draw_together(
         ValueError: An image is missing or has another size than the first one, or a field does not
             fit its image.
     """
-    if not (there := [name for name in step.fields if name in sample]):
+    if not (present := [name for name in step.fields if name in sample]):
         return None
     if missing := [name for name in step.images if name not in sample]:
-        raise ValueError(f"field {missing[0]!r}, with which {there[0]!r} moves, is missing")
+        raise ValueError(f"field {missing[0]!r}, with which {present[0]!r} moves, is missing")
     reading = step.reading or ImageReading()
     sizes = {name: _size(sample[name], reading) for name in step.images}
     size = sizes[step.field]
@@ -94,16 +94,16 @@ def draw_together(
             drawn.append(call.function.draw(*last, rng))
             last = drawn[-1][-1].size
     moved: dict[str, Any] = {}
-    for one in [one for one in step.followers if one.field in sample]:
+    for follower in [follower for follower in step.followers if follower.field in sample]:
         # boxes drop rows of points that moved before, and the other way round
-        own, before = sample | moved, size
-        if is_image(value := sample[one.field]):
+        moving, before = sample | moved, size
+        if is_image(value := sample[follower.field]):
             pixels, before = _decoded_mask(bytes_of(value), reading, geometry.box[3], size)
-            own = {**sample, one.field: pixels}
+            moving = {**sample, follower.field: pixels}
         for stage in (geometry, *chain.from_iterable(drawn)):
-            own = {**own, **one.follow(own, stage, before)}
+            moving = {**moving, **follower.follow(moving, stage, before)}
             before = stage.size
-        moved |= {name: own[name] for name in names_of((one,))}
+        moved |= {name: moving[name] for name in names_of((follower,))}
     return Drawn(geometry, tuple(drawn), moved)
 
 
@@ -130,8 +130,12 @@ def _size(value: Any, reading: ImageReading) -> tuple[int, int]:
     if is_image(value):
         return image_size(bytes_of(value), exif_rotate=reading.exif_rotate)
     images = value if isinstance(value, list) else [value]
-    shapes = {one.shape[:2] for one in images if isinstance(one, np.ndarray) and one.ndim in (2, 3)}
-    if len(shapes) != 1 or not all(isinstance(one, np.ndarray) for one in images):
+    shapes = {
+        image.shape[:2]
+        for image in images
+        if isinstance(image, np.ndarray) and image.ndim in (2, 3)
+    }
+    if len(shapes) != 1 or not all(isinstance(image, np.ndarray) for image in images):
         raise ValueError(
             "expected an image HxW or HxWxC, or a list of images of one size, not a"
             f" {type(value).__name__}"
@@ -166,7 +170,7 @@ def decode_sequence(
     geometries = frame_geometries(
         frames, plan, [image_size(data, exif_rotate=reading.exif_rotate) for data in datas], rng
     )
-    tables = [one.table if isinstance(one, Seekable) else None for one in stored]
+    tables = [image.table if isinstance(image, Seekable) else None for image in stored]
     errors = decode_into(
         plan,
         datas,

@@ -84,19 +84,19 @@ class FieldTransforms(Struct, frozen=True):
         """
         plan = plan_decode(functions)
         rest = [
-            Moves((one,)) if isinstance(one, Spatial | Warping) else one
-            for one in grouped(plan.rest)
+            Moves((step,)) if isinstance(step, Spatial | Warping) else step
+            for step in grouped(plan.rest)
         ]
         changed = plan.normalise is not None or plan.layout == "CHW"
-        for one in rest:
-            if isinstance(one, Moves) and changed:
+        for step in rest:
+            if isinstance(step, Moves) and changed:
                 raise ValueError(
-                    f"put {one.transforms[0]} before Normalize and ToCHW, which"
+                    f"put {step.transforms[0]} before Normalize and ToCHW, which"
                     " change what an image is"
                 )
-            changed = changed or isinstance(one, Normalize | ToCHW)
-        images = tuple(one for one in key if isinstance(one, str))
-        followers = tuple(one for one in key if not isinstance(one, str))
+            changed = changed or isinstance(step, Normalize | ToCHW)
+        images = tuple(name for name in key if isinstance(name, str))
+        followers = tuple(follower for follower in key if not isinstance(follower, str))
         pixels: list[Transform] = [] if plan.normalise is None else [plan.normalise]
         pixels += [ToCHW()] if plan.layout == "CHW" else []
         calls = tuple(map(Call.of, [*pixels, *rest]))
@@ -148,8 +148,8 @@ class SampleTransforms(Struct, frozen=True):
     @property
     def names(self) -> frozenset[str]:
         """The fields that have transforms."""
-        changed = [one for one in self.fields if one.calls or one.plan is not None]
-        return frozenset(name for one in changed for name in one.fields)
+        changed = [step for step in self.fields if step.calls or step.plan is not None]
+        return frozenset(name for step in changed for name in step.fields)
 
     @classmethod
     def of(
@@ -183,8 +183,8 @@ class SampleTransforms(Struct, frozen=True):
         """
         if sample is not None and not callable(sample):
             raise TypeError(f"sample_transform={sample!r} is not callable")
-        together, others = split_together(transforms)
-        by_field = transforms_by_field(others, spec, complete=complete)
+        together, single = split_together(transforms)
+        by_field = transforms_by_field(single, spec, complete=complete)
         fields = []
         kinds = {name: kind.removesuffix("[]") for name, kind in spec.items()}
         images = {
@@ -207,19 +207,19 @@ class SampleTransforms(Struct, frozen=True):
                 FieldTransforms.together(key, functions, images.get(str(key[0]), reading))
             )
         last = None if sample is None else Call.of(sample)
-        random = any(one.random for one in fields) or (last is not None and last.random)
+        random = any(step.random for step in fields) or (last is not None and last.random)
         plain = {name for name, kind in spec.items() if not kind.endswith("[]") and name in images}
         fused = _fused(fields, plain)
         if not decode or reading == _AS_STORED:
             return cls(tuple(fields), random, fused, fused, reducing_gap, last)
-        planned = {one.field: one for one in fields} | {
+        planned = {step.field: step for step in fields} | {
             name: FieldTransforms(name, ()) for name in images if name not in by_field
         }
         # decoded when they are moved
-        moving = {name for one in fields if one.images for name in one.fields[1:]}
+        moving = {name for step in fields if step.images for name in step.fields[1:]}
         read = [
-            replace(one, reading=images.get(name))
-            for name, one in planned.items()
+            replace(step, reading=images.get(name))
+            for name, step in planned.items()
             if name not in moving
         ]
         return cls(tuple(read), random, fused, fused | images.keys(), reducing_gap, last)
@@ -227,7 +227,7 @@ class SampleTransforms(Struct, frozen=True):
 
 def _warn_of_masks(key: Together) -> None:
     """Say that a further image field, whose name is that of a mask, is interpolated as images are."""
-    for name in [one for one in key[1:] if isinstance(one, str)]:
+    for name in [name for name in key[1:] if isinstance(name, str)]:
         if any(word in name.lower() for word in _MASKS):
             warnings.warn(
                 f"transforms= names {name!r} as an image, so its values are interpolated and it"
@@ -248,10 +248,10 @@ def _fused(fields: Iterable[FieldTransforms], plain: Container[str]) -> frozense
     """Return the fields whose images the decoder transforms, given the plain image fields."""
     return frozenset(
         name
-        for one in fields
-        if one.plan is not None
-        for name in one.images or (one.field,)
-        if not one.images or (one.plan.size is not None and name in plain)
+        for step in fields
+        if step.plan is not None
+        for name in step.images or (step.field,)
+        if not step.images or (step.plan.size is not None and name in plain)
     )
 
 
@@ -273,10 +273,14 @@ class Sources(Struct, frozen=True, eq=False):
         """Return the datasets of a mixture; None if they have no names."""
         if not mixture.sources:
             return None
-        own = [made if one.transforms is None else make(one.transforms) for one in mixture.sources]
-        starts = np.array([one.start for one in mixture.sources], np.int64)
-        names = tuple(one.name for one in mixture.sources)
-        return cls(names, starts, () if all(one is made for one in own) else tuple(own))
+        by_source = [
+            made if one.transforms is None else make(one.transforms) for one in mixture.sources
+        ]
+        starts = np.array([source.start for source in mixture.sources], np.int64)
+        names = tuple(source.name for source in mixture.sources)
+        return cls(
+            names, starts, () if all(steps is made for steps in by_source) else tuple(by_source)
+        )
 
     def without_transforms(self) -> Sources:
         """Return the datasets without transforms."""
@@ -309,8 +313,8 @@ class Sources(Struct, frozen=True, eq=False):
         """Return a value that has the fields of all transforms, for questions about batches of all datasets."""
         if not self.transforms:
             return made
-        fields = tuple(field for own in (made, *self.transforms) for field in own.fields)
+        fields = tuple(field for steps in (made, *self.transforms) for field in steps.fields)
         sample = next(
-            (own.sample for own in self.transforms if own.sample is not None), made.sample
+            (steps.sample for steps in self.transforms if steps.sample is not None), made.sample
         )
         return replace(made, fields=fields, sample=sample)

@@ -66,12 +66,12 @@ def device_step_of(options: LoaderOptions, transforms: SampleTransforms) -> Devi
     if options.decode != "device":
         return None
     plans = {}
-    for one in transforms.fields:
-        plan = one.plan
-        if plan is None or plan.size is None or one.frames is not None or one.images or one.rest:
+    for step in transforms.fields:
+        plan = step.plan
+        if plan is None or plan.size is None or step.frames is not None or step.images or step.rest:
             continue
         if plan.normalise is None or len(plan.normalise.mean) == 3:
-            plans[one.field] = plan
+            plans[step.field] = plan
     if not plans:
         raise ValueError(
             'decode="device" needs an image field whose transforms are crops, resizing to one'

@@ -185,9 +185,9 @@ class Stream:
                 yield
             finally:  # memory that these kernels read may be used again
                 # a thread that waits otherwise keeps a processor busy
-                done = torch.cuda.Event(blocking=True)
-                done.record(self._stream)
-                done.synchronize()
+                copied = torch.cuda.Event(blocking=True)
+                copied.record(self._stream)
+                copied.synchronize()
 
 
 @dataclass(frozen=True)
@@ -332,10 +332,13 @@ class DeviceStep:
         return EncodedImages(
             buffer,
             offsets,
-            np.array([one.box for one in geometries], np.int32),
-            np.array([one.scaled for one in geometries], np.int32),
-            np.array([one.window for one in geometries], np.int32),
-            np.array([(one.flip_horizontal, one.flip_vertical) for one in geometries], np.bool_),
+            np.array([geometry.box for geometry in geometries], np.int32),
+            np.array([geometry.scaled for geometry in geometries], np.int32),
+            np.array([geometry.window for geometry in geometries], np.int32),
+            np.array(
+                [(geometry.flip_horizontal, geometry.flip_vertical) for geometry in geometries],
+                np.bool_,
+            ),
             _size_of(plan),
             self.device,
         )
@@ -388,14 +391,14 @@ class DeviceStep:
         """Return the pixels of images that either side decoded as one tensor on the device."""
         import torch
 
-        rows = [one.row if isinstance(one, DeviceImage) else -1 for one in images]
-        decoded = next((one.pixels for one in images if isinstance(one, DeviceImage)), None)
+        rows = [image.row if isinstance(image, DeviceImage) else -1 for image in images]
+        decoded = next((image.pixels for image in images if isinstance(image, DeviceImage)), None)
         if decoded is not None and rows == list(range(len(decoded))):
             return decoded  # the device decoded the whole batch: nothing is copied
-        own = [place for place, row in enumerate(rows) if row >= 0]
-        others = [place for place, row in enumerate(rows) if row < 0]
+        decoded_places = [place for place, row in enumerate(rows) if row >= 0]
+        host_places = [place for place, row in enumerate(rows) if row < 0]
         stacked = None
-        if parts := [one.pixels for one in images if isinstance(one, HostImage)]:
+        if parts := [image.pixels for image in images if isinstance(image, HostImage)]:
             shape = len(parts), *parts[0].shape
             stacked = torch.empty(shape, dtype=torch.uint8, pin_memory=self.stream.is_cuda)
             # torch.stack would have threads of its own for each of these, which wait for processors
@@ -404,9 +407,9 @@ class DeviceStep:
         if decoded is None:
             return stacked
         whole = decoded.new_empty((len(images), *decoded.shape[1:]))
-        whole[own] = decoded[[rows[place] for place in own]]
+        whole[decoded_places] = decoded[[rows[place] for place in decoded_places]]
         if stacked is not None:
-            whole[others] = stacked.to(whole.device)
+            whole[host_places] = stacked.to(whole.device)
         return whole
 
 

@@ -276,10 +276,10 @@ class _Slot:
         stream = self._stream.cuda_stream
         pixels = self._codec.as_images(targets, stream)
         with self._engines:
-            found: list[Any] = self._decoder.decode(
+            images: list[Any] = self._decoder.decode(
                 sources, images=pixels, params=self._params, cuda_stream=stream
             )
-        return found
+        return images
 
     def _memory_for(self, size: int) -> int:
         """Return the address of memory for pixels. Its contents are lost."""

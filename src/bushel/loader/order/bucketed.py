@@ -95,9 +95,9 @@ class Bucketed:
         """Return the order of the batches in an epoch. The last one that was asked for is kept."""
         if not 0 <= epoch < 1 << 64:
             raise ValueError(f"invalid epoch {epoch}: expected 0 to 2**64 - 1")
-        for number, kept in self._last:
+        for number, batches_of_epoch in self._last:
             if number == epoch:
-                return kept
+                return batches_of_epoch
         count = len(self.starts)
         key = derive(ORDER_VERSION, BUCKETS, count, self.seed, epoch)
         batches = (
@@ -105,9 +105,9 @@ class Bucketed:
             if count
             else np.zeros(0, np.int64)
         )
-        made = EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
-        self._last[:] = [(epoch, made)]
-        return made
+        epoch_of_batches = EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
+        self._last[:] = [(epoch, epoch_of_batches)]
+        return epoch_of_batches
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
@@ -136,9 +136,9 @@ class Bucketed:
         [place] = self._places(epoch, np.array([position], np.int64)).tolist()
         bucket = int(np.searchsorted(self.buckets, place, side="right")) - 1
         first, end = self.buckets[bucket : bucket + 2].tolist()
-        for own in (range(place + 1, end), range(first, place), range(first - 1, -1, -1)):
-            for each in own:
-                yield int(self._members_at(epoch, np.array([each], np.int64))[0])
+        for places in (range(place + 1, end), range(first, place), range(first - 1, -1, -1)):
+            for near in places:
+                yield int(self._members_at(epoch, np.array([near], np.int64))[0])
 
     def _places(self, epoch: int, positions: I64) -> I64:
         """Return the places of positions in the list of buckets."""
@@ -152,10 +152,10 @@ class Bucketed:
 
     def _members_at(self, epoch: int, places: I64) -> I64:
         """Return the samples at places of the list of buckets, permuted within each bucket."""
-        own = np.searchsorted(self.buckets, places, side="right") - 1
+        numbers = np.searchsorted(self.buckets, places, side="right") - 1
         permuted = np.empty_like(places)
-        for bucket in np.unique(own).tolist():
-            chosen = own == bucket
+        for bucket in np.unique(numbers).tolist():
+            chosen = numbers == bucket
             first = int(self.buckets[bucket])
             permuted[chosen] = first + self._permutation(epoch, bucket).take(places[chosen] - first)
         return self.members[permuted].astype(np.int64)
@@ -192,16 +192,16 @@ def bucketed_order(
     if len(lengths) > LIMIT:
         raise ValueError(f"an order has {len(lengths)} samples; expected 0 to 2**48")
     _check(batch_size, batch_tokens)
-    own = np.asarray(lengths, np.float64)
+    sizes_of_samples = np.asarray(lengths, np.float64)
     if isinstance(batch_size, Mapping):
         limits = np.array(sorted(batch_size), np.float64)
-        numbers = np.searchsorted(limits, own, side="left")
-        _refuse_longer(own, float(limits[-1]))
+        numbers = np.searchsorted(limits, sizes_of_samples, side="left")
+        _refuse_longer(sizes_of_samples, float(limits[-1]))
         most = np.array([batch_size[limit] for limit in sorted(batch_size)], np.int64)
     else:
-        numbers, most = _binary_buckets(own), np.zeros(0, np.int64)
+        numbers, most = _binary_buckets(sizes_of_samples), np.zeros(0, np.int64)
     if batch_tokens is not None:
-        _refuse_longer(own, batch_tokens)
+        _refuse_longer(sizes_of_samples, batch_tokens)
     members = np.argsort(
         numbers.astype(np.int16 if len(most) < 1 << 15 else np.int64), kind="stable"
     )
@@ -209,17 +209,19 @@ def bucketed_order(
     if isinstance(batch_size, Mapping):
         sizes = most[present]
     else:
-        sizes = np.full(len(present), len(own) if batch_size is None else batch_size, np.int64)
-    if batch_tokens is not None and len(own):
-        longest = np.maximum.reduceat(own[members], buckets[:-1])
+        sizes = np.full(
+            len(present), len(sizes_of_samples) if batch_size is None else batch_size, np.int64
+        )
+    if batch_tokens is not None and len(sizes_of_samples):
+        longest = np.maximum.reduceat(sizes_of_samples[members], buckets[:-1])
         sizes = np.minimum(sizes, _most_samples(batch_tokens, longest))
     starts, stops, whole = _cut(buckets, sizes, joined=not isinstance(batch_size, Mapping))
     if drop_last:
         starts, stops = starts[whole], stops[whole]
-    members = members.astype(np.uint32 if len(own) <= 1 << 32 else np.int64)
+    members = members.astype(np.uint32 if len(sizes_of_samples) <= 1 << 32 else np.int64)
     checksum = 0
-    for each in (members, buckets, starts, stops):
-        checksum = kernels.crc32(np.ascontiguousarray(each).view(np.uint8), checksum)
+    for part in (members, buckets, starts, stops):
+        checksum = kernels.crc32(np.ascontiguousarray(part).view(np.uint8), checksum)
     return Bucketed(members, buckets, starts, stops, checksum, seed)
 
 
@@ -258,10 +260,10 @@ def _refuse_longer(lengths: npt.NDArray[np.float64], limit: float) -> None:
 def _binary_buckets(lengths: npt.NDArray[np.float64]) -> I64:
     """Return the bucket of each length: lengths are rounded up to four binary digits."""
     fractions, exponents = np.frexp(lengths)
-    found: I64 = np.ceil(fractions * 2**_DIGITS).astype(np.int64)
-    found += 8 * exponents.astype(np.int64)
-    found[lengths == 0] = -(1 << 14)
-    return found
+    rounded: I64 = np.ceil(fractions * 2**_DIGITS).astype(np.int64)
+    rounded += 8 * exponents.astype(np.int64)
+    rounded[lengths == 0] = -(1 << 14)
+    return rounded
 
 
 def _runs(ascending: I64) -> tuple[I64, I64]:
@@ -288,24 +290,24 @@ def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, npt.NDArr
     Returns:
         Where each batch begins and ends, and whether it is as large as its last bucket allows.
     """
-    found: list[I64] = [np.zeros(1, np.int64)]
+    bounds_of_batches: list[I64] = [np.zeros(1, np.int64)]
     full: list[npt.NDArray[np.bool_]] = []
     start = 0
     for first, end, size in zip(
         buckets[:-1].tolist(), buckets[1:].tolist(), sizes.tolist(), strict=True
     ):
         if start < first and (not joined or first - start >= size):
-            found.append(np.array([first], np.int64))
+            bounds_of_batches.append(np.array([first], np.int64))
             full.append(np.zeros(1, np.bool_))
             start = first
         ends = np.arange(start + size, end + 1, size, dtype=np.int64)
-        found.append(ends)
+        bounds_of_batches.append(ends)
         full.append(np.ones(len(ends), np.bool_))
         start = int(ends[-1]) if len(ends) else start
     if start < int(buckets[-1]):
-        found.append(buckets[-1:])
+        bounds_of_batches.append(buckets[-1:])
         full.append(np.zeros(1, np.bool_))
-    bounds = np.concatenate(found)
+    bounds = np.concatenate(bounds_of_batches)
     return (
         bounds[:-1].copy(),
         bounds[1:].copy(),

@@ -71,12 +71,12 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
     which = ranges(first, sizes)
     begins = np.maximum(rows[row] - starts[which], 0)
     counts = np.minimum(rows[row] + tokens, ends[which]) - starts[which] - begins
-    kept = counts > 0  # a document may have no tokens
+    full = counts > 0  # a document may have no tokens
     return (
-        np.cumsum(np.bincount(row[kept], minlength=len(rows))),
-        which[kept],
-        begins[kept],
-        counts[kept],
+        np.cumsum(np.bincount(row[full], minlength=len(rows))),
+        which[full],
+        begins[full],
+        counts[full],
     )
 
 
@@ -151,8 +151,8 @@ class Chunked:
             while len(counted.head) <= self._windows and (most is None or counted.head[-1] < most):
                 self._count_more(epoch, counted, from_end=False)
         tokens = int(counted.head[-1]) if counted.total is None else counted.total
-        found = max(0, tokens - self.overlap) // step
-        return found if until is None else min(found, until)
+        rows = max(0, tokens - self.overlap) // step
+        return rows if until is None else min(rows, until)
 
     def tokens_before(self, epoch: int, low: int, high: int) -> tuple[int, I64]:
         """Return the tokens of an epoch before each of some windows of documents, and before the one after them.
@@ -178,19 +178,25 @@ class Chunked:
 
     def _counted(self, epoch: int) -> _Counts:
         """Return the counts of an epoch. Where all epochs have equally many tokens, not all documents are counted."""
-        for of_epoch, kept in self._counts:
+        for of_epoch, counts in self._counts:
             if of_epoch == epoch:
-                return kept
+                return counts
         total = int(self.lengths.sum(dtype=np.int64)) if self.is_even else None
-        found = _Counts(total, np.zeros(1, np.int64), np.array([total or 0], np.int64))
-        self._counts[:] = [(epoch, found), *self._counts[: _KEPT - 1]]
-        return found
+        counts_of_epoch = _Counts(total, np.zeros(1, np.int64), np.array([total or 0], np.int64))
+        self._counts[:] = [(epoch, counts_of_epoch), *self._counts[: _KEPT - 1]]
+        return counts_of_epoch
 
     def _count_more(self, epoch: int, counted: _Counts, *, from_end: bool) -> None:
         """Count the tokens of further windows: as many as are counted already, within limits. Thread-safe."""
-        known = counted.tail if from_end else counted.head
-        many = min(max(_AT_A_TIME, len(known)), _MOST_AT_A_TIME, self._windows + 1 - len(known))
-        first = self._windows + 1 - len(known) - many if from_end else len(known) - 1
+        counts_before = counted.tail if from_end else counted.head
+        many = min(
+            max(_AT_A_TIME, len(counts_before)),
+            _MOST_AT_A_TIME,
+            self._windows + 1 - len(counts_before),
+        )
+        first = (
+            self._windows + 1 - len(counts_before) - many if from_end else len(counts_before) - 1
+        )
 
         def count(start: int) -> I64:
             last = min(self.base.samples, min(start + _AT_A_TIME, first + many) * _WINDOW)
@@ -203,9 +209,11 @@ class Chunked:
         )
         sums = np.concatenate(list(parts))
         if from_end:
-            counted.tail = np.concatenate([known[0] - np.cumsum(sums[::-1])[::-1], known])
+            counted.tail = np.concatenate(
+                [counts_before[0] - np.cumsum(sums[::-1])[::-1], counts_before]
+            )
         else:
-            counted.head = np.concatenate([known, known[-1] + np.cumsum(sums)])
+            counted.head = np.concatenate([counts_before, counts_before[-1] + np.cumsum(sums)])
 
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""
@@ -220,11 +228,11 @@ class Chunked:
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
-        found, counted = list[tuple[int, int]](), self._counted(epoch)
+        places, counted = list[tuple[int, int]](), self._counted(epoch)
         for draw in draws:
             number = draw // _WINDOW
-            others = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
-            before = self.lengths[others].sum(dtype=np.int64)
+            earlier = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
+            before = self.lengths[earlier].sum(dtype=np.int64)
             from_end = (
                 counted.total is not None
                 and 2 * number > self._windows
@@ -234,10 +242,12 @@ class Chunked:
                 self._windows - number if from_end else number
             ):
                 self._count_more(epoch, counted, from_end=from_end)
-            own = counted.tail[number - self._windows - 1] if from_end else counted.head[number]
-            start = int(own + before)
-            found.append((start, start + int(self.lengths[document])))
-        return found
+            tokens_before = (
+                counted.tail[number - self._windows - 1] if from_end else counted.head[number]
+            )
+            start = int(tokens_before + before)
+            places.append((start, start + int(self.lengths[document])))
+        return places
 
     def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
         """Return the positions of an epoch at which rows come."""
@@ -281,14 +291,14 @@ def pieces_of_rows(
     draws = ((windows[:, None] + counted.skipped) * window + np.arange(window)).reshape(-1)
     draws = draws[draws < counted.documents].astype(np.int64)
     documents = documents_at(draws)
-    own = lengths[documents]
-    ends = np.cumsum(own, dtype=np.int64)
+    document_sizes = lengths[documents]
+    ends = np.cumsum(document_sizes, dtype=np.int64)
     # where each window begins, instead of after the last window that is taken
     number = np.searchsorted(windows, draws // window - counted.skipped)
     ends += (
         before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]])
     )[number]
-    row_ends, which, begins, counts = cut(ends - own, ends, first, tokens)
+    row_ends, which, begins, counts = cut(ends - document_sizes, ends, first, tokens)
     chosen = documents[which]
     return RowPieces(
         row_ends, draws[which], chosen, begins, counts, lengths[chosen].astype(np.int64)
@@ -389,29 +399,29 @@ class MegatronChunks:
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch, or `until` if there are more."""
         step = self.tokens - self.overlap
-        found = max(0, self._passes() * self._each() - self.overlap) // step
-        return found if until is None else min(found, until)
+        rows_of_epoch = max(0, self._passes() * self._each() - self.overlap) // step
+        return rows_of_epoch if until is None else min(rows_of_epoch, until)
 
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""
-        made = self._indices(epoch)
-        first = made.rows[rows].astype(np.int64) * (self.tokens - self.overlap)
-        counted = Counted(_MEGATRON_WINDOW, len(made.documents), 0, made.before)
-        return pieces_of_rows(first, self.tokens, counted, self.lengths, made.documents_at)
+        indices = self._indices(epoch)
+        first = indices.rows[rows].astype(np.int64) * (self.tokens - self.overlap)
+        counted = Counted(_MEGATRON_WINDOW, len(indices.documents), 0, indices.before)
+        return pieces_of_rows(first, self.tokens, counted, self.lengths, indices.documents_at)
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the tokens of a document begin and end in the stream, once for each pass."""
-        made, length, found = (
+        indices, length, places = (
             self._indices(epoch),
             int(self.lengths[document]),
             list[tuple[int, int]](),
         )
-        for draw in np.flatnonzero(made.documents == document).tolist():
+        for draw in np.flatnonzero(indices.documents == document).tolist():
             number = draw // _MEGATRON_WINDOW
-            others = self.lengths[made.documents[number * _MEGATRON_WINDOW : draw]]
-            start = int(made.before[number]) + int(others.sum(dtype=np.int64))
-            found.append((start, start + length))
-        return found
+            earlier = self.lengths[indices.documents[number * _MEGATRON_WINDOW : draw]]
+            start = int(indices.before[number]) + int(earlier.sum(dtype=np.int64))
+            places.append((start, start + length))
+        return places
 
     def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
         """Return the positions of an epoch at which rows come."""
@@ -425,33 +435,35 @@ class MegatronChunks:
 
     def _passes(self) -> int:
         """Return the number of passes through the documents."""
-        step, each = self.tokens - self.overlap, self._each()
+        step, tokens_of_a_pass = self.tokens - self.overlap, self._each()
         needed = (self.order.rows or 0) * step + self.overlap
-        return max(1, -(-needed // each)) if each and self.order.rows else 1
+        return max(1, -(-needed // tokens_of_a_pass)) if tokens_of_a_pass and self.order.rows else 1
 
     def _indices(self, epoch: int) -> _Indices:
         """Return the order of an epoch. The last one that was asked for is remembered."""
-        for of_epoch, made in self._made:
+        for of_epoch, indices in self._made:
             if of_epoch == epoch:
-                return made
-        found = self._shuffled(epoch)
-        self._made[:] = [(epoch, found)]
-        return found
+                return indices
+        shuffled = self._shuffled(epoch)
+        self._made[:] = [(epoch, shuffled)]
+        return shuffled
 
     def _shuffled(self, epoch: int) -> _Indices:
         """Make the order of an epoch."""
-        step, passes, each = self.tokens - self.overlap, self._passes(), self._each()
+        step, passes, tokens_of_a_pass = self.tokens - self.overlap, self._passes(), self._each()
         rows, alone = self.rows(epoch), 0
-        before = ((passes - 1) * each - self.overlap) // step  # rows of all passes but the last
+        before = (
+            (passes - 1) * tokens_of_a_pass - self.overlap
+        ) // step  # rows of all passes but the last
         if passes > 1 and (self.order.rows or 0) - before < int(
-            _SEPARATE * ((each - self.overlap) // step)
+            _SEPARATE * ((tokens_of_a_pass - self.overlap) // step)
         ):
             alone = 1
         draw = np.random.RandomState(self.seed + epoch)
         parts = [
-            np.tile(np.arange(len(self.lengths), dtype=np.int32), own)
-            for own in (passes - alone, alone)
-            if own
+            np.tile(np.arange(len(self.lengths), dtype=np.int32), copies)
+            for copies in (passes - alone, alone)
+            if copies
         ]
         for part in parts:
             _shuffle(draw, part)
@@ -459,8 +471,8 @@ class MegatronChunks:
         dtype = np.int32 if rows < 1 << 31 else np.int64
         ranges: list[Any] = [np.arange(before, dtype=dtype), np.arange(before, rows, dtype=dtype)]
         ranges = ranges if alone else [np.arange(rows, dtype=dtype)]
-        for own in ranges:
-            _shuffle(draw, own)
+        for part_of_rows in ranges:
+            _shuffle(draw, part_of_rows)
         sums = kernels.window_sums(self.lengths, documents, _MEGATRON_WINDOW)
         before_each = offsets_of(sums)
         return _Indices(documents, np.concatenate(ranges), before_each)
@@ -472,8 +484,8 @@ def _shuffle(draw: np.random.RandomState, items: I32 | I64) -> None:
         draw.shuffle(items)
         return
     state: Any = draw.get_state(legacy=False)
-    own = state["state"]
-    own["key"], own["pos"] = kernels.shuffle_mt19937(items, own["key"], own["pos"])  # type: ignore[arg-type]
+    twister = state["state"]
+    twister["key"], twister["pos"] = kernels.shuffle_mt19937(items, twister["key"], twister["pos"])  # type: ignore[arg-type]
     draw.set_state(state)
 
 

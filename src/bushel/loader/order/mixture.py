@@ -48,14 +48,14 @@ class MappedParts(Struct, frozen=True, eq=False):
     @property
     def spec(self) -> dict[str, str]:
         """The fields of all datasets, each with the type that the first dataset gives it."""
-        found: dict[str, str] = {}
+        spec: dict[str, str] = {}
         for part in self.parts:
             for name, kind in part.spec.items():
-                if found.setdefault(name, kind).endswith("[]") != kind.endswith("[]"):
+                if spec.setdefault(name, kind).endswith("[]") != kind.endswith("[]"):
                     raise FormatError(
                         f"field {name!r} is a sequence in one dataset and plain in another"
                     )
-        return found
+        return spec
 
     @property
     def fingerprint(self) -> str:
@@ -73,8 +73,10 @@ class MappedParts(Struct, frozen=True, eq=False):
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Return file and offset of a field; None for one that a function adds."""
-        [(part, own, _)] = self._divided([position])
-        return part.location(int(own[0]), field) if field in part.spec else (None, None)
+        [(part, positions_in_part, _)] = self._divided([position])
+        return (
+            part.location(int(positions_in_part[0]), field) if field in part.spec else (None, None)
+        )
 
     def select_fields(self, names: Iterable[str]) -> MappedParts:
         """Return the datasets with these fields only. A dataset without a function may lack some of them."""
@@ -89,14 +91,14 @@ class MappedParts(Struct, frozen=True, eq=False):
 
     def read(self, positions: Any, fields: Any = None, *, decode: bool = True) -> list[Sample]:
         """Read samples, as their datasets do."""
-        found: list[Sample] = [{}] * len(positions)
-        for part, own, places in self._divided(positions):
+        samples: list[Sample] = [{}] * len(positions)
+        for part, positions_in_part, places in self._divided(positions):
             names = None if fields is None else [name for name in fields if name in part.spec]
             for place, sample in zip(
-                places.tolist(), part.read(own, names, decode=decode), strict=True
+                places.tolist(), part.read(positions_in_part, names, decode=decode), strict=True
             ):
-                found[place] = {**sample, KEY: self.keys[int(positions[place])]}
-        return found
+                samples[place] = {**sample, KEY: self.keys[int(positions[place])]}
+        return samples
 
     def decode_samples(
         self,
@@ -106,30 +108,33 @@ class MappedParts(Struct, frozen=True, eq=False):
         fields: Any = None,
     ) -> list[Sample]:
         """Decode samples that `read(decode=False)` returned. Images of datasets without functions may stay stored."""
-        found = list(stored)
-        for part, own, places in self._divided(positions):
-            given = [stored[place] for place in places.tolist()]
+        samples = list(stored)
+        for part, positions_in_part, places in self._divided(positions):
+            stored_of_part = [stored[place] for place in places.tolist()]
             for place, sample in zip(
-                places.tolist(), part.decode_samples(given, own, encoded), strict=True
+                places.tolist(),
+                part.decode_samples(stored_of_part, positions_in_part, encoded),
+                strict=True,
             ):
-                found[place] = sample
-        return found
+                samples[place] = sample
+        return samples
 
     def prefetch(self, positions: Any, fields: Any = None) -> None:
         """Announce samples that will be read soon to the storage."""
-        for part, own, _ in self._divided(positions):
+        for part, positions_in_part, _ in self._divided(positions):
             part.prefetch(
-                own, None if fields is None else [name for name in fields if name in part.spec]
+                positions_in_part,
+                None if fields is None else [name for name in fields if name in part.spec],
             )
 
     def _divided(self, positions: Any) -> Iterator[tuple[Part, I64, I64]]:
         """Yield the datasets of some positions, the positions in them, and their places in the argument."""
-        given = np.asarray(positions, np.int64)
+        numbers_of_samples = np.asarray(positions, np.int64)
         starts = np.array([0, *accumulate(map(len, self.parts))], np.int64)
-        numbers = np.searchsorted(starts, given, side="right") - 1
+        numbers = np.searchsorted(starts, numbers_of_samples, side="right") - 1
         for number in np.unique(numbers).tolist():
             places = np.flatnonzero(numbers == number)
-            yield self.parts[number], given[places] - starts[number], places
+            yield self.parts[number], numbers_of_samples[places] - starts[number], places
 
 
 Part = Dataset | Mapped | MappedParts
@@ -152,8 +157,8 @@ def indexed(dataset: object) -> Dataset | None:
     """Return the dataset whose index has the columns of a dataset or view, also one through functions; None if none."""
     if isinstance(dataset, MappedParts):
         return dataset.whole
-    own = dataset.dataset if isinstance(dataset, Mapped) else dataset
-    return own if isinstance(own, Dataset) else None
+    base = dataset.dataset if isinstance(dataset, Mapped) else dataset
+    return base if isinstance(base, Dataset) else None
 
 
 def chosen_fields(
@@ -304,7 +309,7 @@ def mix(
             "mix takes a mapping of names to datasets, not"
             f" {type(datasets).__name__}: give them names"
         )
-    if any(isinstance(one, Dataset | Mapped) for one in datasets):
+    if any(isinstance(dataset, Dataset | Mapped) for dataset in datasets):
         if weights is not None or schedule is not None or transforms is not None:
             raise TypeError(
                 'weights=, schedule= and transforms= need names: write bushel.mix({"web": a,'
@@ -341,38 +346,41 @@ def _points(
     """Return the weights by number of draws."""
     if (weights is None) == (schedule is None):
         raise ValueError("a mixture with names needs weights= or schedule=, and not both")
-    given = [(0, weights)] if schedule is None else list(schedule)
+    pairs = [(0, weights)] if schedule is None else list(schedule)
     if not datasets:
         raise ValueError("invalid weights []: a mixture needs datasets with finite weights above 0")
-    if not given or given[0][0] != 0:
+    if not pairs or pairs[0][0] != 0:
         raise ValueError("schedule=: the first pair must give the weights from 0 samples on")
-    found: list[Point] = []
-    for at, own in ((python_numbers(at), own) for at, own in given):
+    points: list[Point] = []
+    for at, weights_there in ((python_numbers(at), weights_there) for at, weights_there in pairs):
         if (
             isinstance(at, bool)
             or not isinstance(at, int)
-            or (found and at <= found[-1][0])
+            or (points and at <= points[-1][0])
             or at >= 1 << 48
         ):
             raise ValueError(
                 f"schedule=: expected ascending numbers of samples below 2**48, not {at!r}"
             )
-        if not isinstance(own, Mapping):
-            raise TypeError(f"weights {own!r}: expected a mapping of names to weights")
-        if unknown := [name for name in own if name not in datasets]:
+        if not isinstance(weights_there, Mapping):
+            raise TypeError(f"weights {weights_there!r}: expected a mapping of names to weights")
+        if unknown := [name for name in weights_there if name not in datasets]:
             raise KeyError(
                 f"a weight is for {unknown[0]!r}, which is not mixed: the names are"
                 f" {', '.join(datasets)}"
             )
-        values = tuple(float(own.get(name, 0)) for name in datasets)
+        values = tuple(float(weights_there.get(name, 0)) for name in datasets)
         if not all(0 <= value < float("inf") for value in values) or not sum(values):
             raise ValueError(
-                f"invalid weights {dict(own)}: expected finite weights from 0, and one above 0"
+                f"invalid weights {dict(weights_there)}: expected finite weights from 0, and one"
+                " above 0"
             )
-        if schedule is None and (lacking := [name for name in datasets if name not in own]):
+        if schedule is None and (
+            lacking := [name for name in datasets if name not in weights_there]
+        ):
             raise KeyError(f"weights= has no weight for {lacking[0]!r}: 0 leaves it out")
-        found.append((at, values))
-    return tuple(found)
+        points.append((at, values))
+    return tuple(points)
 
 
 def _named(
@@ -385,23 +393,23 @@ def _named(
     seed: int,
 ) -> Mixture:
     sources, leaves, parts, start = list[int | Scheduled](), list[Source](), list[Part](), 0
-    for name, one in datasets.items():
+    for name, part in datasets.items():
         if not isinstance(name, str) or "/" in name or not name:
             raise TypeError(f"mix: {name!r} is not a name: expected texts without '/'")
-        own = transforms.pop(name, None)
-        if isinstance(one, Mixture) and isinstance(one.order, Scheduled):
-            sources.append(one.order)
-            for leaf in one.sources:
-                inner = own if leaf.transforms is None else leaf.transforms
+        transform = transforms.pop(name, None)
+        if isinstance(part, Mixture) and isinstance(part.order, Scheduled):
+            sources.append(part.order)
+            for leaf in part.sources:
+                inner = transform if leaf.transforms is None else leaf.transforms
                 leaves.append(Source(f"{name}/{leaf.name}", start + leaf.start, inner))
-            parts.append(one.dataset)
-        elif isinstance(one, Dataset | Mapped):
-            sources.append(len(one))
-            leaves.append(Source(name, start, own))
-            parts.append(one)
+            parts.append(part.dataset)
+        elif isinstance(part, Dataset | Mapped):
+            sources.append(len(part))
+            leaves.append(Source(name, start, transform))
+            parts.append(part)
         else:
             raise TypeError(
-                f"mix: {name!r} is a {type(one).__name__}: expected a dataset, or a"
+                f"mix: {name!r} is a {type(part).__name__}: expected a dataset, or a"
                 " mixture with names"
             )
         if not len(parts[-1]):
@@ -429,7 +437,7 @@ def _scheduled_length(
     order: Scheduled, names: Sequence[str], until: Literal["first", "all"]
 ) -> int:
     """Return the number of draws until the first set, or the last one, was read completely."""
-    sizes = [one if isinstance(one, int) else one.samples for one in order.sources]
+    sizes = [source if isinstance(source, int) else source.samples for source in order.sources]
     if until == "first":
         ends = [order.draw_of(number, size) for number, size in enumerate(sizes)]
         return min(end for end in ends if end is not None)

@@ -59,8 +59,8 @@ class Pieces:
         """Return the document of each piece, and the first token of the piece in it."""
         if self.firsts is None:
             return pieces, np.zeros_like(pieces)
-        found = np.searchsorted(self.firsts, pieces, side="right") - 1
-        return found, (pieces - self.firsts[found]) * self.limit
+        documents = np.searchsorted(self.firsts, pieces, side="right") - 1
+        return documents, (pieces - self.firsts[documents]) * self.limit
 
     def pieces(self, document: int) -> range:
         """Return the pieces of a document."""
@@ -158,8 +158,8 @@ class Packed:
         cut = (
             "" if self.pieces.limit == WHOLE else ",cut" if self.pieces.firsts is None else ",split"
         )
-        own = f"{self.tokens},{self.window}{cut},{self.checksum:08x}"
-        return f"packed({own};{self.base.version})/{ORDER_VERSION}"
+        parameters = f"{self.tokens},{self.window}{cut},{self.checksum:08x}"
+        return f"packed({parameters};{self.base.version})/{ORDER_VERSION}"
 
     def reseeded(self, seed: int) -> Packed:
         """Return the same order with another seed."""
@@ -167,9 +167,9 @@ class Packed:
 
     def at(self, epoch: int, number: int) -> Window:
         """Return the rows of a window of an epoch."""
-        for of_epoch, of_number, kept in self._windows:
+        for of_epoch, of_number, window in self._windows:
             if (of_epoch, of_number) == (epoch, number):
-                return kept
+                return window
         pieces = self._in_window(epoch, number)
         order, ends = kernels.pack_rows(self.pieces.costs[pieces], self.tokens)
         # the first rows of first fit decreasing have the longest documents
@@ -181,10 +181,10 @@ class Packed:
             ends = np.cumsum(sizes)
             order = order[ranges(starts, sizes)]
         start = number * self.window
-        made = Window(start, pieces[order], ends + start)
+        planned = Window(start, pieces[order], ends + start)
         self._rows_of_windows(epoch)[number] = len(ends)
-        self._windows[:] = [(epoch, number, made), *self._windows[: _KEPT - 1]]
-        return made
+        self._windows[:] = [(epoch, number, planned), *self._windows[: _KEPT - 1]]
+        return planned
 
     def row_counts(self, epoch: int, row: int | None = None) -> I64:
         """Return int64[windows + 1]: the number of rows of an epoch before each window, and in all.
@@ -194,14 +194,16 @@ class Packed:
         counts of those after it may be left out. Windows that were counted before, also by an
         earlier process (see `keep`), are not counted again.
         """
-        rows, found = self._rows_of_windows(epoch), np.zeros(1, np.int64)
+        rows, counts = self._rows_of_windows(epoch), np.zeros(1, np.int64)
         at_a_time = max(1, self.windows if row is None else self._likely_window(row))
-        while len(found) <= self.windows and (row is None or found[-1] <= row):
-            first = len(found) - 1
-            own = self._counted(epoch, rows, range(first, min(first + at_a_time, self.windows)))
-            found = np.concatenate([found, found[-1] + np.cumsum(own)])
+        while len(counts) <= self.windows and (row is None or counts[-1] <= row):
+            first = len(counts) - 1
+            rows_of_windows = self._counted(
+                epoch, rows, range(first, min(first + at_a_time, self.windows))
+            )
+            counts = np.concatenate([counts, counts[-1] + np.cumsum(rows_of_windows)])
             at_a_time = cpu_count() * _WINDOWS_OF_A_WORKER
-        return found
+        return counts
 
     def _likely_window(self, row: int) -> int:
         """Return an estimate of the number of windows up to the one with a row: rows are nearly full."""
@@ -214,17 +216,17 @@ class Packed:
 
     def _rows_of_windows(self, epoch: int) -> I64:
         """Return int64[windows], the number of rows of each window of an epoch; -1 of those that were not planned."""
-        for of_epoch, kept in self._counts:
+        for of_epoch, rows_of_windows in self._counts:
             if of_epoch == epoch:
-                return kept
+                return rows_of_windows
         rows = np.full(self.windows, -1, np.int64)
         self._counts[:] = [(epoch, rows), *self._counts[: _KEPT - 1]]
         return rows
 
     def _counted(self, epoch: int, rows: I64, numbers: range) -> I64:
         """Return the number of rows of some windows. Those that were not planned are counted, and noted in `rows`."""
-        own = rows[numbers.start : numbers.stop]
-        missing = numbers.start + np.flatnonzero(own < 0)
+        rows_of_numbers = rows[numbers.start : numbers.stop]
+        missing = numbers.start + np.flatnonzero(rows_of_numbers < 0)
         runs = np.split(missing, np.flatnonzero(np.diff(missing) != 1) + 1) if len(missing) else []
         tasks = [
             run[at : at + _WINDOWS_OF_A_TASK]
@@ -241,9 +243,9 @@ class Packed:
             return kernels.count_rows(costs, self.window, self.tokens)
 
         counts = map_all(count, tasks, threads=cpu_count()) if len(tasks) > 1 else map(count, tasks)
-        for run, found in zip(tasks, counts, strict=True):
-            rows[run] = found
-        return own
+        for run, count_of_rows in zip(tasks, counts, strict=True):
+            rows[run] = count_of_rows
+        return rows_of_numbers
 
     def take_pieces(self, epoch: int, positions: I64) -> I64:
         """Return the pieces at positions of an epoch: int64[n] to int64[n]."""
@@ -252,11 +254,11 @@ class Packed:
                 f"positions {positions.min()} to {positions.max()} of {self.samples} pieces"
             )
         numbers = positions // self.window
-        found = np.empty_like(positions)
+        pieces = np.empty_like(positions)
         for number in np.unique(numbers).tolist():
-            own, chosen = self.at(epoch, number), numbers == number
-            found[chosen] = own.pieces[positions[chosen] - own.start]
-        return found
+            window, chosen = self.at(epoch, number), numbers == number
+            pieces[chosen] = window.pieces[positions[chosen] - window.start]
+        return pieces
 
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples whose pieces are at positions of an epoch: int64[n] to int64[n]."""
@@ -265,13 +267,15 @@ class Packed:
     def smaller(self, epoch: int, position: int) -> Iterator[int]:
         """Yield the pieces that are not larger than the one at a position: those after it, then those before it."""
         [size] = self.pieces.costs[self.take_pieces(epoch, np.array([position], np.int64))].tolist()
-        own, first = self.at(epoch, position // self.window), position // self.window
-        place = position - own.start
-        others = (
+        window, first = self.at(epoch, position // self.window), position // self.window
+        place = position - window.start
+        later_windows = (
             self.at(epoch, number).pieces
             for number in (*range(first + 1, self.windows), *range(first))
         )
-        for pieces in itertools.chain([own.pieces[place + 1 :]], others, [own.pieces[:place]]):
+        for pieces in itertools.chain(
+            [window.pieces[place + 1 :]], later_windows, [window.pieces[:place]]
+        ):
             yield from pieces[self.pieces.costs[pieces] <= size].tolist()
 
     def _in_window(self, epoch: int, number: int) -> I64:

@@ -63,13 +63,15 @@ def sampled_order(
     if balance is not None:
         return balanced_order(_column(dataset, balance, "balance"), balance, seed)
     if isinstance(weights, str):
-        found = _column(dataset, weights, "weights")
+        column = _column(dataset, weights, "weights")
         return weighted_order(
-            np.ma.filled(found, 0) if isinstance(found, np.ma.MaskedArray) else found, seed
+            np.ma.filled(column, 0) if isinstance(column, np.ma.MaskedArray) else column, seed
         )
-    if len(given := np.asarray(weights)) != len(dataset):
-        raise ValueError(f"weights= has {len(given)} weights for {len(dataset)} samples")
-    return weighted_order(given, seed)
+    if len(weights_of_samples := np.asarray(weights)) != len(dataset):
+        raise ValueError(
+            f"weights= has {len(weights_of_samples)} weights for {len(dataset)} samples"
+        )
+    return weighted_order(weights_of_samples, seed)
 
 
 def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
@@ -84,9 +86,11 @@ def weighted_order(weights: npt.NDArray[Any], seed: int) -> Weighted:
             f"weights= must be one number for each sample, not {weights.dtype} of"
             f" shape {weights.shape}"
         )
-    own = weights.astype(np.float64)
-    sums = np.cumsum(own)
-    if len(own) and not (np.isfinite(own).all() and (own >= 0).all() and 0 < sums[-1] < np.inf):
+    probabilities = weights.astype(np.float64)
+    sums = np.cumsum(probabilities)
+    if len(probabilities) and not (
+        np.isfinite(probabilities).all() and (probabilities >= 0).all() and 0 < sums[-1] < np.inf
+    ):
         raise ValueError("weights must be finite and 0 or more, and one of them above 0")
     return Weighted(sums, seed)
 
@@ -99,13 +103,13 @@ def balanced_order(classes: npt.NDArray[Any], name: str, seed: int) -> Balanced:
         name: Name of the column, for errors.
         seed: The seed.
     """
-    there = np.flatnonzero(~np.ma.getmaskarray(classes))
+    with_class = np.flatnonzero(~np.ma.getmaskarray(classes))
     _, numbers, sizes = np.unique(
-        np.ma.getdata(classes)[there], return_inverse=True, return_counts=True
+        np.ma.getdata(classes)[with_class], return_inverse=True, return_counts=True
     )
-    if len(classes) and not len(there):
+    if len(classes) and not len(with_class):
         raise ValueError(f"balance={name!r}: no sample has a value in this column")
-    members = there[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
+    members = with_class[np.argsort(numbers.reshape(-1), kind="stable")].astype(np.int64)
     return Balanced(members, tuple(sizes.tolist()), len(classes), seed)
 
 
@@ -148,11 +152,11 @@ def order_of_buckets(
             " None')"
             " has the others"
         )
-    own = np.ma.getdata(lengths)
-    if len(own) and not (np.isfinite(own).all() and (own >= 0).all()):
+    sizes = np.ma.getdata(lengths)
+    if len(sizes) and not (np.isfinite(sizes).all() and (sizes >= 0).all()):
         raise ValueError(f"bucket_by={name!r}: lengths must be finite and 0 or more")
     try:
-        return bucketed_order(own, batch_size, batch_tokens, drop_last=drop_last, seed=seed)
+        return bucketed_order(sizes, batch_size, batch_tokens, drop_last=drop_last, seed=seed)
     except TooLongError as error:
         raise ValueError(
             f"{error} ({name}; the longest is sample {dataset.keys[error.sample]!r}), which is"
@@ -163,12 +167,12 @@ def order_of_buckets(
 
 
 def _column(dataset: Any, name: str, argument: str) -> npt.NDArray[Any]:
-    if (own := indexed(dataset)) is None:
+    if (with_index := indexed(dataset)) is None:
         raise TypeError(
             f"{argument}={name!r} names a column of an index, which"
             f" {type(dataset).__name__} does not have"
         )
-    return own.column(name)
+    return with_index.column(name)
 
 
 def check_alone(options: LoaderOptions) -> None:
@@ -196,9 +200,9 @@ def check_alone(options: LoaderOptions) -> None:
         raise ValueError(f"{by} needs {size}=, the number of tokens in a row, such as {size}=8192")
     tokens = check_count(size, getattr(options, size), least=1, most=_MOST_TOKENS)
     check_count("overlap", options.overlap, most=tokens - 1, instead=f", fewer than {size}")
-    if options.pack_longer not in (known := get_args(Longer)):
+    if options.pack_longer not in (choices := get_args(Longer)):
         raise ValueError(
-            f"unknown pack_longer={options.pack_longer!r}: expected {', '.join(map(repr, known))}"
+            f"unknown pack_longer={options.pack_longer!r}: expected {', '.join(map(repr, choices))}"
         )
     if (
         options.bucket_by is not None
@@ -267,8 +271,12 @@ def order_of_packs(
     )
     lengths = np.zeros(len(source), np.int64)
     for name, weight in by.items():
-        own = lengths_of(source, name, "pack_by")
-        lengths += own if weight == 1 else np.ceil(own * weight).astype(np.int64)
+        tokens_of_documents = lengths_of(source, name, "pack_by")
+        lengths += (
+            tokens_of_documents
+            if weight == 1
+            else np.ceil(tokens_of_documents * weight).astype(np.int64)
+        )
     if longer != "error" and len(by) > 1:
         raise ValueError(
             f"pack_longer={longer!r} shortens one field, but pack_by= adds {len(by)}: give one"
@@ -318,10 +326,10 @@ def order_of_chunks(
         raise ValueError(
             f"chunk_by={name!r}: a document has {lengths.max()} tokens; expected fewer than 2**32"
         )
-    own = lengths.astype(np.uint32)
-    parameters = own, tokens, options.overlap, kernels.crc32(own.view(np.uint8))
+    sizes = lengths.astype(np.uint32)
+    parameters = sizes, tokens, options.overlap, kernels.crc32(sizes.view(np.uint8))
     if not isinstance(options.shuffle, Megatron):
-        return Chunked(base(len(own)), *parameters)
+        return Chunked(base(len(sizes)), *parameters)
     if (
         isinstance(options.dataset, Mixture)
         or options.weights is not None
@@ -343,13 +351,13 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
         TypeError: The dataset has no index.
         KeyError: The column does not exist.
     """
-    if (own := indexed(source)) is None:
+    if (with_index := indexed(source)) is None:
         raise TypeError(
             f"{argument}={name!r} names a column of an index, which {type(source).__name__} does"
             " not have"
         )
     try:
-        found: Any = own.column(name)
+        column: Any = with_index.column(name)
     except KeyError as error:
         how = str(error.args[0])
         if "bushel index" not in how:  # the field does not exist, either
@@ -363,12 +371,12 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
             "the tokens, as a tokenizer does, store what it makes with `bushel convert"
             " --transform`, and load that"
         ) from None
-    if (missing := int(np.ma.getmaskarray(found).sum())) > 0:
+    if (missing := int(np.ma.getmaskarray(column).sum())) > 0:
         raise ValueError(
             f"{argument}={name!r}: {missing} samples have no value; ds.where('{name} is not"
             " None') has the others"
         )
-    lengths = np.ma.getdata(found)
+    lengths = np.ma.getdata(column)
     if lengths.dtype.kind not in "biu":
         raise ValueError(f"{argument}={name!r}: expected whole numbers, not {lengths.dtype}")
     if len(lengths) and (int(lengths.min()) < 0 or int(lengths.max()) > 1 << 48):
@@ -463,14 +471,14 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
 
 def _order(options: LoaderOptions, source: Loadable, samples: int) -> SampleOrder:
     """Return the order of a number of samples for some options."""
-    own = options.dataset.order if isinstance(options.dataset, Mixture) else None
+    mixed = options.dataset.order if isinstance(options.dataset, Mixture) else None
     if options.weights is None and options.balance is None:
-        if own is None and options.shuffle == "blocks":
+        if mixed is None and options.shuffle == "blocks":
             return replace(blocks_that_fit(source, options.seed, options.fields), samples=samples)
-        if own is None:
+        if mixed is None:
             return make_order(_shuffle(options), samples, options.seed)
-        return check_mixed(own, _shuffle(options), options.seed)
-    if own is not None:
+        return check_mixed(mixed, _shuffle(options), options.seed)
+    if mixed is not None:
         raise ValueError("a mixture has its own order: leave out weights= and balance=")
     return sampled_order(source, options.weights, options.balance, _shuffle(options), options.seed)
 

@@ -38,18 +38,18 @@ def one_by_one(
         stop: Whether to leave out what comes after the first bad one, whose error will be raised:
             each other sample may wait for unused bytes.
     """
-    found: list[Sample | Failure] = []
+    samples: list[Sample | Failure] = []
     for place, number in enumerate(numbers):
         if number is None:
-            found.append(Failure(None))
+            samples.append(Failure(None))
             continue
         try:
-            found.append(read(place, number))
+            samples.append(read(place, number))
         except Exception as error:
-            found.append(fail(error, number))
+            samples.append(fail(error, number))
             if stop:
                 break
-    return found + [Failure(None)] * (len(numbers) - len(found))
+    return samples + [Failure(None)] * (len(numbers) - len(samples))
 
 
 def decoded_one_by_one(
@@ -59,16 +59,16 @@ def decoded_one_by_one(
     decode: Callable[[list[Sample], list[int]], list[Sample]],
 ) -> list[Sample | Failure]:
     """Decode samples one by one, and find the bad ones. `decode` takes samples and their places in the batch."""
-    found: list[Sample | Failure] = []
+    samples: list[Sample | Failure] = []
     for place, (sample, number) in enumerate(zip(stored, numbers.tolist(), strict=True)):
         if isinstance(sample, Failure):
-            found.append(sample)
+            samples.append(sample)
             continue
         try:
-            found += decode([sample], [place])
+            samples += decode([sample], [place])
         except Exception as error:
-            found.append(failure_of(dataset, error, number, sample[KEY]))
-    return found
+            samples.append(failure_of(dataset, error, number, sample[KEY]))
+    return samples
 
 
 def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]:

@@ -55,13 +55,14 @@ def batch_of(plan: Plan, epoch: int, step: int, rank: int) -> BatchPlan:
 
 def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]]:
     """Return the keys of a batch's samples; for packs and chunks, the keys of each row."""
-    own = [keys[sample] for sample in batch.samples.tolist()]
+    sample_keys = [keys[sample] for sample in batch.samples.tolist()]
     if batch.rows is None:
-        return own
-    places = range(len(own)) if batch.rows.places is None else batch.rows.places.tolist()
+        return sample_keys
+    places = range(len(sample_keys)) if batch.rows.places is None else batch.rows.places.tolist()
     ends = batch.rows.ends.tolist()
     return [
-        [own[places[piece]] for piece in range(*row)] for row in zip([0, *ends], ends, strict=False)
+        [sample_keys[places[piece]] for piece in range(*row)]
+        for row in zip([0, *ends], ends, strict=False)
     ]
 
 
@@ -103,7 +104,7 @@ def _steps_of(
     """Return the steps and ranks that have some units; an epoch has `count` units, and a batch `size`."""
     stride = size * plan.world_size
     whole = count // stride
-    found = {(unit // stride, unit % stride // size) for unit in units if unit < whole * stride}
+    places = {(unit // stride, unit % stride // size) for unit in units if unit < whole * stride}
     if (
         count % stride
         and not plan.drop_last
@@ -113,21 +114,21 @@ def _steps_of(
             steps = replace(plan, rank=rank).at(epoch)
             batch = next(steps.batches(steps.consumed(0, whole)), None)
             if batch is not None and sample in batch.samples:
-                found.add((whole, rank))
-    return sorted(found)
+                places.add((whole, rank))
+    return sorted(places)
 
 
 def _rows_with(plan: Plan, epoch: int, sample: int) -> list[int]:
     """Return the rows of an epoch that have a piece of a document."""
-    order, found = plan.order, set[int]()
+    order, rows = plan.order, set[int]()
     for piece in order.pieces.pieces(sample):
         for number in {
             position // order.window for position in positions_of(order.base, epoch, piece)
         }:
-            own, before = order.at(epoch, number), order.rows_before(epoch, number)
-            places = own.start + np.flatnonzero(own.pieces == piece)  # several in a mixture
-            found |= set((before + np.searchsorted(own.ends, places, side="right")).tolist())
-    return sorted(found)
+            window, before = order.at(epoch, number), order.rows_before(epoch, number)
+            places = window.start + np.flatnonzero(window.pieces == piece)  # several in a mixture
+            rows |= set((before + np.searchsorted(window.ends, places, side="right")).tolist())
+    return sorted(rows)
 
 
 def _steps_of_rows(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
@@ -148,10 +149,10 @@ def _steps_of_rows(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]
     rows = [row for low, high in ranges for row in range(low, min(count, high))]
     # divides the rows as the plan does, without their documents
     plan = replace(plan, order=Sequential(count, order.seed), kind=Units)
-    found: set[tuple[int, int]] = set()
+    places: set[tuple[int, int]] = set()
     for position in order.positions(epoch, rows):
-        found |= set(_steps_of(plan, epoch, position, [position], count, plan.batch_size))
-    return sorted(found)
+        places |= set(_steps_of(plan, epoch, position, [position], count, plan.batch_size))
+    return sorted(places)
 
 
 def positions_of(order: SampleOrder, epoch: int, sample: int) -> list[int]:
@@ -188,32 +189,34 @@ def plan_of_state(
         KeyError, ValueError: The lengths are missing, or unusable.
     """
     state.check(version=state.version, fingerprint=dataset.fingerprint)
-    found = _VERSION.fullmatch(state.version)
-    kind, own = (found["kind"], found["own"] or "") if found else ("", "")
+    match = _VERSION.fullmatch(state.version)
+    kind, parameters = (match["kind"], match["own"] or "") if match else ("", "")
     ends = world_size, drop_last, pad
-    if kind != "mixed" and _ROWS.fullmatch(own.partition(";")[0]) is not None:
+    if kind != "mixed" and _ROWS.fullmatch(parameters.partition(";")[0]) is not None:
         if lengths is None:
             raise StateError(
                 f"the order {kind!r} needs the column with the lengths of documents, such as"
                 " tokens.length"
             )
-        order = _of_rows(state, dataset, kind, own, lengths)
+        order = _of_rows(state, dataset, kind, parameters, lengths)
         rows = PackedRows if isinstance(order, Packed) else ChunkRows
         return Plan(order, batch_size, 0, *ends, kind=rows)
     return Plan(_of_samples(state.version, state.seed, len(dataset)), batch_size, 0, *ends)
 
 
 def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
-    found = _VERSION.fullmatch(version)
-    kind, own = (found["kind"], found["own"] or "") if found else ("", "")
+    match = _VERSION.fullmatch(version)
+    kind, parameters = (match["kind"], match["own"] or "") if match else ("", "")
     try:
-        if kind in ("exact", "sequential") and not own:
+        if kind in ("exact", "sequential") and not parameters:
             return Exact(samples, seed) if kind == "exact" else Sequential(samples, seed)
         if kind == "blocks":
-            return Blocks(samples, seed, *map(int, own.split(",")))
+            return Blocks(samples, seed, *map(int, parameters.split(",")))
         if kind == "mixed":
-            sizes, shares, each = (tuple(map(int, part.split(","))) for part in own.split(";"))
-            return Mixed(sizes, shares, each[0], seed)
+            sizes, shares, block_sizes = (
+                tuple(map(int, part.split(","))) for part in parameters.split(";")
+            )
+            return Mixed(sizes, shares, block_sizes[0], seed)
         if (scheduled := scheduled_of(version, seed)) is not None:
             return scheduled
     except (ValueError, TypeError) as error:
@@ -229,9 +232,9 @@ def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
 
 def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str) -> Packed | Chunks:
     shape, _, base = own.partition(";")
-    if (found := _ROWS.fullmatch(shape)) is None:
+    if (match := _ROWS.fullmatch(shape)) is None:
         raise StateError(f"the state has the order {state.version!r}, which is impossible")
-    tokens, second, third = int(found["tokens"]), int(found["second"]), found["third"]
+    tokens, second, third = int(match["tokens"]), int(match["second"]), match["third"]
     lengths, seed = lengths_of(dataset, column, "lengths"), state.seed
     if kind == "packed":
         if third is None and len(lengths) and int(lengths.max()) > tokens:

@@ -162,7 +162,7 @@ def gathered_numbers(
     These are fields without transforms, of a dataset in local files, whose values are stacked, or
     joined by `Ragged` or `Padded`.
     """
-    found = []
+    number_fields = []
     for name in gathers(dataset, fields):
         rule = rules.get(name)
         ragged = type(rule) is Ragged
@@ -170,20 +170,20 @@ def gathered_numbers(
             continue
         if joined:
             if rule in (None, "stack") or type(rule) is Padded:
-                found.append(NumberField(name, ragged=True, axes=1))
+                number_fields.append(NumberField(name, ragged=True, axes=1))
             continue
         if ragged or rule == "stack":
-            found.append(NumberField(name, not decode, bytes_too=True, ragged=ragged))
+            number_fields.append(NumberField(name, not decode, bytes_too=True, ragged=ragged))
         elif decode and (rule is None or type(rule) is Padded):
-            found.append(
+            number_fields.append(
                 NumberField(name, ragged=rule is not None, axes=None if rule is None else 1)
             )
-    if not found or not isinstance(dataset, Dataset) or bytes_to_find(dataset, fields):
+    if not number_fields or not isinstance(dataset, Dataset) or bytes_to_find(dataset, fields):
         # to find out whether all sections have a field as the first one, all of them would be read
         # first
         return None
     with suppress(*DAMAGE):  # of the values that were looked at: batches are made of samples
-        numbers = number_reader(dataset, found)
+        numbers = number_reader(dataset, number_fields)
         return numbers if numbers.fields else None
     return None
 
@@ -267,8 +267,8 @@ class ArrayFactory:
         fields = numbers.fields
         sizes = [len(samples) for samples in batches]
         arrays = [
-            None if one.ragged else [self._number_array(size, one) for size in sizes]
-            for one in fields
+            None if field.ragged else [self._number_array(size, field) for size in sizes]
+            for field in fields
         ]
         gathered: dict[str, list[Gathered | None]] = {}
         if any(array is not None for array in arrays):
@@ -276,7 +276,7 @@ class ArrayFactory:
                 batches[0] if len(batches) == 1 else np.concatenate(batches), arrays
             )
             ends = list(accumulate(sizes))
-            for field, own, places in zip(fields, arrays, bad, strict=True):
+            for field, batch_arrays, places in zip(fields, arrays, bad, strict=True):
                 wrong = (
                     set()
                     if places is None
@@ -284,7 +284,7 @@ class ArrayFactory:
                 )
                 gathered[field.name] = [
                     None if number in wrong else Gathered(field, array, array)
-                    for number, array in enumerate(own or ())
+                    for number, array in enumerate(batch_arrays or ())
                 ]
         for number, field in enumerate(fields):
             if field.ragged:
@@ -383,8 +383,8 @@ class BatchArrays:
         samples: list[Sample | Failure] = []
         for row, sample in enumerate(decoded):
             if not isinstance(sample, Failure):
-                own = {name: one.value(row) for name, one in gathered.items()} | sample
-                sample = {name: own[name] for name in (*names, *own) if name in own}
+                values = {name: field.value(row) for name, field in gathered.items()} | sample
+                sample = {name: values[name] for name in (*names, *values) if name in values}
             samples.append(sample)
         return samples
 

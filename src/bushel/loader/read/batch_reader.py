@@ -119,9 +119,9 @@ class BatchReader(Struct, frozen=True):
         """
         reader = self.reader
         absolute, wanted = self.selection.all_of(positions), self.selection.wanted(fields)
-        asked = reader.asked(absolute, wanted)
-        groups = reader.readable(absolute, asked)
-        rest = reader.unknown(groups, asked) if decode else asked
+        requested = reader.asked(absolute, wanted)
+        groups = reader.readable(absolute, requested)
+        rest = reader.unknown(groups, requested) if decode else requested
         plan = reader.plan(groups, len(absolute), rest, parts=decode)
         return [
             ([reader.file(*each) for each in batch.files], batch.extents) for batch in plan.batches
@@ -165,23 +165,27 @@ class NumberReader:
         self._held: dict[tuple[str, int], _Held | None] = {}
         rows = self._rows(np.arange(min(len(dataset), _EXAMPLES)))
         homes = self._of(rows[rows >= 0][:1])
-        first, found = homes[0] if homes else 0, set[str]()
-        for one in fields:
-            held = None if one.axes is not None else self._held_in_index(one.name, first)
+        first, in_index = homes[0] if homes else 0, set[str]()
+        for field in fields:
+            column = None if field.axes is not None else self._held_in_index(field.name, first)
             if (
-                held is not None
-                and one.learn_number(held[0].dtype)
-                and self._is_in_all(one.name, held)
+                column is not None
+                and field.learn_number(column[0].dtype)
+                and self._is_in_all(field.name, column)
             ):
-                found.add(one.name)
-        others = [] if dataset.remote else [one for one in fields if one.name not in found]
-        others = [one for one in others if not self._is_expanded(first, one.name)]
-        for one in others:
-            self._look(first, one, None)
-        self.fields = tuple(
-            one for one in fields if one.name in found or (one.known and one in others)
+                in_index.add(field.name)
+        in_files = (
+            [] if dataset.remote else [field for field in fields if field.name not in in_index]
         )
-        self._in_index = frozenset(found)
+        in_files = [field for field in in_files if not self._is_expanded(first, field.name)]
+        for field in in_files:
+            self._look(first, field, None)
+        self.fields = tuple(
+            field
+            for field in fields
+            if field.name in in_index or (field.known and field in in_files)
+        )
+        self._in_index = frozenset(in_index)
         self.waited = bool(self._in_files)
         self._table = NumberTable([], len(self._in_files))
 
@@ -192,7 +196,7 @@ class NumberReader:
     @property
     def _in_files(self) -> tuple[NumberField, ...]:
         """The fields that are gathered from files."""
-        return tuple(one for one in self.fields if one.name not in self._in_index)
+        return tuple(field for field in self.fields if field.name not in self._in_index)
 
     def _is_expanded(self, number: int, name: str) -> bool:
         """Return whether the first values of a field of a shard lie in blocks that have to be expanded."""
@@ -242,12 +246,14 @@ class NumberReader:
             return False
         [(first, shards)] = having
         numbers = range(len(shards)) if looked_at(shards) is shards else (len(shards) - 1,)
-        others = (self._held_in_index(name, first + number) for number in numbers)
-        return all(other is not None and other[0].dtype == held[0].dtype for other in others)
+        columns = (self._held_in_index(name, first + number) for number in numbers)
+        return all(other is not None and other[0].dtype == held[0].dtype for other in columns)
 
     def without(self, names: Collection[str]) -> NumberReader:
         """Return a reader of the other fields."""
-        return NumberReader(self._dataset, [one for one in self.fields if one.name not in names])
+        return NumberReader(
+            self._dataset, [field for field in self.fields if field.name not in names]
+        )
 
     def gather(
         self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
@@ -264,25 +270,27 @@ class NumberReader:
             rows are undefined; None if all could be gathered.
         """
         positions = self._rows(samples)
-        found: dict[str, I64 | None] = {}
+        wrong_places: dict[str, I64 | None] = {}
         if self._in_index:
-            there = np.flatnonzero(positions >= 0)
-            whole = len(there) == len(positions)
-            groups = self._reader.all.groups(positions if whole else positions[there])
-            for one, own in zip(self.fields, arrays, strict=True):
-                if one.name in self._in_index and own is not None:
-                    found[one.name] = self._take(
-                        one.name, groups, None if whole else there, own, len(samples)
+            present = np.flatnonzero(positions >= 0)
+            whole = len(present) == len(positions)
+            groups = self._reader.all.groups(positions if whole else positions[present])
+            for field, rows in zip(self.fields, arrays, strict=True):
+                if field.name in self._in_index and rows is not None:
+                    wrong_places[field.name] = self._take(
+                        field.name, groups, None if whole else present, rows, len(samples)
                     )
         files = [
-            (one, own)
-            for one, own in zip(self.fields, arrays, strict=True)
-            if one.name not in self._in_index
+            (field, out)
+            for field, out in zip(self.fields, arrays, strict=True)
+            if field.name not in self._in_index
         ]
         if files:
-            bad = self._gather_files(positions, [own for _, own in files])
-            found |= {one.name: places for (one, _), places in zip(files, bad, strict=True)}
-        return [found.get(one.name) for one in self.fields]
+            bad = self._gather_files(positions, [rows for _, rows in files])
+            wrong_places |= {
+                field.name: places for (field, _), places in zip(files, bad, strict=True)
+            }
+        return [wrong_places.get(field.name) for field in self.fields]
 
     def _take(
         self,
@@ -306,23 +314,23 @@ class NumberReader:
             [] if there is None else [np.delete(np.arange(samples, dtype=np.int64), there)]
         )
         for group in groups:
-            held = self._held_in_index(name, group.number)
+            column = self._held_in_index(name, group.number)
             places: Any = slice(None) if group.places is None else group.places
             if there is not None:
                 places = there[places]
-            if held is None or held[0].dtype != out.dtype:
+            if column is None or column[0].dtype != out.dtype:
                 bad.append(np.arange(samples, dtype=np.int64)[places])
                 continue
-            if there is None and group.places is None and not isinstance(held[0], np.ndarray):
-                held[0].write(group.rows, out)  # lines compute their numbers
+            if there is None and group.places is None and not isinstance(column[0], np.ndarray):
+                column[0].write(group.rows, out)  # lines compute their numbers
             else:
-                out[places] = held[0][group.rows]
-            if held[1] is not None and (missing := held[1][group.rows]).any():
+                out[places] = column[0][group.rows]
+            if column[1] is not None and (missing := column[1][group.rows]).any():
                 bad.append(np.arange(samples, dtype=np.int64)[places][missing != 0])
         start = 0
-        for own in arrays if len(arrays) > 1 else ():
-            own[...] = out[start : start + len(own)]
-            start += len(own)
+        for part in arrays if len(arrays) > 1 else ():
+            part[...] = out[start : start + len(part)]
+            start += len(part)
         wrong = np.concatenate(bad) if bad else np.zeros(0, np.int64)
         return np.sort(wrong) if len(wrong) else None
 
@@ -403,7 +411,7 @@ class NumberReader:
                 if self._shards.get(number) is not None:
                     rows = positions - starts[number]
                     rows = rows[(rows >= 0) & (rows < self._reader.shards[number].samples)]
-                    learned |= any([self._look(number, one, rows) for one in self._in_files])
+                    learned |= any([self._look(number, field, rows) for field in self._in_files])
             if learned:
                 self._table = self._build()
             return learned
@@ -419,16 +427,16 @@ class NumberReader:
             missing = list(numbers)
         for number in missing:
             self._shards[number] = self._columns(number)
-            for one in self._in_files if self._shards[number] is not None else ():
-                self._look(number, one, None)
+            for field in self._in_files if self._shards[number] is not None else ():
+                self._look(number, field, None)
         return any(self._shards[number] is not None for number in missing)
 
     def _columns(self, number: int) -> tuple[tuple[MappedFile, I64, I64, FieldExtents], ...] | None:
         """Return file, offsets, lengths and extents of each field in a shard; None if one cannot be gathered there."""
         shard = self._reader.shards[number]
         columns = []
-        for one in self._in_files:
-            column = shard.index.fields.get(one.name)
+        for field in self._in_files:
+            column = shard.index.fields.get(field.name)
             if column is None or column.starts is not None or shard.damage is not None:
                 return None
             home, offset, length = column.file, np.asarray(column.offset), np.asarray(column.length)
@@ -451,9 +459,13 @@ class NumberReader:
         if column is None or column.starts is not None or not one.may_learn(column.codec):
             return False
         lengths = column.length[:_EXAMPLES] if rows is None else column.length[rows]
-        found, places, counts = np.unique(lengths, return_index=True, return_counts=True)
+        different_lengths, places, counts = np.unique(
+            lengths, return_index=True, return_counts=True
+        )
         if rows is None and not one.ragged:
-            places = places[found >= 0][np.argsort(-counts[found >= 0], kind="stable")[:1]]
+            places = places[different_lengths >= 0][
+                np.argsort(-counts[different_lengths >= 0], kind="stable")[:1]
+            ]
         learned = False
         for place in places.tolist():
             row = place if rows is None else int(rows[place])
@@ -470,9 +482,9 @@ class NumberReader:
             if columns is None:
                 continue
             rows = []
-            for one, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
+            for field, (file, offset, length, column) in zip(self._in_files, columns, strict=True):
                 sums = column.crc32 if self._reader.checks.of(number) else None
-                rows.append((file, offset, length, sums, *one.forms(column.codec)))
+                rows.append((file, offset, length, sums, *field.forms(column.codec)))
             shards.append(
                 (int(self._reader.all.starts[number]), self._reader.shards[number].samples, rows)
             )

@@ -115,12 +115,12 @@ def _of_sections(dataset: Any, usual: Blocks) -> tuple[int, int] | None:
     if not isinstance(dataset, Dataset) or not len(dataset):
         return None
     sections = [shard.section for shard in kinds(reader_of(dataset).shards)]
-    sizes = [(each.samples, each.size) for each in sections if each is not None]
+    sizes = [(section.samples, section.size) for section in sections if section is not None]
     if not sizes or len(sizes) < len(sections):
         return None
-    samples, held = (max(1, int(each)) for each in np.median(np.array(sizes), axis=0))
-    together = max(1, min(-(-usual.size // samples), KEPT // 2 // held))
-    return samples * together, max(1, min(usual.window, KEPT // 2 // (held * together)))
+    samples, section_bytes = (max(1, int(middle)) for middle in np.median(np.array(sizes), axis=0))
+    together = max(1, min(-(-usual.size // samples), KEPT // 2 // section_bytes))
+    return samples * together, max(1, min(usual.window, KEPT // 2 // (section_bytes * together)))
 
 
 def bytes_to_find(dataset: Any, fields: Any) -> int:
@@ -158,16 +158,18 @@ def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
     """
     base: Any = getattr(order, "base", order)
     if (costs := expansion(dataset, fields, fetch=False)) is None or (
-        own := _cost(costs, base)
+        cost_of_order := _cost(costs, base)
     ) <= COSTLY:
         return
     kind = base.version.partition("(")[0].partition("/")[0]
-    message = f"the order {kind!r} expands up to {own:,.0f} times the bytes that it returns"
+    message = (
+        f"the order {kind!r} expands up to {cost_of_order:,.0f} times the bytes that it returns"
+    )
     usual = Blocks(base.samples)
     better = Blocks(base.samples, 0, *costs.best_blocks(usual.size, usual.window))
-    if own > 2 * (cost := _cost(costs, better)):
+    if cost_of_order > 2 * (cost := _cost(costs, better)):
         message += f'; shuffle="blocks" expands {cost:,.1f} times'
-    elif own > 2 * (cost := costs.in_stored_order):
+    elif cost_of_order > 2 * (cost := costs.in_stored_order):
         message += f"; the stored order expands {cost:,.1f} times"
     warnings.warn(
         f"{message}. `bushel convert` writes a dataset that needs no expansion", stacklevel=_TO_USER
@@ -207,12 +209,12 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     reader, selection = reader_and_selection(dataset)
     positions = selection.absolute(places)
     with suppress(*DAMAGE):  # found when a batch is read
-        asked = reader.asked(positions, selection.wanted(fields))
-        groups = reader.readable(positions, asked)
-        rest = reader.unknown(groups, asked) if decode else asked
+        requested = reader.asked(positions, selection.wanted(fields))
+        groups = reader.readable(positions, requested)
+        rest = reader.unknown(groups, requested) if decode else requested
         plan = reader.plan(groups, len(positions), rest, parts=decode)
-        found = sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
-        if found * samples // len(places) > enough:
+        nbytes = sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
+        if nbytes * samples // len(places) > enough:
             first = reader.file(*plan.batches[0].files[0])
             return isinstance(first, MappedFile) and first.direct() is not None
     return False

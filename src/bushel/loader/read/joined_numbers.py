@@ -25,10 +25,16 @@ def with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
     if floats:
         forms = {shard.fields for shards in reader_of(dataset).divisions for shard in kinds(shards)}
         several = forms if len(forms) > 1 else ()
-        whole = {one.name for fields in several for one in fields if one.codec in ("int", "uint")}
-        given: Mapping[str, object] = collate or {}
-        wanted = [name for name in floats if name in whole and given.get(name) in (None, "stack")]
-        rules = {name: AsFloats(must=name in given) for name in wanted}
+        whole = {
+            field.name for fields in several for field in fields if field.codec in ("int", "uint")
+        }
+        rules_of_caller: Mapping[str, object] = collate or {}
+        wanted = [
+            name
+            for name in floats
+            if name in whole and rules_of_caller.get(name) in (None, "stack")
+        ]
+        rules = {name: AsFloats(must=name in rules_of_caller) for name in wanted}
     return {**(collate or {}), **rules} if rules else collate
 
 
@@ -36,11 +42,13 @@ def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberRead
     """Return a reader of fields of numbers, of those that `gathers` names."""
     divisions = [union_of_fields(kinds(shards)) for shards in reader_of(dataset).divisions]
     together: dict[tuple[bool, ...], list[NumberField]] = {}
-    for one in fields:
-        together.setdefault(tuple(one.name in own for own in divisions), []).append(one)
+    for field in fields:
+        together.setdefault(tuple(field.name in names for names in divisions), []).append(field)
     if len(together) < 2:
         return NumberReader(dataset, fields)
-    return _JoinedNumbers(dataset, [NumberReader(dataset, own) for own in together.values()])
+    return _JoinedNumbers(
+        dataset, [NumberReader(dataset, number_fields) for number_fields in together.values()]
+    )
 
 
 class _JoinedNumbers(NumberReader):
@@ -49,7 +57,7 @@ class _JoinedNumbers(NumberReader):
     def __init__(self, dataset: Dataset, readers: Sequence[NumberReader]) -> None:
         super().__init__(dataset, ())
         self._readers = readers
-        self.fields = tuple(one for reader in readers for one in reader.fields)
+        self.fields = tuple(field for reader in readers for field in reader.fields)
         self._own = [(reader, number) for reader in readers for number in range(len(reader.fields))]
 
     @property
@@ -69,20 +77,22 @@ class _JoinedNumbers(NumberReader):
         self, samples: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
     ) -> list[I64 | None]:
         """Gather the values of samples, of all fields that are not ragged."""
-        found: list[I64 | None] = []
+        wrong_places: list[I64 | None] = []
         for reader in self._readers:
-            found += reader.gather(samples, arrays[len(found) : len(found) + len(reader.fields)])
-        return found
+            wrong_places += reader.gather(
+                samples, arrays[len(wrong_places) : len(wrong_places) + len(reader.fields)]
+            )
+        return wrong_places
 
     def lengths(self, number: int, samples: I64) -> I64 | None:
         """Return the lengths of the values of a ragged field along their first axis."""
-        reader, own = self._own[number]
-        return reader.lengths(own, samples)
+        reader, number_of_field = self._own[number]
+        return reader.lengths(number_of_field, samples)
 
     def gather_rows(self, number: int, samples: I64, rooms: Rooms) -> bool:
         """Gather the values of a ragged field into rooms of one array."""
-        reader, own = self._own[number]
-        return reader.gather_rows(own, samples, rooms)
+        reader, number_of_field = self._own[number]
+        return reader.gather_rows(number_of_field, samples, rooms)
 
     def prefetch(self, samples: I64) -> None:
         """Ask the system to load what a later `gather` needs."""

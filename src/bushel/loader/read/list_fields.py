@@ -129,8 +129,8 @@ class ListFields:
         if not self._decode:
             return values
         if isinstance(codecs, list):
-            both = zip(codecs, values, strict=True)
-            return [get_codec(codec).decode(value) for codec, value in both]
+            pairs = zip(codecs, values, strict=True)
+            return [get_codec(codec).decode(value) for codec, value in pairs]
         decode: Callable[[Any], Any] = get_codec(codecs).decode
         # stored bytes of the codec `bytes` are the values
         return values if decode is bytes else list(map(decode, values))

@@ -142,10 +142,10 @@ def failure_of(
         error = _located(dataset, error, sample, key, field)
     cause = cause_of(error)
     note_once(error, f"sample {key!r} (position {sample} of the dataset)")
-    own = getattr(error, "field", None) or (
+    field_of_error = getattr(error, "field", None) or (
         error.details.get("field") if isinstance(error, BushelError) else None
     )
-    return Failure(error, own if isinstance(own, str) else field, key, cause)
+    return Failure(error, field_of_error if isinstance(field_of_error, str) else field, key, cause)
 
 
 def _located(dataset: Loadable, error: CodecError, sample: int, key: str, field: str) -> CodecError:
@@ -193,8 +193,10 @@ def excluded_positions(
     if isinstance(exclude, str | os.PathLike):
         exclude = read_errors(exclude)
     try:
-        named = (one.key if isinstance(one, BadSample) else one for one in exclude)
-        return frozenset(one if isinstance(one, int) else dataset.position(one) for one in named)
+        named = (sample.key if isinstance(sample, BadSample) else sample for sample in exclude)
+        return frozenset(
+            sample if isinstance(sample, int) else dataset.position(sample) for sample in named
+        )
     except KeyError as error:
         raise ValueError(
             f"exclude= names a sample that the dataset does not have: {error.args[0]}"

@@ -82,8 +82,10 @@ class NumberField(Struct):
 
     def knows(self, codec: str, length: int) -> bool:
         """Return whether values of a codec and a stored length can be gathered."""
-        known = self._known.get(codec)
-        return known is not None and (known.headers is None or length in known.headers)
+        codec_facts = self._known.get(codec)
+        return codec_facts is not None and (
+            codec_facts.headers is None or length in codec_facts.headers
+        )
 
     def may_learn(self, codec: str) -> bool:
         """Return whether values of a codec may still be met that have another length."""
@@ -110,14 +112,16 @@ class NumberField(Struct):
             )
         elif layout is not None:
             try:
-                found = layout(data)
+                found_layout = layout(data)
             except CodecError:
                 return False
-            if found is None or not self._fits("array", found.dtype, found.shape):
+            if found_layout is None or not self._fits(
+                "array", found_layout.dtype, found_layout.shape
+            ):
                 return False
-            plain = self.ragged and _takes_any_length(layout, data, found)
+            plain = self.ragged and _takes_any_length(layout, data, found_layout)
             self._known.setdefault(codec, _Known("bytes", None if plain else {})).add(
-                len(data), found.header
+                len(data), found_layout.header
             )
         else:
             return False
@@ -125,10 +129,10 @@ class NumberField(Struct):
 
     def _fits(self, value: Value, dtype: np.dtype[Any], shape: tuple[int, ...]) -> bool:
         """Return whether values of this type and shape are like those before. The first one decides."""
-        own, first = (1, 0) if self.ragged else (0, 1)
+        first_axis, first = (1, 0) if self.ragged else (0, 1)
         if self.dtype == _NONE:
             if (
-                0 in shape[own:]
+                0 in shape[first_axis:]
                 or (self.ragged and not shape)
                 or self.axes not in (None, len(shape))
             ):
@@ -137,7 +141,7 @@ class NumberField(Struct):
         return (
             (value, dtype) == (self.value, self.dtype)
             and len(shape) == len(self.shape)
-            and shape[own:] == self.shape[own:]
+            and shape[first_axis:] == self.shape[first_axis:]
         )
 
     def value_of(self, gathered: npt.NDArray[Any]) -> Any:
@@ -148,8 +152,8 @@ class NumberField(Struct):
 
     def forms(self, codec: str) -> tuple[str, NumberForms | None]:
         """Return the kind and the headers of a codec's values, for the kernel."""
-        known = self._known.setdefault(codec, _Known("bytes", {}))
-        return known.kind, known.forms()
+        codec_facts = self._known.setdefault(codec, _Known("bytes", {}))
+        return codec_facts.kind, codec_facts.forms()
 
 
 def _takes_any_length(

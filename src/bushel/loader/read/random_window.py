@@ -113,33 +113,38 @@ class RandomWindows:
             ValueError: Windows contradict each other, or a name is taken.
             KeyError: The index does not say how many elements samples have.
         """
-        given = fields.items() if isinstance(fields, Mapping) else ()
-        windows = {name: own for name, own in given if isinstance(own, RandomWindow)}
+        elements_of_fields = fields.items() if isinstance(fields, Mapping) else ()
+        windows = {
+            name: window for name, window in elements_of_fields if isinstance(window, RandomWindow)
+        }
         if not windows:
             return fields, None
         if not isinstance(dataset, Dataset):
             raise TypeError(
                 f"RandomWindow needs an index, which {type(dataset).__name__} does not have"
             )
-        made = windows_of(dataset)
-        for name, own in windows.items():
-            if made is not None and name in made.shape.offsets:
+        windows_of_view = windows_of(dataset)
+        for name, window in windows.items():
+            if windows_of_view is not None and name in windows_of_view.shape.offsets:
                 raise TypeError(
                     f"field {name!r} is read in windows already: leave RandomWindow out"
                 )
             check_has_elements(reader_of(dataset), name, "RandomWindow")
-            if own.pad and name + PAD in dataset.spec:
+            if window.pad and name + PAD in dataset.spec:
                 raise ValueError(
                     f"the window of {name!r} would have a field {name + PAD!r},"
                     " which the dataset has"
                 )
-            if own.like is not None:
-                _check_like(name, own, windows)
-        found = cls(dataset, windows, seed)
+            if window.like is not None:
+                _check_like(name, window, windows)
+        drawn = cls(dataset, windows, seed)
         if len(dataset):
             # raises if the index lacks the lengths
-            found.ranges(0, np.zeros(1, np.int64), checked=False)
-        return {name: slice(None) if name in windows else own for name, own in given}, found
+            drawn.ranges(0, np.zeros(1, np.int64), checked=False)
+        return {
+            name: slice(None) if name in windows else elements
+            for name, elements in elements_of_fields
+        }, drawn
 
     @cached_property
     def _ordered(self) -> Sequence[str]:
@@ -161,37 +166,39 @@ class RandomWindows:
             SpecError: A sample has fewer elements than a window, or another number than the field
                 that it is like.
         """
-        found: dict[str, Ranges] = {}
+        ranges: dict[str, Ranges] = {}
         whole = whole_positions(self.dataset, numbers)
         for name in self._ordered:
-            own = self.windows[name]
+            window = self.windows[name]
             counts = element_counts(reader_of(self.dataset), whole, name)
             if checked:
-                self._check(name, counts, numbers, None if own.like is None else found[own.like])
-            if own.like is None:
-                choices = np.maximum(counts - own.span + 1, 1)
+                self._check(
+                    name, counts, numbers, None if window.like is None else ranges[window.like]
+                )
+            if window.like is None:
+                choices = np.maximum(counts - window.span + 1, 1)
                 start = draw_starts(
                     self.seed, epoch, numbers if draws is None else draws, name, choices
                 )
             else:
-                start = found[own.like].start
-            found[name] = Ranges(start, own.offsets, np.maximum(counts, 1))
-        return found
+                start = ranges[window.like].start
+            ranges[name] = Ranges(start, window.offsets, np.maximum(counts, 1))
+        return ranges
 
     def mask(self, fields: Any, epoch: int, numbers: I64, draws: I64 | None) -> Any:
         """Return the elements to read of samples, given the fields to read."""
         return {
             **fields,
             **{
-                name: own
-                for name, own in self.ranges(epoch, numbers, draws).items()
+                name: elements
+                for name, elements in self.ranges(epoch, numbers, draws).items()
                 if name in fields
             },
         }
 
     def add_pads(self, samples: Sequence[Any], epoch: int, numbers: I64, draws: I64 | None) -> None:
         """Add the fields that say which elements fill windows up. Samples are changed in place."""
-        if not any(own.pad for own in self.windows.values()):
+        if not any(window.pad for window in self.windows.values()):
             return
         for name, ranges in self.ranges(epoch, numbers, draws).items():
             for sample, outside in zip(samples, ranges.outside(), strict=True):
@@ -199,14 +206,14 @@ class RandomWindows:
                     sample[name + PAD] = outside
 
     def _check(self, name: str, counts: I64, numbers: I64, like: Ranges | None) -> None:
-        own = self.windows[name]
-        short = (counts >= 0) & (counts < own.span) if not own.pad else counts == 0
+        window = self.windows[name]
+        short = (counts >= 0) & (counts < window.span) if not window.pad else counts == 0
         if short.any():
             place = int(np.flatnonzero(short)[0])
             raise SpecError(
                 f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements"
                 f" of {name!r}, and "
-                f"the window takes {own.span}: give pad=True, which repeats the last one, or"
+                f"the window takes {window.span}: give pad=True, which repeats the last one, or"
                 " leave the sample out"
             )
         if like is not None and (unlike := (counts >= 0) & (counts != like.counts)).any():
@@ -214,7 +221,7 @@ class RandomWindows:
             raise SpecError(
                 f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements"
                 f" of {name!r} and "
-                f"{like.counts[place]} of {own.like!r}: windows that start together need as many"
+                f"{like.counts[place]} of {window.like!r}: windows that start together need as many"
             )
 
 
@@ -222,9 +229,9 @@ def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow
     """Check that the field that a window is like has a window of its own, which reaches as far."""
     other = windows.get(own.like or "")
     if other is None or other.like is not None:
-        others = [one for one, window in windows.items() if window.like is None]
-        meant = did_you_mean(own.like or "", others) or (
-            f"expected one of {', '.join(map(repr, others)) or 'none'}"
+        leading = [leader for leader, window in windows.items() if window.like is None]
+        meant = did_you_mean(own.like or "", leading) or (
+            f"expected one of {', '.join(map(repr, leading)) or 'none'}"
         )
         raise ValueError(
             f"like={own.like!r} of {name!r} names no field with a RandomWindow of its own: {meant}"

@@ -90,8 +90,10 @@ def plan_ahead(
     bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)] if len(rows) else [0]
     requests: list[AheadRequest] = []
     for first, last in zip(bounds, bounds[1:], strict=False):
-        own = rows[first:last]
-        requests += _requests(int(numbers[first]), own, offset[own], offset[own] + length[own])
+        chosen = rows[first:last]
+        requests += _requests(
+            int(numbers[first]), chosen, offset[chosen], offset[chosen] + length[chosen]
+        )
     joined = [request for request in requests if len(request.rows) > 1]
     if len(requests) > 2 * len(joined):
         requests = joined

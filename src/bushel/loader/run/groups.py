@@ -90,15 +90,17 @@ def run_groups(
             if not running:
                 return
             ready = sum(result.done for result in running) / len(running)
-            made = running.popleft().get()
-            iteration.clock.add({"ready": ready * len(made.batches), "asked": len(made.batches)})
-            for finished in _uploaded(made, upload, iteration.output):
+            ready_group = running.popleft().get()
+            iteration.clock.add(
+                {"ready": ready * len(ready_group.batches), "asked": len(ready_group.batches)}
+            )
+            for finished in _uploaded(ready_group, upload, iteration.output):
                 yield finished
                 del finished
                 if pool is not None:
                     pool.check_process()
-            if made.error is not None:
-                raise made.error
+            if ready_group.error is not None:
+                raise ready_group.error
     finally:
         if pool is not None:
             pool.close(wait=not pool.has_current())
@@ -196,45 +198,47 @@ class Groups:
 
     def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:
         """Make the batches of a group."""
-        done = _Group(deque())
+        finished_group = _Group(deque())
         try:
             start = perf_counter()
             batches: list[Made | None] = [None] * len(group)
             with suppress(*DAMAGE):  # the bad sample is found when batches are made of samples
                 batches = self._batches(group)
             self._iteration.clock.add({"storage": perf_counter() - start})
-            for plan, made in zip(group, batches, strict=True):
+            for plan, gathered in zip(group, batches, strict=True):
                 finished = (
                     self._iteration.made(plan, self._factory)
-                    if made is None
-                    else self._finished(plan, made)
+                    if gathered is None
+                    else self._finished(plan, gathered)
                 )
-                done.batches.append(self._iteration.on_host(finished))
+                finished_group.batches.append(self._iteration.on_host(finished))
         except Exception as error:  # raised after the batches before it
-            done.error = error
+            finished_group.error = error
         except BaseException as error:
             result.fail(error)
             return
-        result.set(done)
+        result.set(finished_group)
 
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
         """Make the batches of a group. None takes the place of one that has to be made of samples."""
         excluded = self._pipeline.excluded
-        each = [plan.samples for plan in group]
-        samples = each[0] if len(each) == 1 else np.concatenate(each)
-        gathered = self._factory.gather(each)
+        sample_lists = [plan.samples for plan in group]
+        samples = sample_lists[0] if len(sample_lists) == 1 else np.concatenate(sample_lists)
+        gathered = self._factory.gather(sample_lists)
         lists = [name for name in self._factory.names if name not in gathered]
         listed = self._parts(samples, lists)
         keys = self.numbers.keys(samples) if self._pipeline.keys else None
         batches: list[Made | None] = []
-        for number, (plan, end) in enumerate(zip(group, accumulate(map(len, each)), strict=True)):
+        for number, (plan, end) in enumerate(
+            zip(group, accumulate(map(len, sample_lists)), strict=True)
+        ):
             batch: Batch = {} if keys is None else {KEY: keys[end - len(plan.samples) : end]}
             if self._pipeline.sources is not None:
                 batch[SOURCE] = self._pipeline.sources.names_of(plan.samples)
             size = 0
             for name in self._factory.names:
-                if name in gathered and (own := gathered[name][number]) is not None:
-                    batch[name] = value = own.batch
+                if name in gathered and (field := gathered[name][number]) is not None:
+                    batch[name] = value = field.batch
                     size += value.nbytes if type(value) is np.ndarray else count_bytes(value)
                 elif listed is not None and name in listed:
                     batch[name] = listed[name].values[end - len(plan.samples) : end]
@@ -277,15 +281,15 @@ class RowGroups(Groups):
         return (
             len(plan.rows.ends)
             * self._pipeline.shape.tokens
-            * sum(each.nbytes for each in self.numbers.fields)
+            * sum(field.nbytes for field in self.numbers.fields)
         )
 
     def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
-        found = self._together(group)
-        if found is not None:
+        batches = self._together(group)
+        if batches is not None:
             return [
                 Made(batch, count_bytes([batch[name] for name in self._factory.names]))
-                for batch in found
+                for batch in batches
             ]
         if len(group) == 1:
             return [None]
@@ -301,12 +305,14 @@ class RowGroups(Groups):
         samples = np.concatenate([plan.samples for plan in group])
         if excluded and not excluded.isdisjoint(samples.tolist()):
             return None
-        names = [each.name for each in self.numbers.fields]
+        names = [field.name for field in self.numbers.fields]
         lengths = [self.numbers.lengths(number, samples) for number in range(len(names))]
-        own = lengths[names.index(shape.field)]
-        if own is None or any(each is None or not np.array_equal(each, own) for each in lengths):
+        tokens = lengths[names.index(shape.field)]
+        if tokens is None or any(
+            of_field is None or not np.array_equal(of_field, tokens) for of_field in lengths
+        ):
             return None
-        pieces = Pieces.of(rows, [len(plan.samples) for plan in group], own)
+        pieces = Pieces.of(rows, [len(plan.samples) for plan in group], tokens)
         # an error, which names the sample
         if len(pieces.wrong) or (pieces.used > shape.tokens).any():
             return None
@@ -325,7 +331,7 @@ class RowGroups(Groups):
         whole["cu_seqlens"] = pieces.bounds()
         if len(group) == 1:
             return [whole]
-        ends = offsets_of(len(each.ends) for each in rows).tolist()
+        ends = offsets_of(len(row_parts.ends) for row_parts in rows).tolist()
         return [
             {name: value[first:end] for name, value in whole.items()}
             for first, end in pairwise(ends)

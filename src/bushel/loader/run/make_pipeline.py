@@ -50,12 +50,12 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
         and (sources := Sources.of(options.dataset, transforms, make)) is not None
     ):
         transforms = sources.all_transforms(transforms)
-    asked = options.fields
+    requested = options.fields
     if isinstance(source, Mapped | MappedParts):
-        source, asked = chosen_fields(source, asked, decode=decode), None
-    check_fields(asked, source.spec, transforms.names)
+        source, requested = chosen_fields(source, requested, decode=decode), None
+    check_fields(requested, source.spec, transforms.names)
     fields, windows = random_windows(
-        asked, source, order.seed, packed=options.pack_by or options.chunk_by
+        requested, source, order.seed, packed=options.pack_by or options.chunk_by
     )
     excluded = excluded_positions(source, options.exclude)
     skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
@@ -107,7 +107,7 @@ def random_windows(
         ValueError: The loader packs whole documents.
     """
     if not isinstance(fields, Mapping) or all(
-        isinstance(own, bool | slice | range) for own in fields.values()
+        isinstance(elements, bool | slice | range) for elements in fields.values()
     ):
         return fields, None
     from bushel.loader.read.random_window import RandomWindows

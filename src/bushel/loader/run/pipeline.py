@@ -52,9 +52,9 @@ class Clock:
         """Add seconds of stages, and counts."""
         if totals:
             with self._lock:
-                own = self._totals
+                sums = self._totals
                 for name, value in totals.items():
-                    own[name] = own.get(name, 0) + value
+                    sums[name] = sums.get(name, 0) + value
 
     def drain(self) -> dict[str, float]:
         """Return the counts since the last call."""
@@ -165,7 +165,7 @@ class Pipeline(Struct, frozen=True):
         names = tuple(fields)
         if isinstance(fields, Mapping):
             names = tuple(name for name, elements in fields.items() if elements is not False)
-        transformed = frozenset(name for one in self.transforms.fields for name in one.fields)
+        transformed = frozenset(name for step in self.transforms.fields for name in step.fields)
         numbers = None
         if self.batched and self.transforms.sample is None and not callable(self.collate):
             rules, joined = self.collate or {}, self.shape is not None
@@ -206,14 +206,14 @@ class Pipeline(Struct, frozen=True):
         start = perf_counter()
         whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
         gathered = frozenset[str]() if arrays is None or not whole else arrays.gather(plan.samples)
-        others = (
+        fields = (
             self.fields if arrays is None or not gathered else arrays.others(self.fields, gathered)
         )
         # of images that only the decoder sees
         inside = self.transforms.fused if self.device is None else frozenset[str]()
         room = None if arrays is None or not inside else arrays.room(inside)
         with held or nullcontext():
-            stored = self._fetch(plan, others, held, room)
+            stored = self._fetch(plan, fields, held, room)
         size, others_size = stored_sizes(stored, self.transforms.fused)
         if arrays is not None and gathered:
             size += count_bytes(arrays.whole())
@@ -248,18 +248,18 @@ class Pipeline(Struct, frozen=True):
             return [
                 Failure(None) if number in self.excluded else next(stored) for number in numbers
             ]
-        own = draws_of(self.order, plan)
+        seeds = draws_of(self.order, plan)
 
         def read(place: int, number: int) -> Sample:
-            one = np.array([number], np.int64)
+            single = np.array([number], np.int64)
             mask = _mask(
                 self.windows,
                 fields,
                 plan.epoch,
-                one,
-                None if own is None else own[place : place + 1],
+                single,
+                None if seeds is None else seeds[place : place + 1],
             )
-            return self.source.read_encoded(one, mask, decode=self.decode)[0]
+            return self.source.read_encoded(single, mask, decode=self.decode)[0]
 
         return one_by_one(
             [None if number in self.excluded else number for number in numbers],
@@ -289,26 +289,26 @@ class Pipeline(Struct, frozen=True):
         """
         begin, stop = part or (0, len(fetched.samples))
         shift = 0 if row is None else row - begin
-        done: list[Sample | Failure] = []
+        decoded: list[Sample | Failure] = []
         if self.sources is not None and self.sources.transforms:
-            for own, start, end in self.sources.runs(plan.samples[begin:stop]):
-                one = replace(
+            for source, start, end in self.sources.runs(plan.samples[begin:stop]):
+                pipeline = replace(
                     self,
-                    transforms=self.sources.transforms[own],
+                    transforms=self.sources.transforms[source],
                     sources=self.sources.without_transforms(),
                 )
                 places = begin + start, begin + end
-                done += one.decode_and_transform(
+                decoded += pipeline.decode_and_transform(
                     plan, fetched, clock, arrays, places, begin + start + shift
                 )
-            return done
+            return decoded
         stored, seeds = fetched.samples[begin:stop], draws_of(self.order, plan)
         pieces = (
             [(0, len(stored))] if fetched.decoded else micro_batches(stored, self.transforms.fused)
         )
         for start, end in pieces:
-            here = slice(begin + start, begin + end)
-            numbers, draws = plan.samples[here], None if seeds is None else seeds[here]
+            rows_here = slice(begin + start, begin + end)
+            numbers, draws = plan.samples[rows_here], None if seeds is None else seeds[rows_here]
             samples = stored[start:end]
             if not fetched.decoded:
                 samples = self._decode(plan.epoch, numbers, samples, draws, clock)
@@ -316,18 +316,18 @@ class Pipeline(Struct, frozen=True):
             rngs = SampleDraws(
                 self.order.seed, plan.epoch, seeds_here, random=self.transforms.random
             )
-            started, refused, own = perf_counter(), list[int](), numbers.tolist()
+            started, refused, source = perf_counter(), list[int](), numbers.tolist()
             # what a transform of samples returns is written into the rows: images must not be there
             # before
             rows = arrays if self.transforms.sample is None else None
             first, dataset = begin + start + shift, self.source.dataset
-            micro = MicroBatch(samples, own, rngs, first, rows, dataset, refused, self.device)
+            micro = MicroBatch(samples, source, rngs, first, rows, dataset, refused, self.device)
             decoding = micro.apply(self.transforms, arrays)
             clock.add({"decode": decoding, "transform": perf_counter() - started - decoding})
             if refused:
                 clock.add({"refused_seek_tables": len(refused)})
-            done += micro.samples
-        return done
+            decoded += micro.samples
+        return decoded
 
     def _decode(
         self,
@@ -343,14 +343,14 @@ class Pipeline(Struct, frozen=True):
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
         def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
-            own, seeds = numbers[places], None if draws is None else draws[places]
-            mask = _mask(self.windows, fields, epoch, own, seeds)
-            found = self.source.decode_samples(
-                samples, own, encoded=self.transforms.encoded, fields=mask
+            chosen, seeds = numbers[places], None if draws is None else draws[places]
+            mask = _mask(self.windows, fields, epoch, chosen, seeds)
+            samples_there = self.source.decode_samples(
+                samples, chosen, encoded=self.transforms.encoded, fields=mask
             )
             if self.windows is not None:
-                self.windows.add_pads(found, epoch, own, seeds)
-            return found
+                self.windows.add_pads(samples_there, epoch, chosen, seeds)
+            return samples_there
 
         if self.decode:
             good = {
@@ -451,8 +451,8 @@ class Pipeline(Struct, frozen=True):
         # first sample
         if names:
             first = [name for name in (KEY, *names) if name in samples[0] or name in stacked]
-            both = {**batch, **stacked}
-            batch = {name: both[name] for name in dict.fromkeys([*first, *batch])}
+            fields = {**batch, **stacked}
+            batch = {name: fields[name] for name in dict.fromkeys([*first, *batch])}
         if not self.keys and not callable(self.collate):
             del batch[KEY]
         if self.batch_transform is not None:
@@ -476,18 +476,18 @@ class Pipeline(Struct, frozen=True):
         In a pack, it comes with its first token there, and is None if no document fits into the row
         instead.
         """
-        own = (
+        on_host = (
             self
             if self.device is None
             else replace(self, device=replace(self.device, host_only=True))
         )
-        for one in following(self.order, plan.epoch, int(plan.positions[place])):
-            [sample] = own.decode_and_transform(
-                one, self.fetch(one, clock), clock, arrays, row=place
+        for candidate in following(self.order, plan.epoch, int(plan.positions[place])):
+            [sample] = on_host.decode_and_transform(
+                candidate, self.fetch(candidate, clock), clock, arrays, row=place
             )
             if not isinstance(sample, Failure):
-                return sample, 0 if one.rows is None else int(one.rows.begins[0])
-            self._report(int(one.samples[0]), sample, report)
+                return sample, 0 if candidate.rows is None else int(candidate.rows.begins[0])
+            self._report(int(candidate.samples[0]), sample, report)
         if plan.rows is not None:
             return None, 0
         raise nothing_left(self.order, plan.epoch, report)

@@ -214,7 +214,7 @@ def run_processes(
         TypeError: The pipeline cannot be pickled; the message names the reason.
         RuntimeError: A worker process died, or the process was forked during the iteration.
     """
-    own, report, output = os.getpid(), iteration.report, iteration.output
+    process, report, output = os.getpid(), iteration.report, iteration.output
     started: list[_Worker] = []
     upload = Upload(output)
     try:
@@ -250,14 +250,14 @@ def run_processes(
             worker.return_credit()
             yield finished
             del finished  # a reference here would keep the segment of the consumer's batch taken
-            if os.getpid() != own:
+            if os.getpid() != process:
                 raise RuntimeError(
                     "this iteration started before a fork, and its worker processes serve the"
                     " parent process: start a "
                     "new iteration in this one"
                 )
     finally:
-        if os.getpid() == own:
+        if os.getpid() == process:
             _end(started)
 
 
@@ -394,8 +394,8 @@ def _send_batches(channel: Channel, parent: int) -> None:
     )
     batches = run_batches(iteration, plans, threads=job.threads, window=job.window, pool=memory)
     for finished in batches:
-        bad = tuple(one for one in report.bad_samples() if one.sample not in reported)
-        reported.update(one.sample for one in bad)
+        bad = tuple(sample for sample in report.bad_samples() if sample.sample not in reported)
+        reported.update(sample.sample for sample in bad)
         credit.acquire()
         packed, created = pool.write(finished.batch)
         counts = finished.samples, finished.stored_bytes

@@ -131,15 +131,15 @@ class _Part:
 
     def is_of(self, files: Sequence[File], extents: Extents) -> bool:
         """Return whether these are its extents."""
-        own = self.extents
+        extents_here = self.extents
         return (
-            np.array_equal(own.offset, extents.offset)
-            and np.array_equal(own.length, extents.length)
-            and np.array_equal(own.file, extents.file)
+            np.array_equal(extents_here.offset, extents.offset)
+            and np.array_equal(extents_here.length, extents.length)
+            and np.array_equal(extents_here.file, extents.file)
             and len(self.files) == len(files)
             and all(
-                one is other or one.path == other.path
-                for one, other in zip(self.files, files, strict=True)
+                file is other or file.path == other.path
+                for file, other in zip(self.files, files, strict=True)
             )
         )
 
@@ -373,7 +373,9 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
             return
         with self._changed:
             self._planning, self._is_first = False, False
-            group = deque((plan, HeldBatch(self, own)) for (plan, *_), own in parts)
+            group = deque(
+                (plan, HeldBatch(self, parts_of_batch)) for (plan, *_), parts_of_batch in parts
+            )
             if group:
                 if hurried:
                     group[0] = group[0][0], HeldBatch(self, parts[0][1], hurried=True)
@@ -395,11 +397,11 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         self._left = None
         seen = set[Hashable]()
         for plan in self._plans:
-            asked = (
+            ranges = (
                 ranges_to_prefetch(files, extents, seen)
                 for files, extents in self._extents_of(plan)
             )
-            planned = [one for one in asked if one is not None]
+            planned = [needed_ranges for needed_ranges in ranges if needed_ranges is not None]
             size = sum(
                 int(np.maximum(extents.length[needed], 0).sum()) for _, extents, needed in planned
             )
@@ -423,17 +425,17 @@ def _requests(
     of_batches = []
     columns: list[tuple[I64, ...]] = []
     for turn, batch in enumerate(batches):
-        own = []
-        for known, extents, needed in batch[1]:
+        parts_of_batch = []
+        for files_of_batch, extents, needed in batch[1]:
             part = _Part(
-                known, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents)
+                files_of_batch, extents, np.zeros(len(extents), np.bool_), [], [None] * len(extents)
             )
-            own.append(part)
-            number, rows = _remote_rows(known, extents, needed, numbers, files)
+            parts_of_batch.append(part)
+            number, rows = _remote_rows(files_of_batch, extents, needed, numbers, files)
             places = np.array([[turn], [len(parts)]]).repeat(len(rows), 1)
             columns.append((number, extents.offset[rows], extents.length[rows], rows, *places))
             parts.append(part)
-        of_batches.append((batch, own))
+        of_batches.append((batch, parts_of_batch))
     if not columns:
         return of_batches, []
     number, offset, length, row, turn_of, part_of = map(np.concatenate, zip(*columns, strict=True))
@@ -451,7 +453,9 @@ def _requests(
         first, last = last, last + len(own_numbers)
         part.covered[row[first:last]] = request_of[first:last] >= 0
         part.requests += [
-            requests[one] for one in sorted(set(request_of[first:last].tolist())) if one >= 0
+            requests[request]
+            for request in sorted(set(request_of[first:last].tolist()))
+            if request >= 0
         ]
     return of_batches, requests
 

@@ -59,26 +59,26 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
         return None
     from bushel.loader.read.list_fields import list_fields
 
-    transformed = frozenset(name for one in pipeline.transforms.fields for name in one.fields)
-    asked = (
+    transformed = frozenset(name for step in pipeline.transforms.fields for name in step.fields)
+    arguments = (
         pipeline.source.dataset,
         pipeline.fields,
         pipeline.collate or {},
         transformed,
         factory.pool,
     )
-    return list_fields(*asked, decode=pipeline.decode)
+    return list_fields(*arguments, decode=pipeline.decode)
 
 
 def run_one(
     iteration: Iteration, plan: BatchPlan, window: PrefetchWindow, pool: BufferPool
 ) -> Finished:
     """Return one batch, made in the consumer's thread. Arguments: see `run_batches`."""
-    made = run_batches(iteration, iter([plan]), threads=0, window=window, pool=pool)
+    batches = run_batches(iteration, iter([plan]), threads=0, window=window, pool=pool)
     try:
-        return next(made)
+        return next(batches)
     finally:
-        made.close()
+        batches.close()
 
 
 def _rows() -> type[Groups]:

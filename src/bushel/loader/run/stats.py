@@ -81,13 +81,13 @@ class LoaderStats(Struct, frozen=True):
             name: totals.get(name, 0.0)
             for name in ("storage", "decode", "transform", "collate", "waiting", "training")
         }
-        asked = totals.get("asked", 0)
+        requests = totals.get("asked", 0)
         return cls(
             samples=int(totals.get("samples", 0)),
             batches=int(totals.get("batches", 0)),
             stored_bytes=int(totals.get("bytes", 0)),
             seconds=stages["waiting"] + stages["training"],
-            ready=totals.get("ready", 0.0) / asked if asked else None,
+            ready=totals.get("ready", 0.0) / requests if requests else None,
             errors=errors,
             refused_seek_tables=int(totals.get("refused_seek_tables", 0)),
             threads=threads,

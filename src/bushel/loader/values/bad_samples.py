@@ -168,8 +168,8 @@ class ErrorReport:
 
     def merge(self, bad: Iterable[BadSample]) -> None:
         """Add the bad samples of another report."""
-        for one in bad:
-            self.add(one)
+        for sample in bad:
+            self.add(sample)
 
     def bad_samples(self) -> list[BadSample]:
         """Return the bad samples, by position."""
@@ -179,7 +179,7 @@ class ErrorReport:
 
 def write_errors(path: str | os.PathLike[str], bad: Iterable[BadSample]) -> None:
     """Write a list of bad samples, one JSON object per line, which `Loader(exclude=path)` takes."""
-    Path(path).write_text("".join(json.dumps(asdict(one)) + "\n" for one in bad))
+    Path(path).write_text("".join(json.dumps(asdict(sample)) + "\n" for sample in bad))
 
 
 def read_errors(path: str | os.PathLike[str]) -> list[str]:
@@ -229,6 +229,6 @@ def checked(made: Any, kind: type) -> Any:
         TypeError: It is None, or of another type.
     """
     if made is None or not isinstance(made, kind):
-        found = "None" if made is None else f"a {type(made).__name__}"
-        raise TypeError(f"it returned {found}: return the value, changed or not")
+        kind_name = "None" if made is None else f"a {type(made).__name__}"
+        raise TypeError(f"it returned {kind_name}: return the value, changed or not")
     return made

@@ -61,13 +61,13 @@ class Padded:
         Raises:
             ValueError: `shape` has another number of axes, or is smaller.
         """
-        given = (None,) * len(largest) if self.shape is None else self.shape
-        if len(given) != len(largest):
+        lengths = (None,) * len(largest) if self.shape is None else self.shape
+        if len(lengths) != len(largest):
             raise ValueError(
-                f"arrays of {len(largest)} axes cannot be padded to a shape of {len(given)} axes"
+                f"arrays of {len(largest)} axes cannot be padded to a shape of {len(lengths)} axes"
             )
         rounded = [-(-size // self.multiple_of) * self.multiple_of for size in largest]
-        shape = [up if size is None else size for up, size in zip(rounded, given, strict=True)]
+        shape = [up if size is None else size for up, size in zip(rounded, lengths, strict=True)]
         if any(most > size for most, size in zip(largest, shape, strict=True)):
             raise ValueError(
                 f"arrays of up to {tuple(largest)} do not fit into the padded shape {tuple(shape)}"
@@ -139,8 +139,8 @@ class Ragged:
         """
         arrays = _arrays(
             [
-                np.frombuffer(bytearray(one), np.uint8) if type(one) is bytes else one
-                for one in values
+                np.frombuffer(bytearray(value), np.uint8) if type(value) is bytes else value
+                for value in values
             ]
         )
         if any(array.ndim == 0 or array.dtype.kind not in "biufc" for array in arrays):
@@ -181,8 +181,8 @@ class AsFloats:
             array = np.array(values, np.float64)
         except OverflowError:  # an integer above all floats
             array = np.array([_float_of(value) for value in values])
-        for value, held in zip(values, array.tolist(), strict=True):
-            if held != value and isinstance(value, int | np.integer):
+        for value, stored in zip(values, array.tolist(), strict=True):
+            if stored != value and isinstance(value, int | np.integer):
                 raise ValueError(
                     "the field is float because some files have floats, and no float64 equals"
                     f" {int(value)}. Collate "
@@ -375,8 +375,8 @@ def common_type(arrays: Sequence[npt.NDArray[Any]]) -> np.dtype[Any]:
         return common
     whole = [array for array in arrays if array.dtype.kind in "iu" and array.size]
     low, high = (
-        min((int(one.min()) for one in whole), default=0),
-        max((int(one.max()) for one in whole), default=0),
+        min((int(array.min()) for array in whole), default=0),
+        max((int(array.max()) for array in whole), default=0),
     )
     if all(dtype.kind in "biu" for dtype in dtypes):
         if low >= 0:

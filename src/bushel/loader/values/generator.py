@@ -118,7 +118,7 @@ class SampleDraws:
                 orient=exif_rotate,
             )
         drawn = self._drawn[places]
-        found = draw_crops(
+        rows_and_left = draw_crops(
             datas,
             program,
             self._seed,
@@ -128,7 +128,7 @@ class SampleDraws:
             orient=exif_rotate,
         )
         self._drawn[places] = drawn
-        return found
+        return rows_and_left
 
 
 def transformed(call: Call, batch: Any, seed: int, plan: BatchPlan) -> Any:

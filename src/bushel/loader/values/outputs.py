@@ -133,9 +133,9 @@ def _each(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any
     if wanted(value):
         return change(value)
     if isinstance(value, dict):
-        return {name: _each(one, wanted, change) for name, one in value.items()}
+        return {name: _each(inner, wanted, change) for name, inner in value.items()}
     if type(value) in (list, tuple):
-        return type(value)(_each(one, wanted, change) for one in value)
+        return type(value)(_each(inner, wanted, change) for inner in value)
     return value
 
 

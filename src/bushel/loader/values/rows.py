@@ -132,9 +132,9 @@ class Pieces:
     def positions(self) -> npt.NDArray[np.int32]:
         """Return the place of each token in its piece."""
         counts = np.diff(self.starts)
-        found: npt.NDArray[np.int32] = np.arange(int(self.starts[-1]), dtype=np.int32)
-        found -= np.repeat(self.starts[:-1].astype(np.int32), counts)
-        return found
+        places: npt.NDArray[np.int32] = np.arange(int(self.starts[-1]), dtype=np.int32)
+        places -= np.repeat(self.starts[:-1].astype(np.int32), counts)
+        return places
 
     def documents(self) -> npt.NDArray[np.int32]:
         """Return the number of each token's piece in its row."""
@@ -215,16 +215,16 @@ def collate_rows(
 
 def _with_samples(samples: Sequence[Sample | None], rows: Rows) -> tuple[list[Sample], Rows]:
     """Return the samples, with arrays in place of tensors, and their pieces: none of samples left out."""
-    there = np.array([sample is not None for sample in samples], np.bool_)
-    if not there.all():
+    present = np.array([sample is not None for sample in samples], np.bool_)
+    if not present.all():
         places = np.arange(len(samples)) if rows.places is None else rows.places
-        stay = there[places]
+        stay = present[places]
         rows = Rows(
             offsets_of(stay)[rows.ends],
             rows.begins[stay],
             rows.counts[stay],
             rows.first,
-            (np.cumsum(there) - 1)[places[stay]],
+            (np.cumsum(present) - 1)[places[stay]],
             None if rows.lengths is None else rows.lengths[stay],
         )
     return [_with_arrays(sample) for sample in samples if sample is not None], rows
