@@ -46,7 +46,7 @@ def split(
     """Divide a dataset into several, such as one for training and one for validation. Every sample is in one of them.
 
     Args:
-        source: A dataset, or anything that `bushel.open` takes.
+        source: A dataset, a view such as `ds.map(...)`, or anything that `bushel.open` takes.
         target: A folder. Each new dataset is a folder in it.
         shares: Name of each new dataset to its share of the samples, where the shares add up to 1:
             `{"train": 0.9, "val": 0.1}`; or to its number of samples, where the numbers add up to
@@ -82,7 +82,7 @@ def split(
         >>> done["train"].samples, len(bushel.open("parts/val/"))
         (9, 3)
     """
-    dataset = _open(source)
+    dataset = source if isinstance(source, Mapped) else _open(source)
     if not isinstance(shares, Mapping):
         raise TypeError(
             f"shares: expected a dict such as {{'train': 0.9, 'val': 0.1}}, not"
@@ -91,7 +91,8 @@ def split(
     for name in shares:
         _check_name(name)
     chosen = divided(dataset, shares, shuffle=shuffle, seed=seed, stratify=stratify)
-    kind = container or dataset.info.container
+    stored = dataset.dataset if isinstance(dataset, Mapped) else dataset
+    kind = container or stored.info.container
     results: dict[str, PackResult] = {}
     start = 0
     folder = as_path(target)
@@ -206,10 +207,14 @@ def _of_whole(
 
 
 def _open(source: Any) -> Dataset:
-    if isinstance(source, Mapped | StreamDataset):
+    if isinstance(source, StreamDataset):
         raise UnsupportedError(
-            "a stream cannot be split or merged, nor can a mapped view: "
-            "write it as a dataset first, with bushel.convert"
+            "a stream cannot be split or merged: write it as a dataset first, with bushel.convert"
+        )
+    if isinstance(source, Mapped):
+        raise UnsupportedError(
+            "merge finds classes by their names, and the results of a function have none: write"
+            " each view with bushel.convert(view, target, mode='append')"
         )
     return (
         source

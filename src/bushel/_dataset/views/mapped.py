@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Sample
 from bushel._dataset.read.selection import Given, Mask
 from bushel._runtime.public import public
+from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.structs import Struct
+from bushel.errors import UnsupportedError
 from bushel.spec import KEY
 
 if TYPE_CHECKING:
@@ -108,6 +110,39 @@ class Mapped(Struct, frozen=True, eq=False):
     def where(self, condition: str) -> Mapped:
         """Return the samples for which a condition on columns of the dataset is true, as `Dataset.where` takes it."""
         return replace(self, dataset=self.dataset.where(condition))
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """No names: the function may change every value, so no column of the index is one of its results."""
+        return ()
+
+    def column(self, name: str) -> NoReturn:
+        """Refuse: a column of the index has the values before the function.
+
+        Raises:
+            UnsupportedError: Always. It says where these values are.
+        """
+        raise UnsupportedError(
+            f"the function of ds.map may change {name!r}, and the index has the values before it:"
+            f" view.dataset.column({name!r})"
+        )
+
+    def split(
+        self,
+        shares: Mapping[str, float | None] | None = None,
+        /,
+        *,
+        shuffle: Shuffle = True,
+        seed: int = 0,
+        stratify: str | None = None,
+        **named: float | None,
+    ) -> dict[str, Mapped]:
+        """Divide the samples into several views, as `Dataset.split` does. `stratify` reads the function's results."""
+        from bushel._dataset.read.splitting import divided, named_shares
+
+        all_shares = {**named_shares(shares or {}), **named}
+        chosen = divided(self, all_shares, shuffle=shuffle, seed=seed, stratify=stratify)
+        return {name: self[positions] for name, positions in chosen.items()}
 
     def select_fields(self, names: Iterable[str]) -> Mapped:
         """Return a view whose samples have only these fields of the function's results."""
