@@ -41,6 +41,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "video.md": "Store and load video",
         "frameworks.md": "Use Lightning, Accelerate, DDP, JAX",
         "hangs.md": "Avoid hangs and slow programs",
+        "audit.md": "Audit a loader",
         "integrations.md": "Use it with other packages",
     },
     "Guides / Pack": {

@@ -31,7 +31,7 @@ FLOORS = (
     ("integrations", "cards"),
     ("datasets", "runs"),
     (PUBLIC_NAMES,),
-    ("compat", "testing", "viewer"),
+    ("audit", "compat", "testing", "viewer"),
     ("cli",),
     ("__main__",),
 )

@@ -100,6 +100,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "repair": "Write the intact samples of a damaged dataset to a new one.",
         "remove": "Remove samples from a dataset, or restore them.",
         "diff": "Compare two datasets: samples that only one has, and fields that changed.",
+        "audit": "Examine what any loader gave to each rank: shared, missing and repeated samples.",
     },
     "Scale": {
         "parts": "Show how far a run in parts is: missing parts, errors, and its driver.",
@@ -140,6 +141,7 @@ Check
   verify PATH           structure, index, checksums, keys
   index PATH            record checksums, so that verify finds any later damage
   repair, remove, diff  save intact samples, remove samples, compare two datasets
+  audit RUN             what any loader gave to each rank
 Scale
   parts, finish         runs in parts on several machines
   bench PATH            how fast a dataset loads, and what limits it

@@ -1,0 +1,248 @@
+"""Examine a run: which samples ranks share or never had, whether they have equal steps, and whether runs agree."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel.audit.identify import digest
+from bushel.audit.recordings import U64, Stretch, load_run
+from bushel.audit.report import Finding, Report
+
+_LISTED = 3  # keys that a finding names
+
+
+class Samples:
+    """The samples of an epoch: a row for each time that one was given to a rank.
+
+    Attributes:
+        digests: Of the samples, ascending.
+        ranks: The rank that had each.
+        steps: The step at which it had it.
+        stretches: The stretch of that step.
+    """
+
+    def __init__(self, stretches: list[Stretch]) -> None:
+        digests: list[U64] = [np.empty(0, np.uint64)]
+        places: list[tuple[int, int, int, int]] = []
+        for number, stretch in enumerate(stretches):
+            for rank, steps in stretch.ranks.items():
+                for step, samples in enumerate(steps, start=stretch.first):
+                    digests.append(samples)
+                    places.append((len(samples), rank, step, number))
+        columns = np.array(places, np.int64).reshape(-1, 4).T
+        joined = np.concatenate(digests)
+        order = np.argsort(joined, kind="stable")
+        self.digests = joined[order]
+        self.ranks, self.steps, self.stretches = (
+            np.repeat(column, columns[0])[order] for column in columns[1:]
+        )
+
+    def repeated(self) -> npt.NDArray[np.int64]:
+        """Return the rows whose sample is also in the row before."""
+        return np.flatnonzero(self.digests[1:] == self.digests[:-1]) + 1
+
+
+def examine(
+    folder: str | os.PathLike[str],
+    *,
+    against: str | os.PathLike[str] | None = None,
+    keys: Iterable[str] | None = None,
+    samples: int | None = None,
+) -> Report:
+    """Examine what `record` noted of a run.
+
+    Args:
+        folder: The folder of the run.
+        against: The folder of a run that is to have the same samples at the same steps: one with
+            the same seed, or one that was not interrupted.
+        keys: The keys of all samples, such as `ds.keys`, to find out which never came. They must be
+            what `record` took for the keys.
+        samples: The number of all samples, if their keys are not known.
+
+    Raises:
+        FileNotFoundError: A folder has no recordings.
+        FormatError: A recording is damaged.
+    """
+    run = load_run(folder)
+    other = None if against is None else load_run(against)
+    named = None if keys is None else {_number(key): key for key in keys}
+    findings: list[Finding] = []
+    orders: dict[bytes, int] = {}
+    for epoch, stretches in run.items():
+        rows = Samples(stretches)
+        found = [
+            *_steps(stretches),
+            *_repeats(rows, stretches),
+            *_missing(rows, stretches, named, samples),
+            *_same_order(stretches, epoch, orders),
+        ]
+        if other is not None:
+            found.extend(_differences(stretches, other.get(epoch, []), str(against)))
+        findings.append(Finding(epoch, _summary(rows, stretches), is_problem=False))
+        findings.extend(Finding(epoch, text, is_problem) for text, is_problem in found)
+    if other is not None:
+        findings.extend(
+            Finding(epoch, f"only {against} has this epoch", is_problem=True)
+            for epoch in other.keys() - run.keys()
+        )
+    ranks = max(stretch.world_size for stretches in run.values() for stretch in stretches)
+    return Report(f"{folder}: {_count(ranks, 'rank')}, {_count(len(run), 'epoch')}", findings)
+
+
+Found = Iterator[tuple[str, bool]]
+
+
+def _number(key: str) -> int:
+    return int.from_bytes(digest(key), "little")
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def _summary(rows: Samples, stretches: list[Stretch]) -> str:
+    last = stretches[-1]
+    steps = max((len(steps) for steps in last.ranks.values()), default=0) + last.first
+    given, repeated = len(rows.digests), len(rows.repeated())
+    times = "each of them once" if not repeated else f"{given - repeated:,} different ones"
+    return f"{_count(steps, 'step')}, {_count(given, 'sample')}, {times}"
+
+
+def _steps(stretches: list[Stretch]) -> Found:
+    """Yield what is wrong with the steps of the ranks."""
+    for stretch in stretches:
+        absent = sorted(set(range(stretch.world_size)) - stretch.ranks.keys())
+        if absent:
+            yield f"no recording of {_ranks(absent)} of {stretch.world_size}", True
+        for rank, step in sorted(stretch.missing.items()):
+            yield f"rank {rank} recorded no step {step}, but later ones", True
+        for rank, step in sorted(stretch.unlike.items()):
+            yield f"after a resume, rank {rank} was given other samples at step {step}", True
+    last = stretches[-1]
+    stopped = sorted(last.ranks.keys() - last.complete)
+    lengths = {rank: last.first + len(steps) for rank, steps in last.ranks.items()}
+    if stopped:
+        yield f"{_ranks(stopped)} stopped before the loader had ended", False
+    elif len(set(lengths.values())) > 1:
+        short, long = min(lengths, key=lengths.__getitem__), max(lengths, key=lengths.__getitem__)
+        yield (
+            (
+                f"ranks have unequal steps: rank {long} has {lengths[long]:,}, rank {short} has"
+                f" {lengths[short]:,}. The others wait for rank {short} in step {lengths[short]}"
+            ),
+            True,
+        )
+
+
+def _repeats(rows: Samples, stretches: list[Stretch]) -> Found:
+    """Yield which samples came more than once, within a rank and in several."""
+    repeated = rows.repeated()
+    if not len(repeated):
+        return
+    ends = np.array([stretch.first for stretch in stretches])
+    ends = ends + [max(map(len, stretch.ranks.values()), default=0) for stretch in stretches]
+    is_padding = (rows.steps[repeated] == ends[-1] - 1) | (rows.steps[repeated - 1] == ends[-1] - 1)
+    if is_padding.all() and rows.stretches[repeated].max() == len(stretches) - 1:
+        number = len(repeated)
+        yield f"{_count(number, 'sample')} of the last step came before: it is padded", False
+        return
+    across = rows.ranks[repeated] != rows.ranks[repeated - 1]
+    for chosen, what in ((repeated[across], "several ranks"), (repeated[~across], "one rank")):
+        if len(chosen):
+            first = chosen[np.argmin(rows.steps[chosen])]
+            both = " and ".join(
+                f"at step {rows.steps[row]} of rank {rows.ranks[row]}" for row in (first - 1, first)
+            )
+            times = _count(len(chosen), "sample")
+            yield f"{times} came more than once to {what}, the first of them {both}", True
+
+
+def _missing(
+    rows: Samples, stretches: list[Stretch], named: dict[int, str] | None, samples: int | None
+) -> Found:
+    """Yield which samples never came. Fewer than a step of all ranks are what `drop_last` leaves out."""
+    present = np.unique(rows.digests)
+    last = stretches[-1]
+    if last.ranks.keys() - last.complete or (named is None and samples is None):
+        return
+    if named is not None:
+        absent = np.setdiff1d(np.fromiter(named, np.uint64, len(named)), present)
+        strange = len(np.setdiff1d(present, np.fromiter(named, np.uint64, len(named))))
+        if strange:
+            yield f"{_count(strange, 'sample')} came that the keys do not name", True
+        number = len(absent)
+        examples = ": " + ", ".join(named[int(each)] for each in absent[:_LISTED])
+        examples += ", …" if number > _LISTED else ""
+    else:
+        number, examples = (samples or 0) - len(present), ""
+    if number < 0:
+        yield f"{_count(-number, 'sample')} more came than there are", True
+    elif number:
+        dropped = number < last.batch
+        because = " (less than a step of all ranks: dropped at the end?)" if dropped else ""
+        yield f"{_count(number, 'sample')} never came{because}{examples}", not dropped
+
+
+def _same_order(stretches: list[Stretch], epoch: int, orders: dict[bytes, int]) -> Found:
+    """Yield whether an earlier epoch had the same samples at the same steps."""
+    [stretch, *others] = stretches
+    if others or stretch.first:
+        return
+    steps = [samples for _, steps in sorted(stretch.ranks.items()) for samples in steps]
+    order = digest(b"".join(samples.tobytes() for samples in steps))
+    before = orders.setdefault(order, epoch)
+    if before != epoch:
+        yield f"the same samples at the same steps as in epoch {before}: is it shuffled?", False
+
+
+def _differences(stretches: list[Stretch], others: list[Stretch], name: str) -> Found:
+    """Yield how an epoch differs from that of another run."""
+    if not others:
+        yield f"{name} has no such epoch", True
+        return
+    steps, other_steps = _by_step(stretches), _by_step(others)
+    by_rank = {stretch.world_size for stretch in (*stretches, *others)} == {others[0].world_size}
+    for step in sorted(steps.keys() & other_steps.keys()):
+        ranks, other_ranks = steps[step], other_steps[step]
+        if by_rank:
+            same = all(
+                np.array_equal(ranks[rank], other_ranks[rank])
+                for rank in ranks.keys() & other_ranks.keys()
+            )
+        else:  # the samples of a step are divided otherwise, if there are more or fewer ranks
+            same = np.array_equal(_together(ranks), _together(other_ranks))
+        if not same:
+            of_run, of_other = (np.unique(Samples(run).digests) for run in (stretches, others))
+            order = "in another order" if np.array_equal(of_run, of_other) else "not the same ones"
+            yield f"samples differ from those of {name} from step {step} on, {order} in all", True
+            return
+    common = len(steps.keys() & other_steps.keys())
+    whole = common == len(steps) == len(other_steps)
+    what = "all steps have" if whole else f"the {_count(common, 'step')} that both have, have"
+    if not common:
+        yield f"no step is in both this run and {name}", True
+    else:
+        yield f"{what} the same samples as those of {name}", False
+
+
+def _by_step(stretches: list[Stretch]) -> dict[int, dict[int, U64]]:
+    """Return the samples of each rank at each step."""
+    found: dict[int, dict[int, U64]] = {}
+    for stretch in stretches:
+        for rank, steps in stretch.ranks.items():
+            for step, samples in enumerate(steps, start=stretch.first):
+                found.setdefault(step, {})[rank] = samples
+    return found
+
+
+def _together(ranks: dict[int, U64]) -> U64:
+    return np.sort(np.concatenate(list(ranks.values())))
+
+
+def _ranks(ranks: list[int]) -> str:
+    listed = ", ".join(map(str, ranks[:8])) + (", …" if len(ranks) > 8 else "")
+    return f"rank{'' if len(ranks) == 1 else 's'} {listed}"

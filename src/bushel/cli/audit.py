@@ -1,0 +1,56 @@
+"""`bushel audit`."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import click
+
+from bushel.cli.command import Argument, Option
+from bushel.cli.options import Json
+
+
+def command(
+    run: Annotated[str, Argument(help="The folder that bushel.audit.record(loader, RUN) filled.")],
+    *,
+    against: Annotated[
+        str | None,
+        Option("--against", help="A run that is to have the same samples at the same steps."),
+    ] = None,
+    dataset: Annotated[
+        str | None, Option("--of", help="The dataset whose samples are all to come.")
+    ] = None,
+    samples: Annotated[
+        int | None, Option("--samples", min=1, help="How many samples are to come in an epoch.")
+    ] = None,
+    as_json: Json = False,
+) -> None:
+    """Examine what a loader gave to each rank: any loader, recorded by bushel.audit.record.
+
+    The report says which samples ranks share or had twice, which never came, whether ranks have
+    equal steps, whether a resumed epoch equals the uninterrupted one, and whether two runs agree.
+    The exit code is 1 if there is a problem.
+
+    Examples:
+      bushel audit runs/a --of train/
+      bushel audit runs/resumed --against runs/whole
+    """
+    import bushel
+    from bushel.audit import examine
+    from bushel.cli.output import print_json, print_text
+
+    if dataset is None:
+        report = examine(run, against=against, samples=samples)
+    else:
+        with bushel.open(dataset) as opened:
+            report = examine(run, against=against, keys=opened.keys, samples=samples)
+    if as_json:
+        findings = [
+            {"epoch": finding.epoch, "problem": finding.is_problem, "text": finding.text}
+            for finding in report.findings
+        ]
+        print_json({"run": run, "problems": len(report.problems), "findings": findings})
+    else:
+        print_text(str(report))
+    if report.problems:
+        raise click.exceptions.Exit(1)
