@@ -87,7 +87,10 @@ def run(folder: Path, order: Order, *, ranks: int = 2, epochs: int = 2) -> Path:
             [r"ranks have unequal steps: rank 0 has 12, rank 1 has 10. .* rank 1 in step 10", "8 samples never"] * 2,
         ),
         (without_a_shard, [r"32 samples never came: photo\d+, photo\d+, photo\d+, …"] * 2),
-        (doubled, ["came more than once to one rank, the first of them at step 0 of rank 0 and at step 1 of rank 0"] * 2),
+        (
+            doubled,
+            ["came more than once to one rank, the first of them at step 0 of rank 0 and at step 1 of rank 0"] * 2,
+        ),
         (seeded_once, []),
     ],
 )
@@ -149,13 +152,13 @@ def test_a_resume(tmp_path: Path) -> None:
     exact = interrupted(tmp_path / "exact", lambda order, rank: order[5 * BATCH :])
     report = examine(exact, against=whole, keys=KEYS)
     assert not report.problems
-    assert "all steps have the same samples as those of" in str(report)
+    assert "all steps have the same samples as" in str(report)
 
     late = interrupted(tmp_path / "late", lambda order, rank: order[(6 if rank else 5) * BATCH :])
     problems = "\n".join(problem.text for problem in examine(late, against=whole, keys=KEYS).problems)
     assert "after a resume, rank 1 was given other samples at step 5" in problems
-    assert "samples differ from those of" in problems
-    assert "from step 5 on, not the same ones in all" in problems
+    assert "samples differ from" in problems
+    assert "from step 5 on: not the same ones" in problems
 
 
 def test_a_resume_with_more_ranks(tmp_path: Path) -> None:
@@ -171,7 +174,7 @@ def test_a_resume_with_more_ranks(tmp_path: Path) -> None:
     report = examine(tmp_path / "more", keys=KEYS)
     assert not report.problems, report
     assert "96 samples, each of them once" in str(report)
-    assert "samples differ from those of" in str(examine(tmp_path / "more", against=whole))
+    assert "samples differ from" in str(examine(tmp_path / "more", against=whole))
 
 
 def test_a_process_that_was_killed(tmp_path: Path) -> None:
@@ -226,7 +229,7 @@ def test_the_same_sample_in_another_batch() -> None:
 
 def test_samples_that_cannot_be_told_apart() -> None:
     for batch in ({"a": ROWS, "b": np.arange(2)}, {"loss": 3.0}):
-        with pytest.raises(TypeError, match="cannot be told apart"):
+        with pytest.raises(TypeError, match="cannot be distinguished"):
             digests(batch)
     with pytest.raises(TypeError, match="whose bytes are not known"):
         digests([{"a": object()}])

@@ -1,4 +1,4 @@
-"""A referee for any loader: which samples each rank was given, step by step, and what is wrong with that.
+"""A referee for any loader: which samples each rank was given, step by step, and where that goes wrong.
 
     from bushel.audit import examine, record
 

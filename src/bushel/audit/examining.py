@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
@@ -12,14 +13,14 @@ from bushel.audit.identify import digest
 from bushel.audit.recordings import U64, Stretch, load_run
 from bushel.audit.report import Finding, Report
 
-_LISTED = 3  # keys that a finding names
+_LISTED = 3  # keys and ranks that a finding names
 
 
 class Samples:
     """The samples of an epoch: a row for each time that one was given to a rank.
 
     Attributes:
-        digests: Of the samples, ascending.
+        digests: The digest of each row, ascending.
         ranks: The rank that had each.
         steps: The step at which it had it.
         stretches: The stretch of that step.
@@ -101,19 +102,31 @@ def _number(key: str) -> int:
 
 
 def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+    if number == 1:
+        return f"1 {noun}"
+    return f"{number:,} {noun}s"
+
+
+def _listed(names: Iterable[str]) -> str:
+    """Return the first names of a list, in words."""
+    first = list(islice(names, _LISTED + 1))
+    if len(first) > _LISTED:
+        first[_LISTED] = "…"
+    return ", ".join(first)
 
 
 def _summary(rows: Samples, stretches: list[Stretch]) -> str:
     last = stretches[-1]
     steps = max((len(steps) for steps in last.ranks.values()), default=0) + last.first
     given, repeated = len(rows.digests), len(rows.repeated())
-    times = "each of them once" if not repeated else f"{given - repeated:,} different ones"
-    return f"{_count(steps, 'step')}, {_count(given, 'sample')}, {times}"
+    counts = f"{_count(steps, 'step')}, {_count(given, 'sample')}"
+    if repeated:
+        return f"{counts}, {given - repeated:,} different ones"
+    return f"{counts}, each of them once"
 
 
 def _steps(stretches: list[Stretch]) -> Found:
-    """Yield what is wrong with the steps of the ranks."""
+    """Yield steps that ranks do not have, or did otherwise after a resume."""
     for stretch in stretches:
         absent = sorted(set(range(stretch.world_size)) - stretch.ranks.keys())
         if absent:
@@ -175,16 +188,17 @@ def _missing(
         if strange:
             yield f"{_count(strange, 'sample')} came that the keys do not name", True
         number = len(absent)
-        examples = ": " + ", ".join(named[int(each)] for each in absent[:_LISTED])
-        examples += ", …" if number > _LISTED else ""
+        examples = ": " + _listed(named[int(number)] for number in absent)
     else:
         number, examples = (samples or 0) - len(present), ""
     if number < 0:
         yield f"{_count(-number, 'sample')} more came than there are", True
     elif number:
-        dropped = number < last.batch
-        because = " (less than a step of all ranks: dropped at the end?)" if dropped else ""
-        yield f"{_count(number, 'sample')} never came{because}{examples}", not dropped
+        text = f"{_count(number, 'sample')} never came"
+        if number < last.batch:
+            yield f"{text} (less than a step of all ranks: dropped at the end?){examples}", False
+        else:
+            yield f"{text}{examples}", True
 
 
 def _same_order(stretches: list[Stretch], epoch: int, orders: dict[bytes, int]) -> Found:
@@ -217,16 +231,19 @@ def _differences(stretches: list[Stretch], others: list[Stretch], name: str) -> 
             same = np.array_equal(_together(ranks), _together(other_ranks))
         if not same:
             of_run, of_other = (np.unique(Samples(run).digests) for run in (stretches, others))
-            order = "in another order" if np.array_equal(of_run, of_other) else "not the same ones"
-            yield f"samples differ from those of {name} from step {step} on, {order} in all", True
+            text = f"samples differ from {name} from step {step} on"
+            if np.array_equal(of_run, of_other):
+                yield f"{text}: the same ones in another order", True
+            else:
+                yield f"{text}: not the same ones", True
             return
     common = len(steps.keys() & other_steps.keys())
-    whole = common == len(steps) == len(other_steps)
-    what = "all steps have" if whole else f"the {_count(common, 'step')} that both have, have"
     if not common:
         yield f"no step is in both this run and {name}", True
+    elif common == len(steps) == len(other_steps):
+        yield f"all steps have the same samples as {name}", False
     else:
-        yield f"{what} the same samples as those of {name}", False
+        yield f"the {_count(common, 'step')} of both have the same samples as {name}", False
 
 
 def _by_step(stretches: list[Stretch]) -> dict[int, dict[int, U64]]:
@@ -244,5 +261,6 @@ def _together(ranks: dict[int, U64]) -> U64:
 
 
 def _ranks(ranks: list[int]) -> str:
-    listed = ", ".join(map(str, ranks[:8])) + (", …" if len(ranks) > 8 else "")
-    return f"rank{'' if len(ranks) == 1 else 's'} {listed}"
+    if len(ranks) == 1:
+        return f"rank {ranks[0]}"
+    return "ranks " + _listed(map(str, ranks))

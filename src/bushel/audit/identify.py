@@ -30,7 +30,7 @@ def digests(batch: Any, key: Key = None) -> bytes:
             for a batch. Without it, the field `__key__`; without that, the contents.
 
     Raises:
-        TypeError: The samples of the batch cannot be told apart.
+        TypeError: The samples of the batch cannot be distinguished.
         KeyError: The batch has no field of this name.
     """
     keys = _keys(batch, key)
@@ -42,7 +42,7 @@ def digests(batch: Any, key: Key = None) -> bytes:
     lengths = {len(column) for column in columns}
     if len(lengths) != 1:
         raise TypeError(
-            f"samples of this {type(batch).__name__} cannot be told apart: its fields have"
+            f"samples of this {type(batch).__name__} cannot be distinguished: its fields have"
             f" {sorted(lengths)} elements. Give key=, the name of a field or a function that"
             " returns the keys of a batch"
         )

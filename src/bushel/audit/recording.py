@@ -15,6 +15,7 @@ from typing import TypeVar
 
 from bushel.audit.identify import Key, digests
 from bushel.loader.base import detect_rank
+from bushel.storage.names import inside
 
 Batch = TypeVar("Batch")
 
@@ -52,7 +53,7 @@ def record(
 
     Raises:
         FileExistsError: This rank has recorded the same epoch from the same step before.
-        TypeError: The samples of a batch cannot be told apart: give `key`.
+        TypeError: The samples of a batch cannot be distinguished: give `key`.
         KeyError: A batch has no field of the name `key`.
 
     Examples:
@@ -69,7 +70,7 @@ def record(
     place = Path(folder)
     place.mkdir(parents=True, exist_ok=True)
     name = f"epoch{epoch:04d}-step{step:08d}-rank{rank:05d}-of-{world_size:05d}{SUFFIX}"
-    path = place / name
+    path = inside(place, name)
     if path.exists():
         raise FileExistsError(
             f"{path}: rank {rank} has recorded epoch {epoch} from step {step} before: record each"

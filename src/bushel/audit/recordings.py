@@ -1,4 +1,4 @@
-"""Read recordings, and put those of an epoch together: what each rank was given at each step."""
+"""Read recordings, and join the recordings of an epoch: what each rank was given at each step."""
 
 from __future__ import annotations
 
@@ -120,7 +120,7 @@ def _stretches(recordings: list[Recording]) -> list[Stretch]:
 
 
 def _add(stretch: Stretch, recording: Recording) -> None:
-    """Add the steps of a recording to those of its rank, and compare the steps that both have."""
+    """Add the steps of a recording to its rank, and compare the steps that both have."""
     rank = recording.rank
     known = stretch.ranks.setdefault(rank, [])
     offset = recording.first - stretch.first

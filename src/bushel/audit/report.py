@@ -38,8 +38,8 @@ class Report(msgspec.Struct, frozen=True):
     def __str__(self) -> str:
         lines = [self.title]
         for finding in self.findings:
-            mark = "PROBLEM: " if finding.is_problem else ""
+            mark = ("", "PROBLEM: ")[finding.is_problem]
             lines.append(f"epoch {finding.epoch}: {mark}{finding.text}")
         number = len(self.problems)
-        lines.append(f"{number or 'no'} problem{'' if number == 1 else 's'}")
+        lines.append({0: "no problems", 1: "1 problem"}.get(number, f"{number} problems"))
         return "\n".join(lines)
