@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
-import msgpack
 import numpy as np
 import pytest
 from hypothesis import given
@@ -96,18 +95,6 @@ def test_truncation_leaves_no_trace(rows: list[Row], data: st.DataObject) -> Non
         kept = kept[:size] + more
         assert made.samples == len(kept)
     assert rows_in(made.build(FILES)) == kept
-
-
-@given(st.lists(st.lists(ROWS, max_size=4), max_size=4), st.booleans())
-def test_what_was_added_since_makes_the_same_table_elsewhere(parts: list[list[Row]], keyed: bool) -> None:
-    made, copy = builder(keyed=keyed), builder(keyed=keyed)
-    for part in parts:
-        before = made.samples
-        fill(made, part)
-        copy.extend(msgpack.unpackb(msgpack.packb(made.since(before))))
-        assert copy.samples == made.samples
-    rows = [row if keyed else ("", *row[1:]) for part in parts for row in part]
-    assert rows_in(copy.build(FILES)) == rows
 
 
 @given(st.lists(ROWS, max_size=6), st.lists(ROWS, max_size=4))
@@ -203,7 +190,7 @@ def test_where_bytes_are() -> None:
 
 @given(st.lists(st.tuples(ROWS, st.booleans()), min_size=1, max_size=6), st.data())
 def test_words_that_are_left_out_make_a_block_file(rows: list[tuple[Row, bool]], data: st.DataObject) -> None:
-    made, copy = builder(), builder()
+    made = builder()
     words = []
     for number, (row, split) in enumerate(rows):
         put(made, row)
@@ -211,27 +198,15 @@ def test_words_that_are_left_out_make_a_block_file(rows: list[tuple[Row, bool]],
             words.append((number, 1000 * (number + 1)))
             made.left_out.append(words[-1])
         made.close_sample(row[0])
-        copy.extend(msgpack.unpackb(msgpack.packb(made.since(number))))
     kept = data.draw(st.integers(0, len(rows)))
-    for each in (made, copy):
-        each.truncate(kept)
-        index = each.build(FILES)
-        left = [offset for number, offset in words if number < kept]
-        assert [words_of(blocks).tolist() for blocks in index.blocks] == ([left] if left else [])
-        assert {own.file for own in index.fields.values()} == ({2} if left else {0, 1})
-        again = builder()
-        again.load(index)
-        assert [offset for _, offset in again.left_out] == left
-
-
-def test_journals_of_older_versions() -> None:
-    made = builder()
-    fill(made, [("a", (0, 1, 0), None)])
-    part = made.since(0)
-    del part["left_out"]
-    builder().extend({**part, "fragments": {"a": []}})
-    with pytest.raises(FormatError, match="older Bushel.*mode='overwrite'"):
-        builder().extend({**part, "fragments": {"a": [(0, 1, 2)]}})
+    made.truncate(kept)
+    index = made.build(FILES)
+    left = [offset for number, offset in words if number < kept]
+    assert [words_of(blocks).tolist() for blocks in index.blocks] == ([left] if left else [])
+    assert {own.file for own in index.fields.values()} == ({2} if left else {0, 1})
+    again = builder()
+    again.load(index)
+    assert [offset for _, offset in again.left_out] == left
 
 
 def test_only_words_can_be_left_out_of_a_shard_that_grows() -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
@@ -82,23 +82,6 @@ class FieldBuilder:
         for sample in range(samples):
             self.mark_absent()
             self.close_sample(sample)
-
-    def since(self, samples: int) -> dict[str, bytes]:
-        """Return the rows that were added after the first `samples` samples, for `extend`."""
-        rows = samples if self.starts is None else self.starts[samples]
-        parts = {
-            "offset": self.offset[rows:],
-            "length": self.length[rows:],
-            "crc32": self.crc32[rows:],
-        }
-        if self.starts is not None and self.absent is not None:
-            parts |= {"starts": self.starts[samples + 1 :], "absent": self.absent[samples:]}
-        return {name: part.tobytes() for name, part in parts.items()}
-
-    def extend(self, parts: Mapping[str, bytes]) -> None:
-        """Add the rows that `since` returned."""
-        for name, part in parts.items():
-            getattr(self, name).frombytes(part)
 
     def build(self) -> FieldExtents:
         """Return the finished column."""
@@ -207,36 +190,6 @@ class IndexBuilder:
             self._text += index.keys.text.tobytes()
             self._ends.frombytes(index.keys.offsets[1:].tobytes())
         self.samples = index.samples
-
-    def since(self, samples: int) -> dict[str, Any]:
-        """Return the rows that were added after the first `samples` samples, as values that msgpack can store."""
-        text, ends = self.key_text(samples, self.samples)
-        return {
-            "samples": self.samples,
-            "columns": {name: column.since(samples) for name, column in self.columns.items()},
-            "left_out": [word for word in self.left_out if word[0] >= samples or samples == 0],
-            "text": text,
-            "ends": ends.tobytes(),
-        }
-
-    def extend(self, part: Mapping[str, Any]) -> None:
-        """Add the rows that `since` returned."""
-        for name, column in part["columns"].items():
-            self.columns[name].extend(column)
-        if any(part.get("fragments", {}).values()):
-            raise FormatError(
-                (
-                    "the unfinished shard was written by an older Bushel and has records in several"
-                    " parts"
-                ),
-                hint="complete it with that version, or start again with mode='overwrite'",
-            )
-        self.left_out += [(sample, offset) for sample, offset in part.get("left_out", ())]
-        if self._ends is not None:
-            start = len(self._text)
-            self._ends.extend(start + end for end in array("q", part["ends"]))
-            self._text += part["text"]
-        self.samples = part["samples"]
 
     def build(self, files: Sequence[FileStamp]) -> ShardIndex:
         """Return the finished table of the shard, given the shard's files as they are now."""

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from bushel._index.column_names import usual_columns
 from bushel._index.column_scan import ColumnRequest, ValueFiles, add_columns
@@ -50,19 +48,6 @@ class Contents:
         names = dict.fromkeys((*self.columns.names, *other.columns.names))
         columns = ColumnRequest(tuple(names), self.columns.usual or other.columns.usual)
         return Contents(self.scans | other.scans, columns)
-
-    def saved(self) -> dict[str, Any]:
-        """Return this as members of a journal, which msgpack can store."""
-        return {
-            "scans": sorted(self.scans),
-            "values": [list(self.columns.names), self.columns.usual],
-        }
-
-    @classmethod
-    def restored(cls, saved: Mapping[str, Any]) -> Contents:
-        """Return the contents that `saved` has written. Journals of older versions have fewer members."""
-        names, usual = saved.get("values", ((), False))
-        return cls(frozenset(saved.get("scans", ())), ColumnRequest(tuple(names), usual))
 
     def add_to(
         self,
