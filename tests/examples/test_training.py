@@ -21,6 +21,7 @@ needs_jax = pytest.mark.skipif(find_spec("jax") is None, reason="jax is not inst
 needs_pyarrow = pytest.mark.skipif(find_spec("pyarrow") is None, reason="pyarrow is not installed")
 needs_av = pytest.mark.skipif(find_spec("av") is None, reason="PyAV is not installed")
 needs_lightning = pytest.mark.skipif(find_spec("lightning") is None, reason="lightning is not installed")
+needs_grain = pytest.mark.skipif(find_spec("grain") is None, reason="grain is not installed")
 
 
 def run(*arguments: str | Path, dies: bool = False) -> str:
@@ -56,6 +57,13 @@ def test_a_jax_loop_learns(tmp_path: Path) -> None:
     losses = [float(found) for found in re.findall(r"mean loss ([0-9.]+) over 16 steps", output)]
     assert len(losses) == 2
     assert losses[1] < losses[0]
+
+
+@needs_grain
+def test_processes_of_grain_read_every_sample_once(tmp_path: Path) -> None:
+    output = run(EXAMPLES / "grain_source.py", tmp_path)
+    assert output.count("16 steps, 512 samples, each of them once") == 2
+    assert output.endswith("no problems\n")
 
 
 @needs_torch

@@ -237,6 +237,10 @@ class Samples(Chosen):
 
     # Reading
 
+    def __getitems__(self, positions: Sequence[int]) -> list[Sample]:
+        """Read many samples at once: what a `DataLoader` of torch calls, where a dataset has it."""
+        return self.read(positions)
+
     def __iter__(self) -> Iterator[Sample]:
         from bushel._dataset.read.decoding import decode_samples
 
