@@ -16,8 +16,9 @@ Key = str | Callable[[Any], Any] | None
 
 def digest(sample: str | bytes) -> bytes:
     """Return the eight bytes by which a sample is known, from its key or its contents."""
-    data = sample if isinstance(sample, bytes) else sample.encode("utf-8", "surrogatepass")
-    return blake2b(data, digest_size=8).digest()
+    if isinstance(sample, str):
+        sample = sample.encode("utf-8", "surrogatepass")
+    return blake2b(sample, digest_size=8).digest()
 
 
 def digests(batch: Any, key: Key = None) -> bytes:
@@ -55,7 +56,9 @@ def _keys(batch: Any, key: Key) -> Any:
         return key(batch)
     if isinstance(batch, list) and batch and isinstance(batch[0], Mapping):
         keys = [sample.get(key or KEY) for sample in batch]
-        return None if None in keys else keys
+        if None in keys:
+            return None
+        return keys
     if key is not None:
         return batch[key]
     if isinstance(batch, Mapping):
@@ -123,4 +126,6 @@ def _on_host(tensor: Any) -> Any:
     if torch is None or not isinstance(tensor, torch.Tensor):
         return tensor
     tensor = tensor.detach().cpu()
-    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+    if tensor.dtype == torch.bfloat16:
+        return tensor.float()
+    return tensor
