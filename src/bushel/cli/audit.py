@@ -11,17 +11,14 @@ from bushel.cli.options import Json
 
 
 def command(
-    run: Annotated[str, Argument(help="The folder that bushel.audit.record(loader, RUN) filled.")],
+    run: Annotated[str, Argument("The folder that bushel.audit.record(loader, RUN) filled.")],
     *,
     against: Annotated[
-        str | None,
-        Option("--against", help="A run that is to have the same samples at the same steps."),
+        str | None, Option("A run that is to have the same samples at the same steps.")
     ] = None,
-    dataset: Annotated[
-        str | None, Option("--of", help="The dataset whose samples are all to come.")
-    ] = None,
+    of: Annotated[str | None, Option("The dataset whose samples are all to come.")] = None,
     samples: Annotated[
-        int | None, Option("--samples", min=1, help="How many samples are to come in an epoch.")
+        int | None, Option("How many samples are to come in an epoch.", min=1)
     ] = None,
     as_json: Json = False,
 ) -> None:
@@ -39,10 +36,10 @@ def command(
     from bushel.audit import examine
     from bushel.cli.output import print_json, print_text
 
-    if dataset is None:
+    if of is None:
         report = examine(run, against=against, samples=samples)
     else:
-        with bushel.open(dataset) as opened:
+        with bushel.open(of) as opened:
             report = examine(run, against=against, keys=opened.keys, samples=samples)
     if as_json:
         findings = [
