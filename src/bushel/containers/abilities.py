@@ -112,6 +112,16 @@ class StoresText(Protocol):
 
 
 @runtime_checkable
+class LacksFields(Protocol):
+    """A container whose files tell no fields: `index` makes the same ones of all, unless it is given others."""
+
+    @property
+    def lacks_fields(self) -> Literal[True]:
+        """True."""
+        ...
+
+
+@runtime_checkable
 class PromisesChecksums(Protocol):
     """A container that stores the CRC-32 of values, which its own reader compares. Datasets compare them by default.
 

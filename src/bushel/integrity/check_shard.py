@@ -20,7 +20,13 @@ from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
-from bushel.containers.abilities import ChecksStored, KeepsReferences, ReportsFaults, StoresText
+from bushel.containers.abilities import (
+    ChecksStored,
+    KeepsReferences,
+    LacksFields,
+    ReportsFaults,
+    StoresText,
+)
 from bushel.containers.base import ReadOptions, Shard
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
@@ -138,10 +144,10 @@ def _table_from_files(
     declared by a user, or is damaged.
     """
     built, error = None, None
-    try:
-        built = container.index(shard, ReadOptions(pickle=checks.pickle))
-    except (FormatError, SpecError) as refused:
-        error = refused
+    # a file that tells no fields is read once, with those on record
+    lacks_fields = recorded is not None and isinstance(container, LacksFields)
+    if not lacks_fields:
+        built, error = _own_table(container, shard, checks)
     if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
         try:
             spec = {name: column.field for name, column in recorded.fields.items()}
@@ -156,7 +162,8 @@ def _table_from_files(
         except FormatError as refused:
             error = refused if built is None else error
         except SpecError:
-            pass
+            if lacks_fields:
+                built, error = _own_table(container, shard, checks)
         else:
             built = (
                 declared if built is None else _declared(shard, recorded, declared, built, found)
@@ -174,6 +181,16 @@ def _table_from_files(
         for fault in container.faults(shard):
             found.add_error(fault)
     return built
+
+
+def _own_table(
+    container: Container, shard: Shard, checks: Checks
+) -> tuple[ShardIndex | None, FormatError | SpecError | None]:
+    """Return the table of a shard with the fields that its files tell; or None, and why there is none."""
+    try:
+        return container.index(shard, ReadOptions(pickle=checks.pickle)), None
+    except (FormatError, SpecError) as refused:
+        return None, refused
 
 
 def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:

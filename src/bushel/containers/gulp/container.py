@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -56,6 +56,7 @@ class _Gulp(Struct, frozen=True):
     suffix: str = ".gulp"
     needs_keys: bool = True
     names_file: str = "label2idx.json"
+    lacks_fields: Literal[True] = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""
