@@ -33,6 +33,7 @@ from bushel.containers.recover_shard import recover_shard
 from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
 from bushel.integrity.check_changed import check_changed, check_names, within_files
 from bushel.integrity.compare import Difference, content_differences, differences
+from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
 from bushel.kernels import ExtentError
 from bushel.spec import KEY, Field
@@ -44,7 +45,6 @@ _Damaged: TypeAlias = set[tuple[str, int]]
 """Fields and samples of values whose damage was reported."""
 
 _CHUNK = 64  # number of samples that are read at once and then decoded
-_NO_INDEX = "; delete this file and run `bushel index`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,8 +78,9 @@ class Checked:
         )
 
 
-def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
+def check_shard(place: Place, checks: Checks) -> Checked:
     """Check one shard, and continue after every problem."""
+    container, shard = place.container, place.shard
     expansion_cache().clear()  # so that the present bytes of the files are compared
     found = Findings(checks.room)
     try:
@@ -236,7 +237,7 @@ def _stored_table(
         found.add_error(error, "index")
         return None, None
     if kept.keys is not None and not _finds_keys(kept.keys):
-        message = f"the table for key lookup is damaged{_NO_INDEX}"
+        message = "the table for key lookup is damaged; delete this file and run `bushel index`"
         found.add_file(shard.sidecar, "index", message)
         return None, None
     return kept, None
@@ -283,14 +284,11 @@ def _compare(
         )
         if difference.referred and refs is not None:
             file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
-        key = (
-            None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
-        )
         message = (
             f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
         )
-        problem = Problem(file, offset, key, difference.field, "index", message)
-        found.add(problem, difference.sample if key is None else None)
+        place = file, offset
+        found.add_value(kept.keys, difference.sample, place, difference.field, "index", message)
 
 
 def _check_contents(

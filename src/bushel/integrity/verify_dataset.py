@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -100,7 +100,9 @@ def verify(
     samples = 0
     check: Iterable[Checked]
     if engine is None:
-        check_here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
+        check_here = partial(
+            check_shard, checks=Checks(checksums, decode, pickle, max_problems, tick)
+        )
         alone = min(threads, len(places)) <= 1
         check = (
             map(check_here, places)
@@ -108,7 +110,9 @@ def verify(
             else parallel_map(check_here, places, threads=threads, stop=stop)
         )
     else:
-        check_there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
+        check_there = partial(
+            check_shard, checks=Checks(checksums, decode, pickle, max_problems, _ignore)
+        )
         check = map_on_engine(
             check_there, places, connect(engine), finished=lambda place, _: checked.finish(place)
         )
@@ -131,7 +135,10 @@ def verify(
         check_manifest(places, described, findings)
         if described[0] is not None:
             check_names_file(places[0], described[0].labels, findings)
-    _check_lists(places, findings)
+    try:  # lists of removed samples that are damaged
+        lists_beside([place.shard for place in places])
+    except FormatError as error:
+        findings.add_error(error, "index")
     return VerifyResult(
         tuple(problem for problem, _ in findings.problems),
         samples,
@@ -142,24 +149,6 @@ def verify(
         sum(result.bytes_total for result in results),
         checksums,
     )
-
-
-def _check_lists(places: list[Place], found: Findings) -> None:
-    """Report lists of removed samples that are damaged."""
-    try:
-        lists_beside([place.shard for place in places])
-    except FormatError as error:
-        found.add_error(error, "index")
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckPlace:
-    """Checks a shard. It can be pickled if the options can."""
-
-    checks: Checks
-
-    def __call__(self, place: Place) -> Checked:
-        return check_shard(place.container, place.shard, self.checks)
 
 
 def _ignore(size: int) -> None:
