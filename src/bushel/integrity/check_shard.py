@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest
 from bushel._index.matching import checked as checked_table
 from bushel._index.sidecar import load_index
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FileStamp, Keys, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.containers.abilities import (
@@ -28,10 +28,15 @@ from bushel.containers.abilities import (
     StoresText,
 )
 from bushel.containers.base import ReadOptions, Shard
-from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
-from bushel.integrity.check_changed import check_changed, check_names, within_files
+from bushel.integrity.check_sums import (
+    Damaged,
+    check_changed,
+    check_crcs,
+    check_names,
+    within_files,
+)
 from bushel.integrity.compare import Difference, content_differences, differences
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
@@ -40,9 +45,6 @@ from bushel.spec import KEY, Field
 from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.files import mapped_once
-
-_Damaged: TypeAlias = set[tuple[str, int]]
-"""Fields and samples of values whose damage was reported."""
 
 _CHUNK = 64  # number of samples that are read at once and then decoded
 
@@ -100,7 +102,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     kept, known = _stored_table(shard, stamps, found)
     recorded = known if kept is None else kept
     built = _table_from_files(container, shard, recorded, checks, found)
-    damaged: _Damaged = set()
+    damaged: Damaged = set()
     if kept is not None and kept.digest != table_digest(kept):
         message = (
             "its digest is not that of its contents: run `bushel index --force` on the dataset"
@@ -123,7 +125,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
         if isinstance(container, ChecksStored):
             for error in container.check_stored(shard, checks.tick):
                 found.add_error(error, "checksum")
-        checked, complete = _check_crcs(shard, index, files, checks.tick, damaged, found)
+        checked, complete = check_crcs(shard, index, files, checks.tick, damaged, found)
     if known is not None and built is not None:
         opened = files if checks.checksums else None
         more, complete = check_changed(shard, known, built, opened, checks.tick, found)
@@ -261,7 +263,7 @@ def _compare(
     shard: Shard,
     kept: ShardIndex,
     differing: Iterable[Difference],
-    damaged: _Damaged,
+    damaged: Damaged,
     found: Findings,
 ) -> None:
     """Report differences of a stored table and the files, which did not change after it was made.
@@ -296,7 +298,7 @@ def _check_contents(
     shard: Shard,
     kept: ShardIndex,
     built: ShardIndex | None,
-    damaged: _Damaged,
+    damaged: Damaged,
     found: Findings,
 ) -> None:
     """Make columns, segments, packets and seek tables again as `bushel index` does, and compare them.
@@ -351,78 +353,6 @@ def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> N
 def _check_keys(shard: Shard, keys: Keys | None, found: Findings) -> None:
     for key in keys.duplicates() if keys is not None else ():
         found.add_file(shard.path(0), "key", "several samples have this key", key=key)
-
-
-# Comparing bytes with checksums
-
-
-def _check_crcs(
-    shard: Shard,
-    index: ShardIndex,
-    files: list[File],
-    tick: Callable[[int], None],
-    damaged: _Damaged,
-    found: Findings,
-) -> tuple[int, bool]:
-    """Compare every field that has a checksum with it.
-
-    Returns:
-        The number of bytes compared, and whether all bytes were compared.
-    """
-    known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
-    complete = len(known) == len(index.fields)
-    try:
-        now = _recompute(index, known, files, tick)
-    except FormatError:  # repeat it field by field, to find those that cannot be read
-        now = {}
-        for name, column in known.items():
-            try:
-                now |= _recompute(index, {name: column}, files, tick)
-            except FormatError as error:
-                found.add_error(error, "checksum")
-                complete = False
-    checked = 0
-    for name, column in now.items():
-        checked += column.nbytes
-        _compare_crcs(shard, index, known[name], column, damaged, found)
-    return checked, complete
-
-
-def _recompute(
-    index: ShardIndex,
-    columns: dict[str, FieldExtents],
-    files: list[File],
-    tick: Callable[[int], None],
-) -> dict[str, FieldExtents]:
-    bare = replace(
-        index, fields={name: replace(column, crc32=None) for name, column in columns.items()}
-    )
-    return dict(with_checksums(bare, files, report=tick).fields)
-
-
-def _compare_crcs(
-    shard: Shard,
-    index: ShardIndex,
-    known: FieldExtents,
-    now: FieldExtents,
-    damaged: _Damaged,
-    found: Findings,
-) -> None:
-    if known.crc32 is None or now.crc32 is None:
-        return
-    wrong = np.flatnonzero((known.crc32 != now.crc32) & (known.length != MISSING))
-    for row in wrong.tolist():
-        sample, element = row, ""
-        if known.starts is not None:
-            sample = int(np.searchsorted(known.starts, row, side="right")) - 1
-            element = f"element {row - int(known.starts[sample])} "
-        message = (
-            f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found"
-            f" {int(now.crc32[row]):08x}"
-        )
-        damaged.add((known.field.name, sample))
-        place = shard.locate(index.place(known.file, int(known.offset[row])))
-        found.add_value(index.keys, sample, place, known.field.name, "checksum", message)
 
 
 # Decoding values

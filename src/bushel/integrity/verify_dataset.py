@@ -98,11 +98,10 @@ def verify(
 
     results: list[Checked] = []
     samples = 0
+    checks = partial(Checks, checksums, decode, pickle, max_problems)
     check: Iterable[Checked]
     if engine is None:
-        check_here = partial(
-            check_shard, checks=Checks(checksums, decode, pickle, max_problems, tick)
-        )
+        check_here = partial(check_shard, checks=checks(tick))
         alone = min(threads, len(places)) <= 1
         check = (
             map(check_here, places)
@@ -110,9 +109,7 @@ def verify(
             else parallel_map(check_here, places, threads=threads, stop=stop)
         )
     else:
-        check_there = partial(
-            check_shard, checks=Checks(checksums, decode, pickle, max_problems, _ignore)
-        )
+        check_there = partial(check_shard, checks=checks(_ignore))
         check = map_on_engine(
             check_there, places, connect(engine), finished=lambda place, _: checked.finish(place)
         )
@@ -129,16 +126,12 @@ def verify(
         )
     _check_keys(places, results, findings)
     _check_labels(places, results, findings)
-    _check_key_file(places, findings)
+    _check_beside(places, findings)
     if places:
         described = [result.index if result.described else None for result in results]
         check_manifest(places, described, findings)
         if described[0] is not None:
             check_names_file(places[0], described[0].labels, findings)
-    try:  # lists of removed samples that are damaged
-        lists_beside([place.shard for place in places])
-    except FormatError as error:
-        findings.add_error(error, "index")
     return VerifyResult(
         tuple(problem for problem, _ in findings.problems),
         samples,
@@ -229,8 +222,13 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
         found.add_file(None, "labels", str(error))
 
 
-def _check_key_file(places: Sequence[Place], found: Findings) -> None:
-    """Compare the key file with its checksums: by a damaged one, keys would seem to be missing."""
-    path = manifest_path([place.shard for place in places])
+def _check_beside(places: Sequence[Place], found: Findings) -> None:
+    """Report damage of lists of removed samples, and of the key file: by that, keys would seem to be missing."""
+    shards = [place.shard for place in places]
+    try:
+        lists_beside(shards)
+    except FormatError as error:
+        found.add_error(error, "index")
+    path = manifest_path(shards)
     if isinstance(path, Path) and (wrong := damage(path.with_name(NAME))) is not None:
         found.add_file(path.with_name(NAME), "index", wrong)
