@@ -14,12 +14,9 @@ import pytest
 import bushel
 from bushel.containers import (
     Container,
-    HasFileNames,
-    HasFirstBytes,
     ReadOptions,
     Shard,
     ShardIndex,
-    WritableContainer,
     candidates,
     container_by_suffix,
     container_names,
@@ -35,7 +32,7 @@ from bushel.storage import AnyPath
 
 
 @dataclass(frozen=True, slots=True)
-class Empty:
+class Empty(Container):
     """A container whose files have no samples."""
 
     name: str = "empty"
@@ -63,7 +60,7 @@ def test_five_are_written() -> None:
     assert container_names(written=True) == ("bag", "tar", "ffrecord", "gulp", "recordio")
     for name in container_names(written=True):
         container = get_writable(name)
-        assert isinstance(container, WritableContainer)
+        assert container.is_written
         assert container.name == name
 
 
@@ -72,9 +69,9 @@ def test_a_registration_says_what_the_container_says(name: str) -> None:
     container, known = get_container(name), registry._registered[name]
     assert isinstance(container, Container)
     assert known.suffixes == container.suffixes
-    assert known.file_names == (container.file_names if isinstance(container, HasFileNames) else ())
-    assert known.first_bytes == isinstance(container, HasFirstBytes)
-    assert known.suffix == (container.suffix if isinstance(container, WritableContainer) else None)
+    assert known.file_names == container.file_names
+    assert known.first_bytes == container.has_first_bytes
+    assert known.suffix == (container.suffix if container.is_written else None)
 
 
 @pytest.mark.parametrize(
@@ -171,10 +168,47 @@ def test_names_that_are_taken() -> None:
         bushel.register_container(Empty("tar"), replace=True)
 
 
-def test_what_lacks_members_is_refused() -> None:
+class Nameless(Empty):
+    """A container whose author has forgotten its name."""
+
+    def __init__(self) -> None:
+        """Set nothing."""
+
+
+def test_what_is_no_container_is_refused() -> None:
     broken: Any = object()
-    with pytest.raises(TypeError, match="object is not a container: it lacks name, suffixes, shards, index"):
+    with pytest.raises(TypeError, match=r"^object is not a container: its class must inherit from bushel\.cont"):
         bushel.register_container(broken)
+    with pytest.raises(TypeError, match="Nameless is not a container: it has no name"):
+        bushel.register_container(Nameless())
+
+
+def test_a_class_without_the_two_methods_makes_no_container() -> None:
+    class Half(Container):
+        name = "half"
+
+        def shards(self, path: AnyPath) -> list[Shard] | None:
+            return None
+
+    half: Any = Half
+    with pytest.raises(TypeError, match="abstract .*index"):
+        half()
+
+
+@pytest.mark.parametrize("name", container_names())
+def test_flags_and_methods_of_a_container_go_together(name: str) -> None:
+    kind = type(get_container(name))
+    methods = {method: getattr(kind, method) is not getattr(Container, method) for method in vars(Container)}
+    for flag, method in [
+        ("has_first_bytes", "begins_with"),
+        ("has_sections", "outline"),
+        ("has_sections", "index_section"),
+        ("keeps_folders", "empty_folders"),
+        ("is_written", "layout"),
+        ("is_written", "writer"),
+    ]:
+        assert getattr(kind, flag) == methods[method], f"{flag} and {method}"
+    assert (kind.names_file is not None) == methods["class_names"]
 
 
 def test_a_misspelt_container_is_recognised() -> None:

@@ -11,8 +11,8 @@ import numpy as np
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.opening import opener
-from bushel._index.table import MISSING, FileStamp, ShardIndex
-from bushel.containers.base import Layout, ReadOptions, Shard, Stored, WritableContainer, WriteOptions
+from bushel._index.table import MISSING, FileStamp, Shard, ShardIndex
+from bushel.containers.base import Container, Layout, ReadOptions, Stored, WriteOptions
 from bushel.kernels import crc32
 from bushel.spec import parse_spec
 from bushel.storage import Staging
@@ -25,7 +25,7 @@ class ShardInProgress:
 
     def __init__(
         self,
-        container: WritableContainer,
+        container: Container,
         root: Path,
         spec: Mapping[str, str],
         *,
@@ -96,7 +96,7 @@ class ShardInProgress:
         return index
 
 
-def new_builder(container: WritableContainer, layout: Layout) -> IndexBuilder:
+def new_builder(container: Container, layout: Layout) -> IndexBuilder:
     columns = [FieldBuilder(column.field, column.codec, column.file) for column in layout.columns]
     return IndexBuilder(container.name, columns, keyed=layout.options.keyed)
 
@@ -114,7 +114,7 @@ def restore(builder: IndexBuilder, index: ShardIndex) -> None:
 
 
 def write_shard(
-    container: WritableContainer, root: Path, spec: Mapping[str, str], samples: Iterable[Sample], **options: Any
+    container: Container, root: Path, spec: Mapping[str, str], samples: Iterable[Sample], **options: Any
 ) -> tuple[Shard, ShardIndex]:
     """Write a whole shard."""
     progress = ShardInProgress(container, root, spec, **options)

@@ -164,6 +164,6 @@ for what in (bushel.containers.get_container, get_codec, get_filter):
     missing = "which cannot be used (ModuleNotFoundError: No module named 'a_module_that_is_not_there')"
     for group in ("containers", "codecs", "filters"):
         assert f"bushel-broken 2.0 adds 'broken' to bushel.{group} (bushel_broken:THING), {missing}" in out
-    assert "function is not a container: it lacks name, suffixes, shards, index" in out
+    assert "function is not a container: its class must inherit from bushel.containers.Container" in out
     assert "it is a function, not the result of bushel.register_codec" in out
     assert "it is a function, not a Filter" in out

@@ -13,7 +13,7 @@ import pytest
 from tests.testing.shelves import PACKAGE, TEXTS, write_shelf
 
 import bushel
-from bushel.containers import ReadOptions, Shard, ShardIndex, registry
+from bushel.containers import Container, ReadOptions, Shard, ShardIndex, registry
 from bushel.storage import AnyPath
 from bushel.testing import READABLE_CHECKS, ConformanceError, Golden, Readable, check_readable
 
@@ -48,7 +48,7 @@ def test_all_at_once_and_what_does_not_apply(shelf: Any, tmp_path: Path) -> None
 
 
 @dataclasses.dataclass(frozen=True)
-class Broken:
+class Broken(Container):
     """A container that makes one mistake."""
 
     inner: Any

@@ -9,7 +9,6 @@ from bushel._index.file_spec import asked_for
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.registry import content_codec
-from bushel.containers.abilities import ChangesTypes
 from bushel.containers.base import Container, LayoutField
 from bushel.errors import CodecError, SpecError
 from bushel.spec import Field, Spec, parse_spec
@@ -59,8 +58,7 @@ def target_fields(
     taken: dict[str, str] = {}
     for name in wanted:
         field = source[name]
-        codec = content_codec(field.codec)
-        codec = container.type_of(codec) if isinstance(container, ChangesTypes) else codec
+        codec = container.type_of(content_codec(field.codec))
         types[name] = spec.get(name, Field(name, codec, field.sequence).type)
         new = rename.get(name, name)
         if taken.setdefault(new, name) != name:

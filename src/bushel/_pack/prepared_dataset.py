@@ -25,7 +25,7 @@ from bushel._runtime.structs import Struct
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.extensions import tar_storage
-from bushel.containers import KeepsFolders, WritableContainer, writable_containers
+from bushel.containers import Container, writable_containers
 from bushel.containers.base import Layout, WriteOptions
 from bushel.errors import SpecError
 from bushel.sources.stored import Stored, StoredStream
@@ -89,7 +89,7 @@ class _Facts(Struct, frozen=True):
 def prepare_dataset(
     source: Stored | StoredStream,
     target: AnyPath,
-    container: WritableContainer,
+    container: Container,
     options: PackOptions,
     order: Order,
     parts: int | None,
@@ -168,9 +168,7 @@ def _shards_of(dataset: Dataset) -> list[OpenShard]:
     return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
 
 
-def _layout(
-    container: WritableContainer, spec: Spec, *, keyed: bool, generation: str | None
-) -> Layout:
+def _layout(container: Container, spec: Spec, *, keyed: bool, generation: str | None) -> Layout:
     for field in spec.values():
         get_codec(field.codec)
     return container.layout(
@@ -199,18 +197,14 @@ def _encoder(
 
 def _folders(
     source: Stored | StoredStream,
-    container: WritableContainer,
+    container: Container,
     options: PackOptions,
     *,
     keyed: bool,
     layout: Layout,
 ) -> tuple[str, ...] | None:
     """Return the empty folders that the target keeps; None if it keeps none."""
-    if (
-        isinstance(source, StoredStream)
-        or source.folders is None
-        or not isinstance(container, KeepsFolders)
-    ):
+    if isinstance(source, StoredStream) or source.folders is None or not container.keeps_folders:
         return None
     return (
         tuple(source.folders)
@@ -278,7 +272,7 @@ def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]
             return
 
 
-def _advice(container: WritableContainer, spec: Spec, *, keyed: bool) -> str:
+def _advice(container: Container, spec: Spec, *, keyed: bool) -> str:
     able = ", ".join(_sparse_containers(spec, keyed=keyed))
     other = f", or write to a container that allows missing fields: {able}" if able else ""
     return (

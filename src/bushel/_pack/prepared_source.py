@@ -24,8 +24,7 @@ from bushel._runtime.shuffle import Shuffle, make_order
 from bushel._runtime.structs import Struct
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec
-from bushel.containers.abilities import KeepsFolders
-from bushel.containers.base import WritableContainer, WriteOptions
+from bushel.containers.base import Container, WriteOptions
 from bushel.errors import SpecError
 from bushel.sources.base import Foldered, Labelled, Named, Source
 from bushel.sources.opening import open_source
@@ -44,7 +43,7 @@ class DatasetAt(Struct, frozen=True):
 
 
 def prepare_source(
-    source: Any, target: AnyPath, container: WritableContainer, options: PackOptions
+    source: Any, target: AnyPath, container: Container, options: PackOptions
 ) -> Prepared:
     """Open a source, and decide how its samples are packed.
 
@@ -135,19 +134,16 @@ def _order(
     return make_order(shuffle, len(source), seed)
 
 
-def _folders(source: Source | Stream, container: WritableContainer) -> tuple[str, ...] | None:
-    empty = (
-        source.folders
-        if isinstance(container, KeepsFolders) and isinstance(source, Foldered)
-        else None
-    )
-    return None if empty is None else tuple(empty)
+def _folders(source: Source | Stream, container: Container) -> tuple[str, ...] | None:
+    if not container.keeps_folders or not isinstance(source, Foldered) or source.folders is None:
+        return None
+    return tuple(source.folders)
 
 
 # Class numbers
 
 
-def _numbers_at(path: AnyPath, container: WritableContainer) -> tuple[Labels, Mapping[str, int]]:
+def _numbers_at(path: AnyPath, container: Container) -> tuple[Labels, Mapping[str, int]]:
     """Return how the dataset at a path numbers its classes.
 
     Returns:
@@ -201,7 +197,7 @@ def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dic
 
 
 def _encoder(
-    source: Source | Stream, fields: Spec, container: WritableContainer, options: PackOptions
+    source: Source | Stream, fields: Spec, container: Container, options: PackOptions
 ) -> SampleEncoder:
     """Return the encoder of the samples.
 

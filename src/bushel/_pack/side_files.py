@@ -13,7 +13,7 @@ import msgspec
 from bushel._index.sidecar import FOLDER
 from bushel._pack.sample_encoder import BadItem
 from bushel._runtime.public import public
-from bushel.containers import KeepsNames, WritableContainer
+from bushel.containers import Container
 from bushel.errors import FormatError, StateError, naming
 from bushel.storage import AnyPath, make_workplace, read_whole, remove, sync_folder, write_whole
 from bushel.storage.names import below
@@ -322,12 +322,12 @@ def record_path(root: AnyPath, name: str) -> AnyPath:
     return below(root, f"{FOLDER}/{name or 'dataset'}.pack.json", any_text=True)
 
 
-def labels_path(target: AnyPath, container: WritableContainer) -> AnyPath:
+def labels_path(target: AnyPath, container: Container) -> AnyPath:
     """Return the path of the numbers of classes: in the dataset, if the original tool keeps them there; else beside it.
 
     Only GulpIO and older versions of Bushel number the classes there.
     """
-    if isinstance(container, KeepsNames) and not (
+    if container.names_file is not None and not (
         container.suffix and target.name.endswith(container.suffix)
     ):
         return target / container.names_file

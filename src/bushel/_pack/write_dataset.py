@@ -19,7 +19,7 @@ from bushel._runtime.progress import OnProgress
 from bushel._runtime.public import public
 from bushel._writer.overwrite import lock_for_writing
 from bushel.containers import container_for, get_writable
-from bushel.containers.base import WritableContainer
+from bushel.containers.base import Container
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, workplace
 from bushel.storage.lock import Lock
@@ -98,7 +98,7 @@ def write_dataset(
 def _write_locked(
     source: Any,
     target: AnyPath,
-    container: WritableContainer,
+    container: Container,
     options: PackOptions,
     lock: Lock | None,
     progress: OnProgress | None,

@@ -8,14 +8,13 @@ from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard, union_of_fields
 from bushel._index.class_names import Labels, can_be_named, check_labels, join_labels
 from bushel._writer.target import Target
-from bushel.containers.abilities import KeepsNames
-from bushel.containers.base import WritableContainer
+from bushel.containers.base import Container
 from bushel.errors import SpecError, StateError
 from bushel.spec import Spec, format_spec
 from bushel.storage import AnyPath, write_whole
 
 
-def known_labels(target: AnyPath, container: WritableContainer) -> Labels:
+def known_labels(target: AnyPath, container: Container) -> Labels:
     """Return the names of classes of the dataset at a target, finished or not; empty if it has no classes.
 
     Raises:
@@ -63,8 +62,8 @@ def names_to_write(
 
 def write_file_of_names(target: Target, labels: Labels) -> None:
     """Write the file of class names that the container's original tool keeps in a folder, if it keeps one."""
-    container: object = target.container
-    if isinstance(container, KeepsNames) and not target.single:
+    container = target.container
+    if container.names_file is not None and not target.single:
         file = container.file_of_names(labels)
         if file is not None:
             write_whole(target.path / container.names_file, file)

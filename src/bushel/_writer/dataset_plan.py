@@ -11,6 +11,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.column_scan import ColumnRequest
 from bushel._index.contents import Contents
+from bushel._index.table import Shard
 from bushel._writer.class_names import names_to_write
 from bushel._writer.keys import KeyCheck, checked_key
 from bushel._writer.options import ShardLimits, WriterOptions
@@ -19,8 +20,7 @@ from bushel._writer.shard_plan import ShardPlan
 from bushel._writer.shard_writer import ShardInProgress
 from bushel._writer.target import Target, check_same_fields
 from bushel._writer.usual_fields import UsualFields
-from bushel.containers.abilities import HasGenerations, KeepsFolders
-from bushel.containers.base import Layout, Shard, Stored, WriteOptions
+from bushel.containers.base import Layout, Stored, WriteOptions
 from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
@@ -60,7 +60,7 @@ class DatasetPlan:
                 f"{target.path} is the name of one file: give a folder to write several shards"
             )
         self.folders = options.folders
-        if self.folders is not None and not isinstance(self.container, KeepsFolders):
+        if self.folders is not None and not self.container.keeps_folders:
             raise SpecError(f"{self.container.name} cannot store empty folders: use ffrecord")
         self._options, self._generation = options, options.generation
         self._adopts_spec, self.fields = fields is None, fields or {}
@@ -91,7 +91,7 @@ class DatasetPlan:
         if self._options.mode == "resume" and shards:
             self.folders = self.folders and ()  # the first shard has them
         if shards:
-            if self._generation is None and isinstance(self.container, HasGenerations):
+            if self._generation is None:
                 self._generation = self.container.generation(shards[-1].shard)
             if self._adopts_spec:
                 self.fields = {field.name: field for shard in shards for field in shard.fields}

@@ -11,9 +11,8 @@ from msgspec.structs import replace
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
-from bushel._index.table import FOLDER, FileStamp
+from bushel._index.table import FOLDER, FileStamp, Shard
 from bushel._runtime.structs import Struct
-from bushel.containers.base import Shard
 from bushel.storage import AnyPath, Staging
 from bushel.storage.names import below, try_remove_tree
 

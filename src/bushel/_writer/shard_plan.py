@@ -8,15 +8,16 @@ from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._index.contents import Contents
 from bushel._index.sidecar import FOLDER
+from bushel._index.table import Shard
 from bushel._runtime.structs import Struct
-from bushel.containers.base import Layout, Shard, WritableContainer
+from bushel.containers.base import Container, Layout
 
 
 class ShardPlan(Struct, frozen=True):
     """The parts of a shard."""
 
     shard: Shard  # the final files
-    container: WritableContainer
+    container: Container
     layout: Layout  # how samples are stored
     labels: Labels = field(default_factory=dict)  # names of classes, which the index gets
     contents: Contents = field(default_factory=Contents)  # the contents of the index beside extents

@@ -22,7 +22,7 @@ from bushel._writer.pending import PendingSamples, Room
 from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
 from bushel._writer.shard_plan import ShardPlan
-from bushel.containers.base import ShardWriter, Stored, StoresClassNames, WritesColumns
+from bushel.containers.base import ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.storage import Staging, open_file
 from bushel.storage.names import below
@@ -60,17 +60,11 @@ class ShardInProgress:
             self._writer: ShardWriter = plan.container.writer(
                 plan.layout, plan.shard, staging, builder
             )
-            if isinstance(self._writer, StoresClassNames):
-                self._writer.name_classes(plan.labels)
-            self._columns = self._writer if isinstance(self._writer, WritesColumns) else None
-            accepted = None if self._columns is None else self._columns.column_limits
-            self.pending = (
-                None
-                if accepted is None
-                else PendingSamples(
-                    accepted, plan.layout, builder, numbered=plan.container.needs_keys
-                )
-            )
+            self._writer.name_classes(plan.labels)
+            limits, numbered = self._writer.column_limits, plan.container.needs_keys
+            self.pending: PendingSamples | None = None
+            if limits is not None:
+                self.pending = PendingSamples(limits, plan.layout, builder, numbered=numbered)
         except BaseException:
             staging.close()
             raise
@@ -169,18 +163,16 @@ class ShardInProgress:
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
-        """Write many samples at once, as far as there is room, and return how many: see `WritesColumns`."""
+        """Write many samples at once, as far as there is room, and return how many: see `ShardWriter`."""
         self.write_pending()
         return self._extend(keys, columns, room)
 
     def _extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
-        if self._columns is None:
-            return 0
         positions, samples = self._staging.positions, self._builder.samples
         try:
-            rows = self._columns.extend(keys, columns, room)
+            rows = self._writer.extend(keys, columns, room)
         except BaseException:
             self._staging.truncate(positions)
             self._builder.truncate(samples)

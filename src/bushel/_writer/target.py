@@ -22,8 +22,7 @@ from bushel.containers import (
     get_writable,
     writable_containers,
 )
-from bushel.containers.abilities import ChecksNames
-from bushel.containers.base import Container, Layout, ReadOptions, WritableContainer
+from bushel.containers.base import Container, Layout, ReadOptions
 from bushel.containers.registry import read_only_ending, refuse_read_only
 from bushel.errors import FormatError, StateError, UnsupportedError
 from bushel.spec import format_spec
@@ -34,11 +33,11 @@ class Target(Struct, frozen=True):
     """The target of a writer: a folder, or one file."""
 
     path: AnyPath
-    container: WritableContainer
+    container: Container
     single: bool
 
     @classmethod
-    def of(cls, path: AnyPath, container: WritableContainer) -> Target:
+    def of(cls, path: AnyPath, container: Container) -> Target:
         """Return the target at a path. A path with the container's suffix is one file.
 
         Raises:
@@ -50,7 +49,7 @@ class Target(Struct, frozen=True):
         if not path.is_dir():
             refuse_read_only(path.name, container, str(path))
         single = bool(container.suffix) and path.name.endswith(container.suffix)
-        if single and isinstance(container, ChecksNames):
+        if single:
             container.check_name(path.name)
         return cls(path, container, single)
 
@@ -225,7 +224,7 @@ def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
         return []
 
 
-def choose_container(target: AnyPath, container: str | None) -> WritableContainer:
+def choose_container(target: AnyPath, container: str | None) -> Container:
     """Return the container to write. By default, it follows from the target's suffix, or from the dataset there.
 
     Raises:

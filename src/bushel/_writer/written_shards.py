@@ -15,7 +15,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, PartOfRun, find_manifest
-from bushel._index.table import may_lack_samples
+from bushel._index.table import Shard, may_lack_samples
 from bushel._runtime.log import log_warning
 from bushel._writer.class_names import write_file_of_names
 from bushel._writer.options import Mode, WriterOptions
@@ -23,7 +23,7 @@ from bushel._writer.overwrite import Overwrite
 from bushel._writer.publishing import FinishedShard, Uploads, upload_again
 from bushel._writer.target import Target, check_alone
 from bushel._writer.usual_fields import UsualFields
-from bushel.containers.base import Layout, Shard
+from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (
     AnyPath,

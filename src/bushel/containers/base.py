@@ -1,19 +1,18 @@
-"""The protocols of containers: finding the shards of a dataset and indexing them, and writing them.
+"""The base classes of containers: `Container` finds the shards of a dataset and indexes them; `ShardWriter` writes one.
 
-A container that is read is an object with the four members of `Container`, and is registered
-(`registry`); one that is written has the members of `WritableContainer`, too. `abilities` has the
-protocols of what only some containers can do.
+Callers ask a container itself what it can do: every method has a default.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias, runtime_checkable
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
 
 from bushel._index.class_names import Labels
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.structs import Struct
+from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath
 
@@ -21,25 +20,10 @@ if TYPE_CHECKING:
     from typing_extensions import Buffer
 
     from bushel._index.builders import IndexBuilder
+    from bushel.containers.recovery import Fault, Recovered
+    from bushel.containers.sections import Outline, Section
     from bushel.containers.stored_column import StoredColumn
-    from bushel.storage import Staging
-
-__all__ = [
-    "ColumnLimits",
-    "Container",
-    "Layout",
-    "LayoutField",
-    "ReadOptions",
-    "Shard",
-    "ShardWriter",
-    "Stored",
-    "StoresClassNames",
-    "WritableContainer",
-    "WriteOptions",
-    "WritesColumns",
-    "file_shards",
-    "next_name",
-]
+    from bushel.storage import File, Staging
 
 Stored: TypeAlias = "Buffer | Iterable[Buffer]"
 """Stored bytes of a field; for a sequence field, the stored bytes of each element."""
@@ -122,13 +106,25 @@ class Layout(Struct, frozen=True):
     limits: tuple[str, ...] = ()
 
 
-class ShardWriter(Protocol):
+class ColumnLimits(Struct, frozen=True):
+    """The samples that `ShardWriter.extend` takes in any case: they have all fields, and such keys and values."""
+
+    # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
+    longest_key: int = 4096
+    # values that start with these bytes are not among them, if it is not empty
+    refused_start: bytes = b""
+
+
+class ShardWriter(ABC):
     """Writes the samples of one shard into staged files, and their extents into an index builder.
 
     It has no other state: a new writer over the same staged files and the same builder continues
     where they end.
     """
 
+    __slots__ = ()
+
+    @abstractmethod
     def append(self, key: str | None, values: Mapping[str, Stored]) -> None:
         """Write one sample and close it in the builder.
 
@@ -138,8 +134,8 @@ class ShardWriter(Protocol):
             SpecError: The container cannot hold this sample (an unsuitable key, an oversized
                 value).
         """
-        ...
 
+    @abstractmethod
     def finish(self) -> Sequence[str]:
         """Write the end of the file, such as tables and end marks.
 
@@ -147,31 +143,16 @@ class ShardWriter(Protocol):
             The names of the shard's files, in the order in which they must get their final names.
             The first ones are the files that the builder's columns refer to by number.
         """
-        ...
-
-
-class ColumnLimits(Struct, frozen=True):
-    """The samples that `WritesColumns.extend` takes in any case: they have all fields, and such keys and values."""
-
-    # bytes of the longest key, which consists of ASCII letters, digits, `-` and, not first, `_`
-    longest_key: int = 4096
-    # values that start with these bytes are not among them, if it is not empty
-    refused_start: bytes = b""
-
-
-@runtime_checkable
-class WritesColumns(Protocol):
-    """A `ShardWriter` that can write many samples at once."""
 
     @property
     def column_limits(self) -> ColumnLimits | None:
         """The samples that `extend` takes after the first one of a shard; None if it takes none of this spec."""
-        ...
+        return None
 
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
-        """Write samples that have all fields, with the bytes that `append` would write.
+        """Write many samples that have all fields at once, with the bytes that `append` would write.
 
         Args:
             keys: Their keys, or None.
@@ -181,40 +162,66 @@ class WritesColumns(Protocol):
         Returns:
             The number of samples written; 0 if these have to be appended one by one.
         """
-        ...
+        return 0
+
+    def name_classes(self, labels: Labels) -> None:  # noqa: B027
+        """Store names of classes in the files, if the container can.
+
+        It is called before the first sample is written, and before one is added to a staged shard.
+        """
 
 
-@runtime_checkable
-class StoresClassNames(Protocol):
-    """A `ShardWriter` that stores names of classes in the files of the shard."""
+class Container(ABC):
+    """A container format: how the shards of a dataset are found and indexed, and perhaps written.
 
-    def name_classes(self, labels: Labels, /) -> None:
-        """Store these names. Called before the first sample is written, and before one is added to a staged shard."""
-        ...
+    A subclass has a `name`, and the methods `shards` and `index`. Everything else has a default,
+    that of a container that is only read and has nothing special.
 
-
-@runtime_checkable
-class Container(Protocol):
-    """A container format that is read.
-
-    A dataset is known by its container's name: `Dataset.info.container`,
-    `bushel.open(…, container=…)`.
+    Attributes:
+        name: The name for users: lower-case letters and digits (`Dataset.info.container`,
+            `bushel.open(…, container=…)`).
+        suffixes: The ends of the names of its data files, such as `.tar`, with `#` for a run of
+            digits: `.rec.part#`. A container without suffixes and `file_names` is asked about paths
+            that no other one owns.
+        file_names: Whole names of files or folders in a dataset that is not recognised by suffixes
+            alone, such as `index.json`. The name `#` stands for all that consist of digits.
+        has_first_bytes: Whether its files are recognised with any name (`begins_with`).
+        holds_files: Whether it is an archive of files: the name of one is the key of its sample, a
+            dot, and the name of the field.
+        stores_text: Whether its values are text, so that a field of another type
+            (`ReadOptions.spec`) needs another table.
+        promises_checksums: Whether it stores the CRC-32 of values, which its own reader compares:
+            `index` gives them (`Column.crc32`), and datasets compare them by default.
+        has_sections: Whether its shards are one file each, which can be indexed section by section
+            (`outline`, `narrowed`, `index_section`).
+        keeps_folders: Whether it stores paths of folders that hold no sample
+            (`WriteOptions.folders`).
+        names_file: Name of the file in the folder of a dataset in which its original tool keeps the
+            names of classes; None if there is no such file.
+        is_written: Whether it is also written: it then has `layout`, `shard`, `reopen` and
+            `writer`, and writes byte for byte what its original tool writes.
+        suffix: Suffix of a written dataset that is one file; empty if a dataset is always a folder.
+        needs_keys: Whether every sample that is written needs a key. Samples without a key then get
+            their number as text.
     """
 
-    @property
-    def name(self) -> str:
-        """The name for users: lower-case letters and digits."""
-        ...
+    name: str
+    suffixes: tuple[str, ...] = ()
+    file_names: tuple[str, ...] = ()
+    has_first_bytes: bool = False
+    holds_files: bool = False
+    stores_text: bool = False
+    promises_checksums: bool = False
+    has_sections: bool = False
+    keeps_folders: bool = False
+    names_file: str | None = None
+    is_written: bool = False
+    suffix: str = ""
+    needs_keys: bool = False
 
-    @property
-    def suffixes(self) -> tuple[str, ...]:
-        """The ends of the names of its data files, such as `.tar`, with `#` for a run of digits: `.rec.part#`.
+    # Finding and indexing the shards of a dataset
 
-        A container without suffixes and without `HasFileNames` is asked about paths that no other
-        one owns.
-        """
-        ...
-
+    @abstractmethod
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards of the dataset at a path, in the original reader's order; None for other containers.
 
@@ -224,8 +231,8 @@ class Container(Protocol):
         Raises:
             FormatError: The dataset is of this container, but too damaged to list its shards.
         """
-        ...
 
+    @abstractmethod
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one shard, from the container's own index or by a scan.
 
@@ -236,22 +243,108 @@ class Container(Protocol):
                 expected.
             SpecError: `options.spec` does not fit the files.
         """
-        ...
 
+    def begins_with(self, head: bytes, size: int) -> bool:
+        """Return whether a file of this size, whose first 16 bytes are `head`, is one of the container."""
+        return False
 
-@runtime_checkable
-class WritableContainer(Container, Protocol):
-    """A container format that is also written, byte for byte as its original tool writes it."""
+    def certain_shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shards of a folder of datasets that form one; None if that is in doubt.
 
-    @property
-    def suffix(self) -> str:
-        """Suffix of a dataset that is one file; empty if a dataset is always a folder."""
-        ...
+        Raises:
+            FormatError: They are datasets, and not one.
+        """
+        return None
 
-    @property
-    def needs_keys(self) -> bool:
-        """Whether every sample needs a key. Samples without a key then get their number as text."""
-        ...
+    def has_own_index(self, shard: Shard) -> bool:
+        """Return whether `index` is quick, without a pass over the data, so that its result is not worth storing."""
+        return False
+
+    def index_reads(self, shard: Shard) -> Sequence[int]:
+        """Return the numbers of the files that `index` reads whole."""
+        return range(len(shard.files))
+
+    def outline(self, shard: Shard) -> Outline:
+        """Return the facts about a remote shard, after one or two requests, if `has_sections`.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        raise NotImplementedError
+
+    def narrowed(self, section: Section, names: Collection[str]) -> Section:
+        """Return a section with only these fields, which needs only their bytes."""
+        return section
+
+    def index_section(
+        self, shard: Shard, section: Section, file: File, options: ReadOptions
+    ) -> ShardIndex:
+        """Return the table of the samples of one section. Offsets count from the start of the file.
+
+        The bytes of the section are in memory, unless they are very many.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        raise NotImplementedError
+
+    # What the files say beside their samples
+
+    def rate(self, shard: Shard) -> float | None:
+        """Return the number of frames in a second if the samples are frames at a fixed rate."""
+        return None
+
+    def class_names(self, root: AnyPath) -> Labels:
+        """Return the names in `names_file`, for each field that they may belong to; empty without a usable file."""
+        return {}
+
+    def file_of_names(self, labels: Labels) -> bytes | None:
+        """Return the contents of `names_file`; None without names."""
+        return None
+
+    def empty_folders(self, shard: Shard) -> list[str]:
+        """Return the paths of folders that hold no sample.
+
+        Raises:
+            FormatError: The shard is damaged.
+        """
+        return []
+
+    # Damage
+
+    def faults(self, shard: Shard) -> list[FormatError]:
+        """Return the damage of a shard that does not keep its files from being read. `verify` reports it."""
+        return []
+
+    def check_stored(self, shard: Shard, report: Report) -> Iterable[FormatError]:
+        """Compare pages, members, records or whole files that have a checksum with it; yield the differences.
+
+        Args:
+            shard: The shard.
+            report: Called with the number of bytes compared since the last call.
+        """
+        return ()
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
+        """Return a table of the samples of a damaged shard that the damage does not touch.
+
+        Args:
+            shard: The shard, whose files exist.
+            options: As for `index`.
+            fault: Called with an error for everything that is left out.
+
+        Raises:
+            FormatError, SpecError: Nothing can be recovered, or `options.spec` does not fit the
+                files.
+        """
+        message = f"samples of a damaged {self.name} cannot be recovered"
+        raise FormatError(message, file=str(shard.path(0)))
+
+    def file_of_references(self, shard: Shard) -> str | None:
+        """Return the name of the file by which the samples of a shard refer to their values; None if it has none."""
+        return None
+
+    # Writing
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples of this spec are stored.
@@ -260,7 +353,7 @@ class WritableContainer(Container, Protocol):
             SpecError: The container cannot hold them; the message says why, and which containers
                 can.
         """
-        ...
+        raise NotImplementedError
 
     def shard(
         self, root: AnyPath, layout: Layout, before: Sequence[Shard], name: str | None
@@ -273,7 +366,7 @@ class WritableContainer(Container, Protocol):
             before: The shards of the dataset so far.
             name: The file that the user named, if the dataset is a single file.
         """
-        ...
+        raise NotImplementedError
 
     def reopen(
         self, layout: Layout, shard: Shard, index: ShardIndex, staging: Staging
@@ -283,54 +376,37 @@ class WritableContainer(Container, Protocol):
         Returns:
             The number of bytes to keep of each staged file, by name.
         """
-        ...
+        raise NotImplementedError
 
     def writer(
         self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
     ) -> ShardWriter:
         """Start a shard, or continue one whose files are in `staging` and whose rows are in `builder`."""
-        ...
+        raise NotImplementedError
 
+    def check_name(self, name: str) -> None:  # noqa: B027
+        """Check the name of a new file, beside its suffix.
 
-def file_shards(
-    path: AnyPath, owns: Callable[[str], object], beside: Callable[[str], object] = lambda _: True
-) -> list[Shard] | None:
-    """Return the shard of a file, or a shard for each file of a folder, sorted by name; None without any.
+        Raises:
+            SpecError: Readers would not find it.
+        """
 
-    Args:
-        path: The file or folder.
-        owns: Returns whether a file of this name, in lower case, is one of the container.
-        beside: Returns whether another file of this name may lie in the folder. Hidden files may.
-    """
-    if not path.is_dir():
-        return [Shard.of(path)] if owns(path.name.lower()) else None
-    names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
-    owned = [name for name in names if owns(name.lower())]
-    strange = (name for name in names if not owns(name.lower()) and not beside(name))
-    if owned and next(strange, None) is None:
-        return [Shard(path, name, (name,)) for name in owned]
-    return None
+    def type_of(self, codec: str) -> str:
+        """Return the codec of the same values that the original tool knows best."""
+        return codec
 
+    def mended_key(self, key: str) -> str:
+        """Return the key itself if it can be held, else one like it."""
+        return key.replace("\0", "\ufffd")
 
-_NUMBERED = r"(?P<stem>.*?)(?P<number>\d+)"
+    def generation(self, shard: Shard) -> str | None:
+        """Return the generation of the format of a shard, which appending must keep; None if there is only one.
 
+        Raises:
+            FormatError: The table that shows the generation is damaged.
+        """
+        return None
 
-def next_name(names: Sequence[str], *, suffix: str, stem: str = "") -> str:
-    """Return a name that sorts after `names`, in the pattern of the last one if possible.
-
-    Args:
-        names: The names of the shards so far, sorted.
-        suffix: The end of all names, such as `.tar`.
-        stem: The start of the first shard's name.
-    """
-    if not names:
-        return f"{stem}{0:06d}{suffix}"
-    numbered = [
-        match for name in names if (match := re.fullmatch(_NUMBERED, name.removesuffix(suffix)))
-    ]
-    number = max([len(names), *(int(match["number"]) + 1 for match in numbered)])
-    last = re.fullmatch(_NUMBERED, names[-1].removesuffix(suffix))
-    if last is not None and len(str(number)) <= len(last["number"]):
-        return f"{last['stem']}{number:0{len(last['number'])}d}{suffix}"
-    # `_` sorts after the dot of the suffix
-    return f"{names[-1].removesuffix(suffix)}_{number:06d}{suffix}"
+    def written_as(self, generation: str) -> str:
+        """Return the generation in which samples of this generation are written to a new dataset."""
+        return generation

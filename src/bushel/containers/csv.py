@@ -5,7 +5,8 @@ docs/format-csv.md has the rules.
 
 from __future__ import annotations
 
-from bushel.containers.base import ReadOptions, Shard
+from bushel._index.table import Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.line_scan import (
     COMPRESSED,
     LineContainer,
@@ -124,5 +125,5 @@ def _columns(names: list[str], spec: Spec | None, file: LineFile) -> tuple[list[
 
 
 CONTAINER = LineContainer(
-    "csv", tuple(suffix + end for suffix in (".csv", ".tsv") for end in ("", *COMPRESSED)), _scanned
+    "csv", _scanned, tuple(suffix + end for suffix in (".csv", ".tsv") for end in ("", *COMPRESSED))
 )

@@ -10,7 +10,6 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +28,7 @@ from bushel._recognise.layout import (
 )
 from bushel._recognise.splits import split_in
 from bushel._runtime.log import log_info, log_warning
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import Container, ReadOptions
 from bushel.containers.folder_metadata import (
     is_metadata,
     keys_of_rows,
@@ -43,10 +42,8 @@ from bushel.spec import Field
 from bushel.storage import AnyPath, Blocks, leads_out
 
 
-@dataclass(frozen=True, slots=True)
-class _Folder:
-    name: str = "folder"
-    suffixes: tuple[str, ...] = ()
+class _Folder(Container):
+    name = "folder"
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the one shard of a folder with files of images, clips or sounds; None of any other folder or file."""

@@ -5,8 +5,9 @@ docs/format-jsonl.md has the rules.
 
 from __future__ import annotations
 
+from bushel._index.table import Shard
 from bushel.containers.array_lines import ARRAYS
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.line_scan import COMPRESSED, LineContainer, LineTable, open_lines, scanner_of
 from bushel.containers.recovery import Fault
 from bushel.errors import FormatError
@@ -30,7 +31,7 @@ def _filled(table: LineTable, names: list[str]) -> LineTable:
 
 CONTAINER = LineContainer(
     "jsonl",
-    tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)),
     _scanned,
+    tuple(suffix + end for suffix in (".jsonl", ".ndjson") for end in ("", *COMPRESSED)),
     ARRAYS,
 )

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Literal
 
 import numpy as np
 
@@ -13,13 +12,14 @@ from bushel._index.line_arrays import Lines
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.system import keep_freed_memory
 from bushel.containers.array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
-from bushel.containers.base import ReadOptions, Report, file_shards
+from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.key_field import with_keys
 from bushel.containers.line_values import LineField
 from bushel.containers.read_forward import forward_reader
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.references import as_texts, with_references
+from bushel.containers.shard_names import file_shards
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import LineScanner
 from bushel.spec import KEY, parse_spec
@@ -334,7 +334,7 @@ class LineTable:
 
 
 @dataclass(frozen=True, slots=True)
-class LineContainer:
+class LineContainer(Container):
     """A container of lines or records that are read from front to back.
 
     Attributes:
@@ -347,10 +347,10 @@ class LineContainer:
     """
 
     name: str
-    suffixes: tuple[str, ...]
     scanned: Callable[[Shard, ReadOptions, Fault | None], LineTable]
+    suffixes: tuple[str, ...]
     alone: tuple[str, ...] = ()
-    stores_text: Literal[True] = True
+    stores_text: bool = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or a shard for each file of a folder of such files and pages about them."""

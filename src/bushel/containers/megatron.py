@@ -13,7 +13,7 @@ import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64, offsets_of
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import Container, ReadOptions
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
@@ -34,10 +34,9 @@ _DTYPES = {
 _FIELD = "tokens"
 
 
-@dataclass(frozen=True, slots=True)
-class _Megatron:
-    name: str = "megatron"
-    suffixes: tuple[str, ...] = (".bin",)
+class _Megatron(Container):
+    name = "megatron"
+    suffixes = (".bin",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a `.bin` with its `.idx`, or a shard for each such pair in a folder."""

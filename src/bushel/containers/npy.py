@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from bushel._index.table import Shard, ShardIndex
 from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
-from bushel.containers.base import ReadOptions, Report, file_shards
+from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.plain_table import PlainField, table_of
+from bushel.containers.shard_names import file_shards
 from bushel.containers.zip.directory import ENCRYPTED, STORED, data_of, directory_of
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.kernels import crc32
@@ -27,10 +27,9 @@ _MOST_DIMENSIONS = 64  # of an array of NumPy
 _LARGEST_ROW = 1 << 48
 
 
-@dataclass(frozen=True, slots=True)
-class _Npy:
-    name: str = "npy"
-    suffixes: tuple[str, ...] = (".npy", ".npz")
+class _Npy(Container):
+    name = "npy"
+    suffixes = (".npy", ".npz")
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or the shards of a folder that holds only arrays."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bushel.containers.abilities import Recovers
-from bushel.containers.base import ReadOptions, Shard
+from bushel._index.table import Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.registry import get_container
 from bushel.errors import FormatError, SpecError
@@ -24,14 +24,7 @@ def recover_shard(
     Raises:
         OSError: A file cannot be read.
     """
-    reader: object = get_container(container)
-    if not isinstance(reader, Recovers):
-        fault(
-            FormatError(
-                f"samples of a damaged {container} cannot be recovered", file=str(shard.path(0))
-            )
-        )
-        return None
+    reader = get_container(container)
     missing = [path for path in shard.paths if not path.exists()]
     if missing:
         fault(

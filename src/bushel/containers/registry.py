@@ -16,8 +16,7 @@ from typing import cast
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
-from bushel.containers.abilities import HasFileNames, HasFirstBytes, HasNestedDatasets
-from bushel.containers.base import Container, WritableContainer
+from bushel.containers.base import Container
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below
 
@@ -113,17 +112,16 @@ def register_container(container: Container, *, replace: bool = False) -> None:
     must be importable there and its object must pickle.
 
     Args:
-        container: An object with the members of `bushel.containers.Container`, and of the abilities
-            that it has.
+        container: An object of a subclass of `bushel.containers.Container`.
         replace: Whether it may take the name of one that was registered before. Names of Bushel's
             own cannot be taken.
 
     Raises:
-        TypeError: `container` lacks members.
+        TypeError: `container` is of another class, or has no name.
         ValueError: Its name is malformed or taken.
 
     Examples:
-        >>> class Lines:
+        >>> class Lines(bushel.containers.Container):
         ...     name, suffixes = "lines", (".lines",)
         ...     def shards(self, path):
         ...         own = path.name.endswith(self.suffixes)
@@ -139,9 +137,7 @@ def register_container(container: Container, *, replace: bool = False) -> None:
         >>> bushel.open("two.lines")[1]["text"]
         'other'
     """
-    problem = _lacking(container)
-    if problem is not None:
-        raise TypeError(problem)
+    _check(container)
     name = container.name
     if not re.fullmatch(_NAME, name):
         raise ValueError(
@@ -183,16 +179,15 @@ def get_container(name: str) -> Container:
     return _registered[name].load()
 
 
-def get_writable(name: str) -> WritableContainer:
+def get_writable(name: str) -> Container:
     """Return the container of this name, to write a dataset.
 
     Raises:
         ValueError: The name is unknown, or Bushel only reads this container.
     """
     container = get_container(name)
-    # as when it was registered: a look at the protocol takes 50 µs
-    if _registered[name].suffix is not None:
-        return cast("WritableContainer", container)
+    if container.is_written:
+        return container
     written = ", ".join(container_names(written=True))
     raise ValueError(f"{name} datasets are read in place, and not written: choose one of {written}")
 
@@ -236,12 +231,12 @@ def container_names(*, written: bool = False) -> tuple[str, ...]:
     return tuple(dict.fromkeys((*_registered, *plugin_names(_GROUP))))
 
 
-def writable_containers() -> list[WritableContainer]:
+def writable_containers() -> list[Container]:
     """Return the containers that Bushel writes."""
     return [get_writable(name) for name in container_names(written=True)]
 
 
-def container_by_suffix(name: str) -> WritableContainer | None:
+def container_by_suffix(name: str) -> Container | None:
     """Return the container that writes files whose names end like this, or None."""
     containers = (
         container
@@ -251,7 +246,7 @@ def container_by_suffix(name: str) -> WritableContainer | None:
     return next(map(get_writable, containers), None)
 
 
-def container_for(name: str) -> WritableContainer:
+def container_for(name: str) -> Container:
     """Return the container that the suffix of an output's name implies.
 
     Raises:
@@ -267,14 +262,14 @@ def container_for(name: str) -> WritableContainer:
     return container
 
 
-def read_only_ending(name: str, container: WritableContainer) -> str | None:
+def read_only_ending(name: str, container: Container) -> str | None:
     """Return the ending of the name of a file that a container reads and does not write; None of any other name."""
     if not container.suffix or name.endswith(container.suffix):
         return None
     return next((ending for ending in container.suffixes if name.endswith(ending)), None)
 
 
-def refuse_read_only(name: str, container: WritableContainer, path: str) -> None:
+def refuse_read_only(name: str, container: Container, path: str) -> None:
     """Check that a container does not only read files of this name, as `x.tar.gz`.
 
     Raises:
@@ -331,7 +326,7 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
     return containers
 
 
-def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[HasNestedDatasets]:
+def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[Container]:
     """Return the containers whose datasets may lie in the sub-folders of a folder, given some of the names in it."""
     containers = []
     for container, registration in list(_registered.items()):
@@ -340,18 +335,17 @@ def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[HasNestedData
             for name in names
             for file_name in registration.file_names
         ):
-            containers.append(cast("HasNestedDatasets", get_container(container)))
+            containers.append(get_container(container))
     return containers
 
 
-def containers_with_first_bytes() -> list[HasFirstBytes]:
+def containers_with_first_bytes() -> list[Container]:
     """Return the containers whose files are recognised by their first bytes, too."""
-    containers = (
+    return [
         get_container(name)
         for name, registration in list(_registered.items())
         if registration.first_bytes
-    )
-    return [container for container in containers if isinstance(container, HasFirstBytes)]
+    ]
 
 
 def last_candidates(file: str = "") -> list[Container]:
@@ -442,27 +436,29 @@ def _registration_of(container: Container) -> _Registration:
     return _Registration(
         lambda: container,
         tuple(container.suffixes),
-        tuple(container.file_names) if isinstance(container, HasFileNames) else (),
-        container.suffix if isinstance(container, WritableContainer) else None,
-        first_bytes=isinstance(container, HasFirstBytes),
+        tuple(container.file_names),
+        container.suffix if container.is_written else None,
+        first_bytes=container.has_first_bytes,
     )
 
 
 def _loaded(name: str) -> Container:
     container = load_plugin(_GROUP, name)
-    problem = _lacking(container)
-    if problem is None and container.name != name:
-        problem = f"its name is {container.name!r}"
-    if problem is not None:
-        raise broken_plugin(_GROUP, name, problem)
+    try:
+        _check(container)
+    except TypeError as error:
+        raise broken_plugin(_GROUP, name, str(error)) from error
+    if container.name != name:
+        raise broken_plugin(_GROUP, name, f"its name is {container.name!r}")
     return cast("Container", container)
 
 
-def _lacking(container: object) -> str | None:
-    """Return the reason why an object is not a container, or None."""
-    missing = [
-        name for name in ("name", "suffixes", "shards", "index") if not hasattr(container, name)
-    ]
-    if missing:
-        return f"{type(container).__name__} is not a container: it lacks {', '.join(missing)}"
-    return None
+def _check(container: object) -> None:
+    """Raise TypeError if an object is not a container with a name."""
+    kind = type(container).__name__
+    if not isinstance(container, Container):
+        raise TypeError(
+            f"{kind} is not a container: its class must inherit from bushel.containers.Container"
+        )
+    if not hasattr(container, "name"):
+        raise TypeError(f"{kind} is not a container: it has no name")

@@ -6,15 +6,12 @@ known from a small part of it, such as a footer or a table of offsets.
 
 from __future__ import annotations
 
-from collections.abc import Collection
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 from bushel._index.class_names import Labels
-from bushel._index.table import FileStamp, Shard, ShardIndex
-from bushel.containers.base import ReadOptions
+from bushel._index.table import FileStamp
 from bushel.spec import Field
-from bushel.storage import File
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,32 +47,3 @@ class Outline:
     fields: tuple[Field, ...]
     labels: Labels
     sections: tuple[Section, ...]
-
-
-@runtime_checkable
-class HasSections(Protocol):
-    """A container whose shards are one file each, that can be indexed section by section."""
-
-    def outline(self, shard: Shard, /) -> Outline:
-        """Return the facts about a remote shard, after one or two requests.
-
-        Raises:
-            FormatError: The file is damaged.
-        """
-        ...
-
-    def narrowed(self, section: Section, names: Collection[str], /) -> Section:
-        """Return a section with only these fields, which needs only their bytes."""
-        ...
-
-    def index_section(
-        self, shard: Shard, section: Section, file: File, options: ReadOptions, /
-    ) -> ShardIndex:
-        """Return the table of the samples of one section. Offsets count from the start of the file.
-
-        The bytes of the section are in memory, unless they are very many.
-
-        Raises:
-            FormatError: The file is damaged.
-        """
-        ...

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from itertools import zip_longest
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.class_names import Labels, join_labels
@@ -12,7 +11,6 @@ from bushel._index.file_spec import asked_for
 from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
 from bushel._index.table import ShardIndex
 from bushel.containers import container_names
-from bushel.containers.abilities import KeepsNames
 from bushel.errors import FormatError, SpecError
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings
@@ -65,7 +63,7 @@ def check_manifest(
 def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
     """Report a file with the names of classes, which original tools read, that differs from the index."""
     container, root = place.container, place.shard.root
-    if not isinstance(container, KeepsNames) or not labels:
+    if container.names_file is None or not labels:
         return
     path = below(root, container.names_file)
     if not path.exists():
@@ -123,7 +121,15 @@ def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iter
     for name in labels.keys() | manifest.labels.keys():
         names_of_classes = tuple(manifest.labels.get(name, ())), labels.get(name, ())
         if names_of_classes[0] != names_of_classes[1]:
-            pairs = enumerate(zip_longest(*names_of_classes, fillvalue=""))
+            pairs = enumerate(
+                zip(
+                    *(
+                        names + ("",) * (max(map(len, names_of_classes)) - len(names))
+                        for names in names_of_classes
+                    ),
+                    strict=True,
+                )
+            )
             number, (was, is_now) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
             where = f"class {number} of field {name!r}"
             yield f"{where} is {was!r} in the manifest, but {is_now!r} in the shards"

@@ -13,10 +13,9 @@ from bushel._dataset.open.folders import is_half_replaced, shard_of_entry
 from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.open import files_named
 from bushel._index.sidecar import FOLDER, load_manifest
+from bushel._index.table import Shard
 from bushel._writer.target import unfinished_shards
 from bushel.containers import Container, candidates, get_container
-from bushel.containers.abilities import HasFileNames
-from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.integrity.problems import Findings
 from bushel.storage import AnyPath, below
@@ -163,7 +162,7 @@ def _children(
     if path.is_dir():
         children = sorted(path.iterdir(), key=lambda child: str(child.name))
         # a dataset is a folder, and its files are not shards
-        folders = isinstance(container, HasFileNames)
+        folders = bool(container.file_names)
         for child in children:
             if child.name == FOLDER or (folders and not child.is_dir()):
                 continue

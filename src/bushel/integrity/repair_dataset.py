@@ -24,13 +24,11 @@ from bushel._runtime.threads import cpu_count
 from bushel._writer.target import holds_dataset
 from bushel.containers import (
     Container,
-    WritableContainer,
     container_by_suffix,
     container_names,
     get_container,
     get_writable,
 )
-from bushel.containers.abilities import HasGenerations, MendsKeys
 from bushel.engines import connect
 from bushel.errors import FormatError
 from bushel.integrity.discover import Place, discover
@@ -190,7 +188,7 @@ def repair(
     )
 
 
-def _refuse_a_dataset(target: str | os.PathLike[str], kind: WritableContainer | None) -> None:
+def _refuse_a_dataset(target: str | os.PathLike[str], kind: Container | None) -> None:
     path = as_path(target)
     if kind is not None and path.exists() and holds_dataset(kind, path):
         raise FileExistsError(
@@ -219,7 +217,7 @@ def _usual_shard_samples(target: str | os.PathLike[str], shards: Sequence[OpenSh
 
 def _container_to_write(
     places: Sequence[Place], source: Any, target: str | os.PathLike[str], to: str | None
-) -> WritableContainer | None:
+) -> Container | None:
     """Return the container of the new dataset, by default the container of the shards; None without shards.
 
     Raises:
@@ -237,7 +235,7 @@ def _container_to_write(
     named = container_by_suffix(as_path(target).name)
     if to is not None:
         container_to_write: Container | None = get_writable(to)
-    elif not places or isinstance(places[0].container, WritableContainer):
+    elif not places or places[0].container.is_written:
         container_to_write = places[0].container if places else None
     else:
         container_to_write = named
@@ -250,14 +248,18 @@ def _container_to_write(
             raise ValueError(
                 f"{message}: name the container of the repaired one with to=: {written}"
             )
-    if container_to_write is None:
-        return None
-    if named is not None and named.name != container_to_write.name:
+    if (
+        container_to_write is not None
+        and named is not None
+        and named.name != container_to_write.name
+    ):
         message = (
             f"{target} is the name of a {named.name} file, but the new dataset is"
             f" {container_to_write.name}"
         )
         raise ValueError(f"{message}: use another name, or pass to={named.name!r}")
+    if container_to_write is None:
+        return None
     return get_writable(container_to_write.name)
 
 
@@ -332,11 +334,7 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
     target_container = get_container(container)
 
     def name(key: str) -> str:
-        valid = (
-            target_container.mended_key(key)
-            if isinstance(target_container, MendsKeys)
-            else key.replace("\0", "\ufffd")
-        )
+        valid = target_container.mended_key(key)
         if valid != key:
             found.add_file(
                 None, "key", f"the key {key!r} is invalid; it is now {valid!r}", key=valid
@@ -360,8 +358,8 @@ def _unique_names(container: str, found: Findings) -> Callable[[str], str]:
 def _generation(places: Sequence[Place]) -> Any:
     """Return the generation to write: the generation of the first shard that shows one, or its writable successor."""
     for place in places:
-        place_container = place.container
-        if isinstance(place_container, HasGenerations):
-            with suppress(FormatError):
-                return place_container.written_as(place_container.generation(place.shard))
+        with suppress(FormatError):
+            generation = place.container.generation(place.shard)
+            if generation is not None:
+                return place.container.written_as(generation)
     return None

@@ -12,7 +12,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._index.class_names import Labels
 from bushel.codecs import get_codec
-from bushel.containers import KeepsFolders, get_container
+from bushel.containers import get_container
 from bushel.errors import FormatError
 from bushel.sources.base import Sample
 from bushel.sources.samples import Stream
@@ -51,7 +51,7 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
     folders: list[str] = []
     for shard in dataset.shards:
         container = get_container(shard.container)
-        if isinstance(container, KeepsFolders) and shard.keyed:
+        if shard.keyed:
             with suppress(FormatError):  # a damaged file, from which samples are recovered
                 folders += container.empty_folders(shard.shard)
     return folders or None

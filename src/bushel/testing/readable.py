@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from bushel.containers import Container, ReadOptions, WritableContainer, get_container
+from bushel.containers import Container, ReadOptions, get_container
 from bushel.errors import BushelError, DamagedWarning, SpecError
 from bushel.testing.damage import flip
 from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises, same
@@ -136,7 +136,7 @@ def check_recognition(readable: Readable) -> None:
             readable.own.shards(other / "photo.of-nothing") is None,
             "a file of another kind is recognised as a dataset",
         )
-    if not isinstance(readable.own, WritableContainer):
+    if not readable.own.is_written:
         import bushel
 
         with expect_raises(ValueError, what="a Writer of a container that is only read"):

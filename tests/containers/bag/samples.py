@@ -11,9 +11,9 @@ import msgpack
 import numpy as np
 from tests.containers.writing import stored_samples
 
-from bushel._index.table import ShardIndex
+from bushel._index.table import Shard, ShardIndex
 from bushel.containers.bag import CONTAINER
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 
 Samples = list[tuple[str | None, dict[str, Any]]]
 

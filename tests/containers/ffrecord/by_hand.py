@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from tests.containers.writing import Sample
 
-from bushel._index.table import ShardIndex
-from bushel.containers.base import ReadOptions, Shard
+from bushel._index.table import Shard, ShardIndex
+from bushel.containers.base import ReadOptions
 from bushel.containers.ffrecord import CONTAINER
 
 GOLDEN = bytes.fromhex(

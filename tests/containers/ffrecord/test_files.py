@@ -15,7 +15,8 @@ from tests.containers.ffrecord.by_hand import GOLDEN, MAPS, NONE, PLAIN, ffr, fi
 from tests.containers.golden import check_manifest
 from tests.containers.writing import stored_samples, write_shard
 
-from bushel.containers.base import ReadOptions, Shard, WriteOptions
+from bushel._index.table import Shard
+from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.ffrecord import CONTAINER, empty_folders
 from bushel.containers.ffrecord.packed_folder import MAGIC
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError

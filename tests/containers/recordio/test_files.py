@@ -37,8 +37,9 @@ from tests.containers.recordio.by_hand import (
 from tests.containers.writing import Sample, stored_samples, write_shard
 
 from bushel._index.one_piece import in_one_piece
+from bushel._index.table import Shard
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions, Shard, WriteOptions
+from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.recordio import CONTAINER
 from bushel.containers.recordio.idx import parse_idx
 from bushel.errors import BushelError, FormatError, SpecError

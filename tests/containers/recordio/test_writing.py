@@ -31,8 +31,9 @@ from tests.containers.recordio.by_hand import (
 )
 from tests.containers.writing import Sample, ShardInProgress, same_table, stored_samples, write_shard
 
+from bushel._index.table import Shard
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions, Shard, WriteOptions
+from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.recordio import CONTAINER
 from bushel.errors import SpecError
 from bushel.spec import parse_spec

@@ -10,7 +10,8 @@ from typing import Any
 
 from tests.containers.writing import stored_samples
 
-from bushel.containers.base import ReadOptions, Shard
+from bushel._index.table import Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.tar import CONTAINER
 from bushel.spec import parse_spec
 

@@ -17,9 +17,9 @@ from hypothesis import strategies as st
 from tests.containers.tar.archives import SMALL, archive, as_webdataset, content, read, shard_of, without_description
 from tests.containers.writing import ShardInProgress, same_table, stored_samples, write_shard
 
-from bushel._index.table import MISSING
+from bushel._index.table import MISSING, Shard
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions, Shard, WriteOptions
+from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.tar import CONTAINER
 from bushel.containers.tar.writer import end_of_archive, header_of
 from bushel.errors import FormatError, SpecError

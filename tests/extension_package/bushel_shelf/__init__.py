@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
-from typing import Literal
 
 from bushel.containers import (
+    Container,
     PlainField,
     ReadOptions,
     Shard,
@@ -20,13 +19,12 @@ MAGIC = b"SHELF 1\n"
 HEADER = struct.Struct("<III")  # bytes of key and text, CRC-32 of the text
 
 
-@dataclass(frozen=True, slots=True)
-class Shelf:
+class Shelf(Container):
     """The container."""
 
-    name: str = "shelf"
-    suffixes: tuple[str, ...] = (".shelf",)
-    promises_checksums: Literal[True] = True  # an ability
+    name = "shelf"
+    suffixes = (".shelf",)
+    promises_checksums = True  # the files have the CRC-32 of each text
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or of each in a folder."""

@@ -14,7 +14,7 @@ from bushel._dataset.open.completeness import (
 )
 from bushel._dataset.open.folders import few
 from bushel._index.sidecar import Manifest, find_manifest
-from bushel.containers.base import Shard
+from bushel._index.table import Shard
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath
 

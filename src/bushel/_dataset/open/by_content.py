@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 
 from bushel._index.table import Shard
-from bushel.containers import HasFirstBytes, containers_with_first_bytes, get_container
+from bushel.containers import Container, containers_with_first_bytes, get_container
 from bushel.storage import AnyPath, below, open_file
 
 _HEAD = 16
@@ -70,7 +70,7 @@ def _groups(names: Iterable[str]) -> dict[str, list[str]]:
     return groups
 
 
-def _all_begin(container: HasFirstBytes, files: Sequence[AnyPath]) -> bool:
+def _all_begin(container: Container, files: Sequence[AnyPath]) -> bool:
     """Return whether all files that are not empty begin as a container prescribes, and at least one does."""
     if not all(file.is_file() for file in files):
         return False
@@ -83,6 +83,6 @@ def _all_begin(container: HasFirstBytes, files: Sequence[AnyPath]) -> bool:
     )
 
 
-def _begins(container: HasFirstBytes, path: AnyPath) -> bool:
+def _begins(container: Container, path: AnyPath) -> bool:
     file = open_file(path)
     return container.begins_with(bytes(file.read(0, min(file.size, _HEAD))), file.size)

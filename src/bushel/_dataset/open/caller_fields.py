@@ -17,7 +17,7 @@ from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file, get_codec, is_withheld
 from bushel.containers import get_container
-from bushel.containers.base import WritableContainer, WriteOptions
+from bushel.containers.base import WriteOptions
 from bushel.errors import SpecError, UntrustedWarning
 from bushel.spec import Field, Spec, parse_spec
 
@@ -155,7 +155,7 @@ def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:
 def _stored_codec(container: str, field: Field) -> str:
     """Return the codec with which a container stores a field; if it cannot store it, the codec of the field."""
     known = get_container(container)
-    if not isinstance(known, WritableContainer):
+    if not known.is_written:
         return field.codec
     try:
         return known.layout({field.name: field}, WriteOptions(known.needs_keys)).columns[0].codec

@@ -13,11 +13,10 @@ import numpy as np
 from bushel._dataset.open.completeness import manifest_path
 from bushel._index.file_spec import spec_from_file
 from bushel._index.sidecar import Manifest, find_manifest
-from bushel._index.table import MISSING, FieldExtents, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.log import log_info
 from bushel.containers import get_container, writable_containers
-from bushel.containers.abilities import StoresText
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec, wider
 
@@ -31,7 +30,7 @@ def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     the types `jpg(path)` and `jpg(url)`.
     """
     asked = (spec or {}).values()
-    as_text = isinstance(get_container(index.container), StoresText)
+    as_text = get_container(index.container).stores_text
     return all(
         (own := index.fields.get(each.name)) is not None
         and own.field.sequence == each.sequence
@@ -123,7 +122,7 @@ def _by_itself(
     does not write.
     """
     own = get_container(container)
-    if not isinstance(own, StoresText) and (not changed or own in writable_containers()):
+    if not own.stores_text and (not changed or own in writable_containers()):
         return None
     try:
         return own.index(shard, options)
@@ -136,7 +135,7 @@ def _outdated(own: Field, known: ShardIndex, index: ShardIndex) -> bool:
     if own.name not in index.fields or not has_values(known.fields[own.name]):
         return True
     now = index.fields[own.name].field
-    if isinstance(get_container(index.container), StoresText):
+    if get_container(index.container).stores_text:
         # a type that was declared for other values has no column
         return own.name in known.columns and wider(own, now) != own
     both = [each.codec.partition("(")[0] for each in (own, now)]

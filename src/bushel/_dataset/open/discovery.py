@@ -29,6 +29,7 @@ from bushel._dataset.open.folders import (
     shard_of_entry,
 )
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._index.table import Shard
 from bushel._runtime.structs import Struct
 from bushel.containers import (
     Container,
@@ -42,7 +43,6 @@ from bushel.containers import (
     needs_index,
     owners_of,
 )
-from bushel.containers.base import Shard
 from bushel.errors import FormatError, UnsupportedError
 from bushel.storage import AnyPath, as_path, is_object
 from bushel.storage.names import below

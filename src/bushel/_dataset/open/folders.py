@@ -16,8 +16,8 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from bushel._index.sidecar import FOLDER, ManifestShard
+from bushel._index.table import Shard
 from bushel.containers import nested_candidates
-from bushel.containers.base import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath
 

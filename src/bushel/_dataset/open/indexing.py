@@ -39,7 +39,6 @@ from bushel._runtime.log import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel.containers import get_container
-from bushel.containers.abilities import HoldsFiles, PromisesChecksums
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
@@ -193,9 +192,7 @@ def _index(
         stamps = each_shard(found.shards, stamps_of)
         size = sum(stamp.size for own in stamps for stamp in own)
         again = ""
-        if wanted.options.checksums and not isinstance(
-            get_container(found.container), PromisesChecksums
-        ):
+        if wanted.options.checksums and not get_container(found.container).promises_checksums:
             again = (
                 ", and as many again for checksums, which `--no-checksums` (checksums=False)"
                 " leaves out"
@@ -217,7 +214,7 @@ def _index(
         write_key_file(
             shards, _counting(sum(each.samples for each in shards if each.keyed), progress)
         )
-    if container is None and isinstance(get_container(found.container), HoldsFiles):
+    if container is None and get_container(found.container).holds_files:
         shards = as_folders(shards, wanted.options.spec or ())
     dataset = Dataset(
         (), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards))

@@ -44,7 +44,6 @@ from bushel._index.table import may_lack_samples
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
-from bushel.containers.abilities import HoldsFiles
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.storage import AnyPath
@@ -340,7 +339,7 @@ def _understood_shards(
 ) -> list[OpenShard]:
     """Open the shards; archives are understood as the folders that they were made from."""
     shards = tables(found)
-    if isinstance(shards, Listing) or not isinstance(get_container(found.container), HoldsFiles):
+    if isinstance(shards, Listing) or not get_container(found.container).holds_files:
         return shards  # a list has more than a thousand shards, whose tables are not looked at
     from bushel._recognise.archive import media_of_members
 

@@ -10,12 +10,11 @@ from typing import IO, TYPE_CHECKING
 
 from bushel._dataset.open.completeness import LoadManifest, marker_path
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, load_manifest
-from bushel._index.table import FileStamp
+from bushel._index.table import FileStamp, Shard
 from bushel._runtime.parallel import map_all
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.containers import is_data_file
-from bushel.containers.base import Shard
 from bushel.storage import AnyPath, as_path, expand_braces, is_object
 from bushel.storage.base import FROM_TAG
 from bushel.storage.objects.location import ObjectPath

@@ -14,9 +14,9 @@ from bushel._dataset.open.discovery import forward_only
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest
+from bushel._index.table import Shard
 from bushel.containers import get_container, needs_index
-from bushel.containers.abilities import KeepsNames
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.spec import format_spec
 from bushel.storage import is_local, is_object
 
@@ -91,10 +91,9 @@ def open_shards(
         from bushel._dataset.read.listed import each_shard
 
         opened += chain.from_iterable(each_shard(shards[here:], work))
-    keeps = isinstance(get_container(container), KeepsNames) or (
-        manifest is not None and manifest.labels
-    )
-    if keeps and not any(shard.labels for shard in opened):
+    in_manifest = manifest is not None and bool(manifest.labels)
+    may_be_named = in_manifest or get_container(container).names_file is not None
+    if may_be_named and not any(shard.labels for shard in opened):
         from bushel._dataset.read.shard_fields import labels_beside
 
         labels = labels_beside(container, shards, manifest)

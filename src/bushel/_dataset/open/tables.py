@@ -27,7 +27,6 @@ from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.structs import Struct
 from bushel.containers import candidates, get_container
-from bushel.containers.abilities import HasOwnIndex, IndexesPart, StoresText
 from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError, UnsupportedError
 from bushel.kernels import ExtentError, crc32
@@ -263,8 +262,7 @@ def build_table(
 
 
 def _has_own_index(container: str, shard: Shard) -> bool:
-    own = get_container(container)
-    return isinstance(own, HasOwnIndex) and own.has_own_index(shard)
+    return get_container(container).has_own_index(shard)
 
 
 def _serves(index: ShardIndex, options: ReadOptions) -> bool:
@@ -295,9 +293,7 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
         if index is not None and not lacks_checksums(index, options):
             return index
     if is_object(shard.root) and not _has_own_index(container, shard):
-        own = get_container(container)
-        read = own.index_reads(shard) if isinstance(own, IndexesPart) else range(len(stamps))
-        size = sum(stamps[number].size for number in read)
+        size = sum(stamps[number].size for number in get_container(container).index_reads(shard))
         log_warning(
             "%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}"
         )
@@ -368,7 +364,7 @@ def stamp_of(file: File) -> int:
 @lru_cache(maxsize=64)
 def _is_edited(suffix: str) -> bool:
     """Return whether files with such a suffix hold lines of text."""
-    return any(isinstance(container, StoresText) for container in candidates([f"x{suffix}"]))
+    return any(container.stores_text for container in candidates([f"x{suffix}"]))
 
 
 def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:

@@ -36,10 +36,10 @@ from bushel._index.shard_list import (
     save_shard_list,
 )
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, PartOfRun
+from bushel._index.table import Shard
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
 from bushel._runtime.threads import Result, Threads
-from bushel.containers.base import Shard
 from bushel.spec import Field, parse_spec
 from bushel.storage import AnyPath, is_local
 

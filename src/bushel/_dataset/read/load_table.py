@@ -13,7 +13,7 @@ from bushel._index.table_cache import has_table, keep_table, kept_table
 from bushel._runtime.log import log_info
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.containers.sections import HasSections, Section
+from bushel.containers.sections import Section
 from bushel.errors import FormatError
 from bushel.storage.base import FROM_TAG
 from bushel.storage.expansion_cache import expansion_cache
@@ -53,14 +53,11 @@ def table_of_section(
         known = kept_table(container, shard, (stamp,), section.number, fields)
         if known is not None and known.samples == section.samples:
             return known.select(section.fields) if section.fields else known
-    own = get_container(container)
-    if not isinstance(own, HasSections):
-        raise FormatError(f"the container {container!r} has no sections", file=str(shard.path(0)))
     log_info("%s: reading %d bytes of section %d", shard.path(0), section.size, section.number)
     file = file_of_section(shard, section, stamp)
     if section.size <= expansion_cache().limit // 2:
         file.hold()  # else the container reads it in parts
-    index = own.index_section(shard, section, file, ReadOptions())
+    index = get_container(container).index_section(shard, section, file, ReadOptions())
     keep_table(index, shard, section.number, section.fields)
     return index
 

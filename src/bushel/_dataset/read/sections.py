@@ -13,13 +13,12 @@ from bushel._index.table import Shard
 from bushel._runtime.log import log_warning
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.containers.sections import HasSections
 
 
 def has_sections(container: str, options: ReadOptions) -> bool:
     """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""
     files = any(field.names_file for field in (options.spec or {}).values())
-    return isinstance(get_container(container), HasSections) and not files
+    return get_container(container).has_sections and not files
 
 
 def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[OpenShard]:
@@ -29,9 +28,6 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
         FormatError: The shard is damaged.
         OSError: The store refuses, or cannot be reached.
     """
-    kind = get_container(container)
-    if not isinstance(kind, HasSections):
-        raise TypeError(f"the container {container!r} has no sections")
     declared = (
         CallerFields(options.spec or {}, options.pickle)
         if options.spec or options.pickle
@@ -40,7 +36,7 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
     table = stored_table(shard)
     if table is not None and table.fits:
         return [OpenShard.of(container, shard, table.index, stored=True, asked=declared)]
-    outline = kind.outline(shard)
+    outline = get_container(container).outline(shard)
     fields = tuple(map(declared.field, outline.fields))
     return [
         OpenShard(
@@ -63,12 +59,10 @@ def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[Op
 def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
     """Return a shard with only these fields. If its section is not read yet, only their bytes will be requested."""
     narrow = only(shard, names)
-    kind = get_container(shard.container)
-    if shard.section is None or shard.loaded or not isinstance(kind, HasSections):
+    if shard.section is None or shard.loaded:
         return narrow
-    return replace(
-        narrow, section=kind.narrowed(shard.section, [field.name for field in narrow.fields])
-    )
+    names = [field.name for field in narrow.fields]
+    return replace(narrow, section=get_container(shard.container).narrowed(shard.section, names))
 
 
 def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:

@@ -17,9 +17,8 @@ from bushel._index.class_names import (
     labels_of_fields,
 )
 from bushel._index.sidecar import Manifest
+from bushel._index.table import Shard
 from bushel.containers import get_container
-from bushel.containers.abilities import KeepsNames
-from bushel.containers.base import Shard
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
 
@@ -165,9 +164,9 @@ def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
 
 def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:
     """Return the names of classes in a manifest that lists all shards, or in the file that the original tool keeps."""
-    kind: object = get_container(container)
+    kind = get_container(container)
     labels: Labels = {}
-    if isinstance(kind, KeepsNames):
+    if kind.names_file is not None:
         first = shards[0].root
         if all(shard.root == first for shard in shards) or manifest_path(shards) is not None:
             labels = kind.class_names(first)

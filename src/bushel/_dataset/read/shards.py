@@ -18,7 +18,6 @@ from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.containers import get_container, register_container, registered_here
-from bushel.containers.abilities import PromisesChecksums
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
 from bushel.spec import Field, wider
@@ -309,7 +308,7 @@ class Verification:
 
 def promises_checksums(shard: OpenShard) -> bool:
     """Return whether the container of a shard stores checksums that its own reader always compares."""
-    return isinstance(get_container(shard.container), PromisesChecksums)
+    return get_container(shard.container).promises_checksums
 
 
 class ShardRows:

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING
 from bushel._dataset.read.windows import PAD
 from bushel.codecs import holds_elements
 from bushel.containers import get_container
-from bushel.containers.abilities import HasRate
 from bushel.errors import SpecError
 
 if TYPE_CHECKING:
@@ -55,12 +54,12 @@ def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dat
 
 def _rate(dataset: Dataset, number: int) -> float:
     shard = dataset.shards[number]
-    container = get_container(shard.container)
-    if not isinstance(container, HasRate):
+    rate = get_container(shard.container).rate(shard.shard)
+    if rate is None:
         raise SpecError(
             f"delta_timestamps needs frames at a fixed rate, which {shard.container} does not have"
         )
-    return container.rate(shard.shard)
+    return rate
 
 
 def _offset(name: str, seconds: float, rate: float) -> int:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -19,9 +18,10 @@ from typing import Any
 from bushel._index.table import Shard, ShardIndex
 from bushel.containers.arrayrecord.chunks import HINT, Reader, chunks_of
 from bushel.containers.arrayrecord.records import Records
-from bushel.containers.base import ReadOptions, Report, file_shards
+from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.plain_table import PlainField, table_of
+from bushel.containers.shard_names import file_shards
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, ExtentError, File, open_file
@@ -31,10 +31,9 @@ _FIELD = "data"
 _BATCH = 1024
 
 
-@dataclass(frozen=True, slots=True)
-class _ArrayRecord:
-    name: str = "arrayrecord"
-    suffixes: tuple[str, ...] = (
+class _ArrayRecord(Container):
+    name = "arrayrecord"
+    suffixes = (
         ".array_record",
         ".array_record-#-of-#",
         ".arrayrecord",

@@ -10,10 +10,10 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from bushel._index.table import FileStamp, ShardIndex
+from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.containers.arrow.messages import batches_of, read_schema
 from bushel.containers.arrow.table import Table
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import features_in
 from bushel.containers.key_field import with_keys
 from bushel.containers.references import with_references
@@ -25,9 +25,10 @@ _STATE = "state.json"
 _LARGEST_STATE = 16 << 20
 
 
-class _Arrow:
+class _Arrow(Container):
     name = "arrow"
     suffixes = (".arrow", ".feather")
+    has_first_bytes = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one file, or the shards of a folder of `save_to_disk` or of such files, sorted by name.

@@ -13,16 +13,17 @@ from bushel.containers.bag.tables import encode_table
 from bushel.containers.bag.writer import plan_layout
 
 if TYPE_CHECKING:
-    from bushel.containers.base import ReadOptions, Shard
+    from bushel._index.table import Shard
+    from bushel.containers.base import ReadOptions
     from bushel.containers.recovery import Fault, Recovered
 
 __all__ = ["CONTAINER", "encode_table", "plan_layout", "read_refs", "read_spec"]
 
 
-class _Bag(Bag, frozen=True):
+class _Bag(Bag):
     """The container. Recovery uses the functions that read a shard, so it is added here."""
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
         from bushel.containers.bag.recover import recover
 

@@ -15,9 +15,8 @@ import msgspec
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, Keys, ShardIndex, stamps
+from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, offsets_of, ranges
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.registry import from_file
 from bushel.containers.bag.tables import (
@@ -35,7 +34,7 @@ from bushel.containers.bag.writer import (
     plan_layout,
     stored_codec,
 )
-from bushel.containers.base import Layout, ReadOptions, Shard, WriteOptions
+from bushel.containers.base import Container, Layout, ReadOptions, WriteOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import KEY, Field, Spec
 from bushel.storage import AnyPath, Extents, File, gather, open_file
@@ -52,14 +51,13 @@ _KNOWN_TYPES = {"cls": "int", "npy": "array", "float-text": "float", "jpeg": "jp
 _RECORD = "record"  # the field of a bag file that is opened on its own
 
 
-class Bag(Struct, frozen=True):
+class Bag(Container):
     """Reads and writes Granular datasets: all of the container but `recover`."""
 
-    name: str = "bag"
-    suffixes: tuple[str, ...] = (".bag",)
-    file_names: tuple[str, ...] = ("spec.json", "#")
-    suffix: str = ""
-    needs_keys: bool = False
+    name = "bag"
+    suffixes = (".bag",)
+    file_names = ("spec.json", "#")
+    is_written = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard for a plain dataset or a bag file, else one for each numbered folder.

@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from bushel._index.table import FieldExtents, ShardIndex, stamps
+from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, U64, Bools, offsets_of
 from bushel.containers.bag.container import (
     column_of_records,
@@ -21,7 +21,7 @@ from bushel.containers.bag.container import (
 )
 from bushel.containers.bag.tables import Refs, Table, decode_refs, inline_table
 from bushel.containers.bag.writer import stored_codec
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered, looks_complete, sound_ranges, trusted
 from bushel.errors import FormatError
 from bushel.spec import KEY, Field

@@ -14,11 +14,18 @@ from msgspec.structs import replace
 
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.file_spec import asked_for
-from bushel._index.table import ShardIndex
+from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.containers.bag.tables import encode_refs, encode_table, gapless
-from bushel.containers.base import ColumnLimits, Layout, LayoutField, Shard, Stored, WriteOptions
+from bushel.containers.base import (
+    ColumnLimits,
+    Layout,
+    LayoutField,
+    ShardWriter,
+    Stored,
+    WriteOptions,
+)
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
 from bushel.errors import SpecError
 from bushel.kernels import crc32
@@ -140,7 +147,7 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
     return positions
 
 
-class BagWriter:
+class BagWriter(ShardWriter):
     """Writes one shard: records as samples arrive, everything else from the builder when it is finished."""
 
     __slots__ = ("_builder", "_fields", "_layout", "_shard", "_staging")

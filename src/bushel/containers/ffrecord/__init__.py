@@ -8,16 +8,17 @@ from bushel.containers.ffrecord.container import FFRecord, empty_folders, index_
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 
 if TYPE_CHECKING:
-    from bushel.containers.base import ReadOptions, Shard
+    from bushel._index.table import Shard
+    from bushel.containers.base import ReadOptions
     from bushel.containers.recovery import Fault, Recovered
 
 __all__ = ["CONTAINER", "MAGIC", "empty_folders", "index_all_records", "parse_folder"]
 
 
-class _FFRecord(FFRecord, frozen=True):
+class _FFRecord(FFRecord):
     """The container. Recovery uses the functions that read a shard, so it is added here."""
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
         from bushel.containers.ffrecord.recover import recover
 

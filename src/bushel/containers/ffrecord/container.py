@@ -8,25 +8,24 @@ has the layout, the rules and an example.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING
 
 import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
 from bushel.containers.base import (
+    Container,
     Layout,
     LayoutField,
     ReadOptions,
-    Shard,
     ShardWriter,
     WriteOptions,
-    next_name,
 )
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree, parse_folder
 from bushel.containers.ffrecord.writer import (
@@ -38,6 +37,7 @@ from bushel.containers.ffrecord.writer import (
 )
 from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
+from bushel.containers.shard_names import next_name
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
@@ -69,14 +69,15 @@ class _Header(Struct, frozen=True):
     form: Form  # how samples are stored
 
 
-class FFRecord(Struct, frozen=True):
+class FFRecord(Container):
     """Reads and writes FFRecord files: all of the container but `recover`."""
 
-    name: str = "ffrecord"
-    suffixes: tuple[str, ...] = (".ffr",)
-    suffix: str = ".ffr"
-    needs_keys: bool = False
-    promises_checksums: Literal[True] = True
+    name = "ffrecord"
+    suffixes = (".ffr",)
+    is_written = True
+    suffix = ".ffr"
+    promises_checksums = True
+    keeps_folders = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.ffr` file, or the shards of all in a folder, sorted by name as FFRecord does."""

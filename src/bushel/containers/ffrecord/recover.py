@@ -8,9 +8,9 @@ from contextlib import suppress
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import FieldExtents, FileStamp, ShardIndex
+from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U32, Bools
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.ffrecord.container import folder_keys, only_field
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 from bushel.containers.packed_index import Record, index_records

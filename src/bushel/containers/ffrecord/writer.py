@@ -21,8 +21,9 @@ import numpy.typing as npt
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
+from bushel._index.table import Shard
 from bushel._runtime.structs import Struct
-from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
+from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.stored_column import StoredColumn, fitting, key_rows
@@ -54,7 +55,7 @@ def pack_paths(paths: Iterable[str]) -> bytes:
     return b"".join(path.encode("utf-8", "surrogateescape") + b"\0" for path in paths)
 
 
-class FFRecordWriter:
+class FFRecordWriter(ShardWriter):
     """Writes one file: see `ShardWriter`."""
 
     def __init__(

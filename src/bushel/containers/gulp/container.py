@@ -9,18 +9,25 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Literal, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, check_labels, in_order, numbered
-from bushel._index.table import ShardIndex
+from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
-from bushel.containers.base import Layout, LayoutField, ReadOptions, Shard, Stored, WriteOptions
+from bushel.containers.base import (
+    Container,
+    Layout,
+    LayoutField,
+    ReadOptions,
+    ShardWriter,
+    Stored,
+    WriteOptions,
+)
 from bushel.containers.gulp.gmeta import frames_field, parse_gmeta
 from bushel.containers.gulp.naming import (
     chunk_names,
@@ -50,13 +57,13 @@ _JSON = frozenset(
 """The codecs whose values JSON can represent."""
 
 
-class _Gulp(Struct, frozen=True):
-    name: str = "gulp"
-    suffixes: tuple[str, ...] = (".gulp", ".gmeta")
-    suffix: str = ".gulp"
-    needs_keys: bool = True
-    names_file: str = "label2idx.json"
-    lacks_fields: Literal[True] = True
+class _Gulp(Container):
+    name = "gulp"
+    suffixes = (".gulp", ".gmeta")
+    is_written = True
+    suffix = ".gulp"
+    needs_keys = True
+    names_file = "label2idx.json"
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""
@@ -105,7 +112,7 @@ class _Gulp(Struct, frozen=True):
             return None
         return json.dumps(numbered(names), ensure_ascii=False).encode()
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
         from bushel.containers.gulp.recover import recover
 
@@ -182,7 +189,7 @@ class _Gulp(Struct, frozen=True):
         return _ChunkWriter(layout, shard, staging, builder)
 
 
-class _ChunkWriter:
+class _ChunkWriter(ShardWriter):
     """Writes frames to the `.gulp`, then the item's entry to the `.gmeta`, which `finish` closes."""
 
     def __init__(
@@ -211,11 +218,6 @@ class _ChunkWriter:
         text += (self._whole_meta(values, text) if self._whole else self._meta(values, text)) + "]}"
         self._table.write(text.encode("ascii"))
         return len(text)
-
-    @property
-    def column_limits(self) -> None:
-        """No samples: only large frames are written at once."""
-        return None
 
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None

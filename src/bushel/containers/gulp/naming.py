@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from bushel.containers.base import Shard
+from bushel._index.table import Shard
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, is_local
 

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex, stamps
+from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, offsets_of
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.gulp.gmeta import Gmeta, frames_field, meta_columns
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field

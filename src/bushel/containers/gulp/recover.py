@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import numpy as np
 
+from bushel._index.table import Shard
 from bushel._runtime.arrays import I64, Bools, offsets_of
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.gulp.gmeta import Gmeta, parse_entries, parse_gmeta
 from bushel.containers.gulp.reading import frames_of, index_items
 from bushel.containers.recovery import Fault, Recovered, sound_ranges

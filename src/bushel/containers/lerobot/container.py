@@ -12,7 +12,7 @@ import numpy as np
 
 from bushel._index.table import FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import Bools
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import Container, ReadOptions
 from bushel.containers.lerobot.camera import Regions
 from bushel.containers.lerobot.meta import HINT, INFO, Meta, load_meta
 from bushel.containers.lerobot.rows import Rows, numbers_of, rows_of
@@ -25,12 +25,11 @@ _LONGEST = 220  # characters of the longest file name whose sidecar has a valid 
 _DRIFT = 1e-4  # seconds between a row and its frame that LeRobot allows
 
 
-class Frames:
+class Frames(Container):
     """Datasets with a frame as a sample. With an episode as a sample, `shards` and `table` differ (`episodes`)."""
 
     name = "lerobot"
-    suffixes = ()
-    file_names: tuple[str, ...] = ("meta",)
+    file_names = ("meta",)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, in the order of episodes."""
@@ -57,7 +56,7 @@ class Frames:
         """Return the numbers of the files that are read whole to make the table."""
         return tuple(number for number, name in enumerate(shard.files) if name.endswith(".parquet"))
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table in which frames that the videos lack are missing: of an episode, all frames of the camera."""
         rows = rows_of(shard, options)
         for error in rows.errors:

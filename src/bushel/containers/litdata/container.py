@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import struct
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,7 +16,7 @@ from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.codecs import codec_of_extension
 from bushel.codecs.headed import LITDATA_DTYPES, TORCH_DTYPES
-from bushel.containers.base import ReadOptions
+from bushel.containers.base import Container, ReadOptions
 from bushel.containers.json_index import AS_BYTES, INDEX, described_field, listed_shards, load_index
 from bushel.containers.litdata.described import HINT, TOKENS, Description, parsed
 from bushel.containers.plain_table import PlainField, table_of
@@ -55,11 +54,9 @@ _TYPES = {"i64": "int", "litdata-json": "json"}
 _BY_EXTENSION = ("image", "video", "audio", "file")
 
 
-@dataclass(frozen=True, slots=True)
-class _Litdata:
-    name: str = "litdata"
-    suffixes: tuple[str, ...] = ()
-    file_names: tuple[str, ...] = (INDEX,)
+class _Litdata(Container):
+    name = "litdata"
+    file_names = (INDEX,)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the chunks that the index.json of a folder lists.

@@ -7,10 +7,9 @@ rules. The layout is defined by mosaicml-streaming (`streaming/base/format/mds`)
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bushel._index.table import Shard, ShardIndex
-from bushel.containers.base import ReadOptions, Report
+from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.json_index import AS_BYTES, INDEX, described_field, listed_shards, load_index
 from bushel.containers.mds.described import HINT, Entry, compared, parse_entries
 from bushel.containers.mds.streams import certain_streams
@@ -47,11 +46,9 @@ _LISTS = {"jpeg_array": ("jpg", 0), "jpegarray": ("jpg", 0)} | {
 """The codec of the elements of lists, and the bytes before their number."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Mds:
-    name: str = "mds"
-    suffixes: tuple[str, ...] = ()
-    file_names: tuple[str, ...] = (INDEX,)
+class _Mds(Container):
+    name = "mds"
+    file_names = (INDEX,)
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shards that the index.json of a folder lists, or the shards of its streams: sub-folders with one.

@@ -14,9 +14,9 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from bushel._index.table import FileStamp, ShardIndex
+from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_warning
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature
 from bushel.containers.key_field import with_keys
 from bushel.containers.parquet.features import features_of
@@ -43,10 +43,12 @@ _SHOWN = 10  # names of splits in an error
 _ENOUGH_VALUES, _VALUES_PER_BYTE = 1 << 26, 64
 
 
-class _Parquet:
+class _Parquet(Container):
     name = "parquet"
     suffixes = (".parquet",)
     file_names = ("data",)
+    has_first_bytes = True
+    has_sections = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file: the named one, or the files of a folder or of its folder `data`."""
@@ -79,14 +81,14 @@ class _Parquet:
         _warn_of_paths(footer, table, file.path)
         return with_references(table, shard, options.spec)
 
-    def faults(self, shard: Shard, /) -> list[FormatError]:
+    def faults(self, shard: Shard) -> list[FormatError]:
         """Return the errors in the page index of a local file, which the table does not need."""
         file, tail = _opened(shard)
         if tail is not None:
             return []
         return list(index_faults(file, read_footer(file, tail)))
 
-    def outline(self, shard: Shard, /) -> Outline:
+    def outline(self, shard: Shard) -> Outline:
         """Return the rows and bytes of each row group, from the footer, or of runs of rows, from the page index."""
         file, tail = _opened(shard)
         footer = _without_keys(read_footer(file, tail), file.path)
@@ -98,7 +100,7 @@ class _Parquet:
             stamp, fields, labels, tuple(sections_of(footer, features, fields, file, tail))
         )
 
-    def narrowed(self, section: Section, names: Collection[str], /) -> Section:
+    def narrowed(self, section: Section, names: Collection[str]) -> Section:
         """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
         return narrowed(section, names)
 

@@ -13,16 +13,14 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import Keys, ShardIndex
-from bushel._runtime.structs import Struct
+from bushel._index.table import Keys, Shard, ShardIndex
 from bushel.containers.base import (
+    Container,
     Layout,
     LayoutField,
     ReadOptions,
-    Shard,
     ShardWriter,
     WriteOptions,
-    next_name,
 )
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
@@ -33,6 +31,7 @@ from bushel.containers.recordio.scan import (
     scan_records,
 )
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
+from bushel.containers.shard_names import next_name
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole
@@ -44,11 +43,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r".+\.rec(\.part[0-9]+)?")
 
 
-class _RecordIO(Struct, frozen=True):
-    name: str = "recordio"
-    suffixes: tuple[str, ...] = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
-    suffix: str = ".rec"
-    needs_keys: bool = False
+class _RecordIO(Container):
+    name = "recordio"
+    suffixes = (".rec", ".rec.part#")  # im2rec names parts x.rec.part000
+    is_written = True
+    suffix = ".rec"
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of one `.rec` file, or of all in a folder, sorted by name, each with its `.idx`."""
@@ -107,7 +106,7 @@ class _RecordIO(Struct, frozen=True):
         text = key.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
         return re.sub(r"[\x00-\x1f]", "\ufffd", text).lstrip() or "\ufffd"
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
         from bushel.containers.recordio.recover import recover
 

@@ -6,9 +6,9 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 
-from bushel._index.table import FieldExtents, Keys, ShardIndex, stamps
+from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import batches_of
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.packed_index import Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.recordio.scan import (

@@ -7,10 +7,10 @@ import re
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import Keys
+from bushel._index.table import Keys, Shard
 from bushel._kinds import JPEG
 from bushel._runtime.arrays import I64
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.packed_map import locate
 from bushel.containers.recordio.idx import parse_idx
 from bushel.containers.recordio.reading import holds_maps, index_of

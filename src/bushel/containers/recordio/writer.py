@@ -10,8 +10,9 @@ import numpy as np
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
+from bushel._index.table import Shard
 from bushel._runtime.arrays import U32
-from bushel.containers.base import ColumnLimits, Layout, Shard, Stored
+from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.packed_map import encode, is_packed_map
 from bushel.containers.recordio.idx import check_key, check_keys, idx_name
 from bushel.containers.recordio.scan import IMAGE_HEADER
@@ -72,7 +73,7 @@ def _base(codec: str, name: str) -> str:
     return codec.partition("(")[0] if name == "image" else codec
 
 
-class RecordIOWriter:
+class RecordIOWriter(ShardWriter):
     """Writes one file and its `.idx`: see `ShardWriter`."""
 
     def __init__(

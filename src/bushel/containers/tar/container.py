@@ -11,13 +11,12 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._index.table import FileStamp, ShardIndex
-from bushel._runtime.structs import Struct
+from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel.containers.base import (
+    Container,
     Layout,
     LayoutField,
     ReadOptions,
-    Shard,
     ShardWriter,
     WriteOptions,
 )
@@ -36,13 +35,14 @@ if TYPE_CHECKING:
 _GLANCE = 1000  # number of members that are read to learn how an existing archive spells its fields
 
 
-class _Tar(Struct, frozen=True):
-    name: str = "tar"
-    suffixes: tuple[str, ...] = (".tar", *COMPRESSED)
-    file_names: tuple[str, ...] = (*LISTS, META)
-    suffix: str = ".tar"
-    needs_keys: bool = True
-    holds_files: bool = True
+class _Tar(Container):
+    name = "tar"
+    suffixes = (".tar", *COMPRESSED)
+    file_names = (*LISTS, META)
+    is_written = True
+    suffix = ".tar"
+    needs_keys = True
+    holds_files = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of an archive, or a shard for each archive of a folder, sorted by name.
@@ -78,7 +78,7 @@ class _Tar(Struct, frozen=True):
             options.report(file.size)
         return index
 
-    def recover(self, shard: Shard, options: ReadOptions, fault: Fault, /) -> Recovered:
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
         from bushel.containers.tar.recover import recover
 
@@ -128,7 +128,7 @@ class _Tar(Struct, frozen=True):
     ) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
         if name is None:
-            from bushel.containers.base import next_name
+            from bushel.containers.shard_names import next_name
 
             name = next_name([shard.name for shard in before], suffix=self.suffix, stem="shard-")
         elif not name.endswith(".tar"):

@@ -9,9 +9,9 @@ from itertools import pairwise
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import MISSING, FieldExtents, FileStamp
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard
 from bushel._runtime.arrays import I64, Bools
-from bushel.containers.base import ReadOptions, Shard
+from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered
 from bushel.containers.tar.compressed import archive_in
 from bushel.containers.tar.samples import Members, Table, tabulate

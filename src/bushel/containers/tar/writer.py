@@ -12,7 +12,7 @@ from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
-from bushel.containers.base import ColumnLimits, Layout, Stored
+from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import LARGE, StoredColumn, fitting, key_rows
 from bushel.containers.tar.description import comment_of
 from bushel.containers.tar.members import BLOCK
@@ -104,7 +104,7 @@ class _Slot(Struct, frozen=True):
     column: FieldBuilder
 
 
-class TarShardWriter:
+class TarShardWriter(ShardWriter):
     """Writes samples as members, in the order of their extensions.
 
     Args:

@@ -10,13 +10,13 @@ from __future__ import annotations
 import re
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from bushel._index.table import FileStamp, Shard, ShardIndex
-from bushel.containers.base import ReadOptions, Report, file_shards
+from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.key_field import with_keys
 from bushel.containers.plain_table import PlainField, table_of
+from bushel.containers.shard_names import file_shards
 from bushel.containers.tfrecord.examples import usual_examples
 from bushel.containers.tfrecord.features import (
     AS_THEY_ARE,
@@ -37,12 +37,12 @@ _HEAD = struct.Struct("<QI")
 _DATA = "data"
 
 
-@dataclass(frozen=True, slots=True)
-class _Tfrecord:
-    name: str = "tfrecord"
-    suffixes: tuple[str, ...] = tuple(
+class _Tfrecord(Container):
+    name = "tfrecord"
+    suffixes = tuple(
         f".tfrecord{plural}{end}" for end in ("", "-#-of-#", ".gz") for plural in ("", "s")
     )
+    has_first_bytes = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a file, or the shards of a folder: files with a suffix, or else files numbered N-of-M."""

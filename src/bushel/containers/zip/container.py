@@ -6,20 +6,18 @@ block. The directory of the archive has the CRC-32 of each value. docs/format-zi
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
-from bushel._index.table import ShardIndex
-from bushel.containers.base import ReadOptions, Shard, file_shards
+from bushel._index.table import Shard, ShardIndex
+from bushel.containers.base import Container, ReadOptions
+from bushel.containers.shard_names import file_shards
 from bushel.containers.zip.members import members_of
 from bushel.containers.zip.samples import tabulate
 from bushel.storage import AnyPath, open_file
 
 
-@dataclass(frozen=True, slots=True)
-class _Zip:
-    name: str = "zip"
-    suffixes: tuple[str, ...] = (".zip",)
-    holds_files: bool = True
+class _Zip(Container):
+    name = "zip"
+    suffixes = (".zip",)
+    holds_files = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a `.zip` file, or a shard for each `.zip` file of a folder, sorted by name."""
