@@ -32,7 +32,7 @@ from bushel._index.table import Keys, Shard, ShardIndex
 from bushel._pack.commit import PartTask
 from bushel._pack.finish import finish_run
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import PartTotals, RunFolder
+from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_meter import RunMeter
 from bushel._pack.run_plan import RunPlan, part_starts
 from bushel._pack.scale_out import join_run
@@ -81,7 +81,7 @@ class Simulated:
     run: RunFolder
     plan: RunPlan
 
-    def write(self, number: int, lock: Any, limit: Any, log: Any, progress: Any) -> PartTotals:
+    def write(self, number: int, lock: Any, limit: Any, log: Any, progress: Any) -> Totals:
         """Write a part: a link, and an index with keys of its own."""
         target = Path(str(self.run.part(number)))
         target.mkdir(parents=True)
@@ -92,7 +92,7 @@ class Simulated:
         entry, note = ManifestShard.of(shard.name, index), PartOfRun(self.plan.id, SAMPLES, [], [])
         manifest = Manifest("tar", {"x": "bytes"}, {"x": "bytes"}, [entry], part=note)
         save_manifest(manifest, marker_path(target, ""))
-        return PartTotals(SAMPLES, SAMPLES, 0)
+        return Totals(SAMPLES, SAMPLES, 0, [])
 
 
 def simulate(parts: int, folder: Path) -> dict[str, float]:

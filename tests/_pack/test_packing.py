@@ -21,7 +21,7 @@ from tests.sources.folders import image_folder, jpeg, picture, png
 
 import bushel
 from bushel._pack import PackResult
-from bushel._pack.items import OrderRange
+from bushel._pack.part import OrderRange
 from bushel._pack.run_plan import part_starts
 from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec

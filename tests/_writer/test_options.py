@@ -45,11 +45,11 @@ def test_the_samples_that_shards_expect_add_up_to_all(limit: int, total: int, ke
     """A shard that is not full yet has room for what the next one is expected to get, and for no more."""
     limits = ShardLimits(limit, None)
     written, shard = min(kept, total), Shard(0, 0)
-    while (expected := limits.expected(total, written)) != 0:
+    while (expected := limits.expected(total, written, None)) != 0:
         assert expected is not None
         assert expected <= limits.room_in(shard)[0]
         assert not limits.reached_by(shard)
         written += expected
     assert written == total
     assert limits.reached_by(Shard(limit, 0))
-    assert ShardLimits(None, 10).expected(total, 0) is None
+    assert ShardLimits(None, 10).expected(total, 0, None) is None

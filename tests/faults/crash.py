@@ -249,7 +249,9 @@ class Disk:
 
     def _store(self, folder: Folder, place: Path, there: dict[int, Path]) -> None:
         for name, node in folder.entries.items():
-            path, known = place / name, there.pop(node.inode, None)  # disks use inodes again
+            path, known = place / name, there.pop(node.inode, None)
+            if known is not None and known.is_dir() != isinstance(node, Folder):
+                known = None  # the disk has used the inode again
             if isinstance(node, Folder):
                 path.mkdir() if known is None else known.rename(path)
                 self._store(node, path, there)

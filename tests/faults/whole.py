@@ -21,8 +21,8 @@ def comparable(root: Path) -> dict[str, Any]:
     """Return the files below a folder by name. Times of modification and of removals are left out.
 
     So are temporary files among the sidecars, which no reader looks at, and which the next write of that file uses, the
-    locks of writers that were killed, which the next writer takes over, and the plan of a run in parts, which has a
-    random name.
+    locks of writers that were killed, which the next writer takes over, and the plan of a run in parts and its random
+    name.
     """
     found: dict[str, Any] = {}
     for path in sorted(root.rglob("*")):
@@ -38,6 +38,7 @@ def comparable(root: Path) -> dict[str, Any]:
                 data = _without_times(data)
             elif path.name.endswith("manifest.json"):
                 data = json.loads(data)
+                data.get("part", {}).pop("run", None)
                 for shard in data["shards"]:
                     shard["files"] = [file[:2] for file in shard["files"]]
             found[name] = data

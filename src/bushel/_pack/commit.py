@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -18,7 +19,7 @@ from msgspec.structs import replace
 from bushel._dataset.open.locking import lock_part, lock_run
 from bushel._index.sidecar import FOLDER
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import PartTotals, RunFolder
+from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan
 from bushel._pack.side_files import ErrorList, error_lines, error_log_path
 from bushel._runtime.log import log_warning
@@ -34,16 +35,15 @@ _LOOK_SECONDS = 0.2
 OnPart = Callable[[int, int, int, int], None]
 """Called with the numbers of items, samples, errors and bytes of a part that is being written."""
 
-WritePart = Callable[[int, Lock, ErrorLimit, ErrorList, OnPart | None], PartTotals]
+WritePart = Callable[[int, Lock, ErrorLimit, ErrorList, OnPart | None], Totals]
 """Writes a part, whose lock it gets: see `PackJob.write`. It can be pickled."""
 
 
 class PartReport(Struct, frozen=True):
     """The result of a task."""
 
-    totals: PartTotals
+    totals: Totals
     is_new: bool  # whether this call has written the part
-    seconds: float  # time taken
 
 
 class PartTask(Struct, frozen=True):
@@ -61,7 +61,7 @@ class PartTask(Struct, frozen=True):
             TooManyErrors: More items failed than are allowed in the whole run.
             InUseError: Another writer is open for the target.
         """
-        started, run = time.monotonic(), self.run
+        run = self.run
         path = run.part(number)
         with (
             lock_run(run.target, single=run.single, run=self.plan.fingerprint),
@@ -71,9 +71,9 @@ class PartTask(Struct, frozen=True):
                 recover_target(path)
             manifest = run.load_part(number, self.plan)
             if manifest is not None:
-                return PartReport(PartTotals.of(manifest), False, time.monotonic() - started)
+                return PartReport(Totals.of(manifest), is_new=False)
             totals = self._write(number, path, lock, progress)
-        return PartReport(totals, True, time.monotonic() - started)
+        return PartReport(totals, is_new=True)
 
     def after(self, number: int, report: PartReport) -> PartTask:
         """Return the task for the parts that are written after one, whose errors count."""
@@ -81,7 +81,7 @@ class PartTask(Struct, frozen=True):
         items = self.limit.items + self.plan.starts[number + 1] - self.plan.starts[number]
         return replace(self, limit=replace(self.limit, errors=errors, items=items))
 
-    def _write(self, number: int, path: AnyPath, lock: Lock, progress: OnPart | None) -> PartTotals:
+    def _write(self, number: int, path: AnyPath, lock: Lock, progress: OnPart | None) -> Totals:
         self.run.forget_result()
         if not (isinstance(path, Path) or self.run.single):
             _clear(path)
@@ -94,16 +94,15 @@ class PartTask(Struct, frozen=True):
 
 
 def _patient_lock(path: AnyPath) -> Lock:
-    """Lock a part, once no other process has it. The first look is noted if that takes a while."""
-    is_noted = False
+    """Lock a part, once no other process has it."""
+    try:
+        return lock_part(path)
+    except InUseError as error:
+        log_warning("waiting for the process that writes this part: %s", error)
     while True:
-        try:
+        time.sleep(_LOOK_SECONDS)
+        with suppress(InUseError):
             return lock_part(path)
-        except InUseError as error:
-            if not is_noted:
-                log_warning("waiting for the process that writes this part: %s", error)
-            is_noted = True
-            time.sleep(_LOOK_SECONDS)
 
 
 def _clear(path: AnyPath) -> None:
@@ -121,3 +120,16 @@ def publish_errors(run: RunFolder, plan: RunPlan, more: Sequence[str] = ()) -> N
             lines += manifest.part.errors
     lines += more
     write_whole(error_log_path(run.target), error_lines(map(json.loads, lines)))
+
+
+def check_errors(run: RunFolder, plan: RunPlan, errors: int, allowed: int | None) -> None:
+    """Raise TooManyErrors, and write the error log, if the parts have more errors than are allowed together."""
+    if allowed is None or errors <= allowed:
+        return
+    publish_errors(run, plan)
+    raise TooManyErrors(
+        f"{errors} items of {run.target} cannot be packed, but max_errors allows {allowed}. They"
+        f" are listed in {error_log_path(run.target)}; finished parts are kept, and the same call"
+        " with a larger max_errors continues",
+        errors=errors,
+    )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import msgspec
@@ -11,28 +12,29 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
-from bushel._dataset.open.locking import lock_run
+from bushel._dataset.open.locking import lock_part, lock_run
 from bushel._index.class_names import Labels, join_labels
 from bushel._index.saving import save_manifest
-from bushel._index.sidecar import Manifest, ManifestShard, load_index
+from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, load_index
 from bushel._index.table import Keys
+from bushel._pack.commit import check_errors
 from bushel._pack.key_hashes import KeyHashes, keys_with, taken_keys
-from bushel._pack.run_folder import RunFolder, RunResult
+from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan
 from bushel._pack.side_files import error_lines, error_log_path
 from bushel._runtime.arrays import U64
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.tasks.engine import format_numbers
-from bushel.errors import StateError, TooManyErrors
+from bushel._writer.overwrite import recover_target
+from bushel.errors import InUseError, StateError
 from bushel.spec import parse_spec
 from bushel.storage import remove, write_whole
-from bushel.storage.names import refuse_link
 
 _THREADS = 8
 _SHOWN = 5
 
 
-def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> RunResult:
+def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> Totals:
     """Join the parts of a run: write the manifest and the error log.
 
     May be repeated, and called by several processes at the same time, with the same result. At most
@@ -50,12 +52,11 @@ def finish_run(run: RunFolder, plan: RunPlan, *, allowed: int | None = None) -> 
         return _finish(run, plan, allowed)
 
 
-def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> RunResult:
+def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
+    _complete_parts(run, plan)
     joined = _Joined(run)
     missing: list[int] = []
     folder = run.folder if isinstance(run.folder, Path) else None
-    if folder is not None:
-        refuse_link(folder)
 
     def read(number: int) -> tuple[Manifest | None, list[U64]]:
         manifest = run.load_part(number, plan)
@@ -80,18 +81,27 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> RunResult:
                 " which writes only those"
             )
         result = joined.result()
-        if allowed is not None and result.errors > allowed:
-            raise TooManyErrors(
-                f"{result.errors} items of {run.target} cannot be packed, but max_errors allows"
-                f" {allowed}",
-                errors=result.errors,
-            )
+        check_errors(run, plan, result.errors, allowed)
         repeated = hashes.repeated()
     if len(repeated):
         _refuse_taken_keys(run, plan, repeated)
     joined.save(plan)
     run.save_result(result)
     return result
+
+
+def _complete_parts(run: RunFolder, plan: RunPlan) -> None:
+    """Complete or undo the parts that killed or failed processes have left half in their places."""
+    if not isinstance(run.root, Path):
+        return
+    staging = run.root / FOLDER / "overwrite"
+    if not staging.is_dir():
+        return
+    staged = {folder.name for folder in staging.iterdir()}
+    for path in map(run.part, range(plan.parts)):
+        if isinstance(path, Path) and path.name in staged:
+            with suppress(InUseError), lock_part(path):  # another process may be writing it
+                recover_target(path)
 
 
 def _keys_of(run: RunFolder, number: int, manifest: Manifest) -> Iterator[Keys]:
@@ -128,10 +138,10 @@ class _Joined:
             self._bytes += manifest.part.bytes
             self._limits |= dict.fromkeys(manifest.part.limits)
 
-    def result(self) -> RunResult:
+    def result(self) -> Totals:
         """Return the totals."""
         samples = sum(entry.samples for entry in self._entries)
-        return RunResult(samples, self._bytes, len(self._errors), list(self._limits))
+        return Totals(samples, self._bytes, len(self._errors), list(self._limits))
 
     def save(self, plan: RunPlan) -> None:
         """Write the error log, and the manifest of the whole dataset."""

@@ -13,12 +13,19 @@ from bushel._index.sidecar import PartOfRun
 from bushel._pack.columns import ColumnReader, column_reader
 from bushel._pack.commit import OnPart
 from bushel._pack.file_columns import FileEncoder, file_encoder
-from bushel._pack.items import OrderRange, StreamItems
 from bushel._pack.pack_options import PackOptions, Workers
-from bushel._pack.part import ErrorLimit, Ledger, Part, WorkerConfig, write_part
+from bushel._pack.part import (
+    ErrorLimit,
+    Ledger,
+    OrderRange,
+    Part,
+    StreamItems,
+    WorkerConfig,
+    write_part,
+)
 from bushel._pack.prepared import Prepared
 from bushel._pack.processes import WorkerPool
-from bushel._pack.run_folder import PartTotals, RunFolder
+from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel._pack.scale_out import RunTotals, join_run, run_parts
@@ -217,7 +224,7 @@ class PackJob(Struct, frozen=True):
         limit: ErrorLimit,
         log: ErrorList,
         progress: OnPart | None,
-    ) -> PartTotals:
+    ) -> Totals:
         """Pack a part, in the place of an earlier one. The bytes depend on the number.
 
         Args:
@@ -251,7 +258,7 @@ class PackJob(Struct, frozen=True):
                 ColumnWriter(target, self.prepared.spec, writing, lock=lock, part=note)
             )
             result = write_part(part, writer, ledger, "create", limit, config)
-        return PartTotals(result.samples, result.bytes, result.errors)
+        return Totals(result.samples, result.bytes, result.errors, list(result.limits))
 
     def _writing(self, number: int, target: AnyPath) -> WriterOptions:
         """Return how a part is written. The first one gets the empty folders."""

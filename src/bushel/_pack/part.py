@@ -11,9 +11,9 @@ import numpy.typing as npt
 
 from bushel._pack.columns import ColumnReader, WrittenSamples, write_columns
 from bushel._pack.file_columns import FILE_BATCH_BYTES, FileEncoder, write_files
-from bushel._pack.items import OrderRange, StreamItems
 from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
 from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text
+from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.structs import Struct
 from bushel._writer.column_writer import ColumnWriter
@@ -26,6 +26,29 @@ _BATCH_OVERHEAD = 1024  # bytes of an encoded batch besides its samples
 _MAX_BATCH_ITEMS = 256
 _MAX_LISTED_ITEMS = 1024  # items of a batch whose bytes are known before
 _POSITIONS_AT_ONCE = 1 << 14
+
+
+class OrderRange(Struct, frozen=True):
+    """The items of one part: a range of an order over all positions of a source."""
+
+    order: Order
+    first: int
+    last: int
+
+    def __len__(self) -> int:
+        return self.last - self.first
+
+    def take(self, first: int, last: int) -> npt.NDArray[np.int64]:
+        """Return the positions of the part's items from index `first` up to `last`."""
+        return self.order.take(0, np.arange(self.first + first, self.first + last, dtype=np.int64))
+
+
+class StreamItems(Struct, frozen=True):
+    """The samples of a stream."""
+
+    samples: Iterator[Any]
+    # whether another process can read the same samples again, so that a run can be resumed
+    again: bool = False
 
 
 class Part(Struct, frozen=True):

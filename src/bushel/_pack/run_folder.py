@@ -17,7 +17,7 @@ import msgspec
 
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.folders import run_folder, shard_of_entry
-from bushel._index.sidecar import Manifest, find_manifest
+from bushel._index.sidecar import Manifest, PartOfRun, find_manifest
 from bushel._index.table import Shard
 from bushel._pack.run_plan import RunPlan, decode_plan
 from bushel._runtime.parallel import parallel_map
@@ -38,39 +38,30 @@ from bushel.storage import (
 from bushel.storage.names import below
 
 
-class PartTotals(Struct, frozen=True):
-    """The totals of a part that is written."""
-
-    samples: int
-    bytes: int  # stored bytes of the fields
-    errors: int  # number of items that could not be packed
-
-    @classmethod
-    def of(cls, manifest: Manifest) -> PartTotals:
-        """Return the totals of the part with a manifest."""
-        samples = sum(entry.samples for entry in manifest.shards)
-        if manifest.part is msgspec.UNSET:
-            return cls(samples, 0, 0)
-        return cls(samples, manifest.part.bytes, len(manifest.part.errors))
-
-
 def run_of(manifest: Manifest) -> str | None:
     """Return the id of the run that has written a part; None if no run has written the dataset."""
     return None if manifest.part is msgspec.UNSET else manifest.part.run
 
 
-class RunResult(msgspec.Struct, frozen=True):
-    """The totals of a finished run, as `result.json` keeps them."""
+class Totals(msgspec.Struct, frozen=True):
+    """The totals of a part, or of a finished run, as `result.json` keeps them."""
 
     samples: int
     bytes: int  # stored bytes of the fields
     errors: int  # number of items that could not be packed
     limits: list[str]  # properties of the samples that the container does not keep, in words
 
+    @classmethod
+    def of(cls, manifest: Manifest) -> Totals:
+        """Return the totals of the part with a manifest."""
+        part = manifest.part or PartOfRun("", 0, [], [])
+        samples = sum(entry.samples for entry in manifest.shards)
+        return cls(samples, part.bytes, len(part.errors), part.limits)
+
 
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two
 # threads do that at once
-_RESULT = msgspec.json.Decoder(RunResult)
+_RESULT = msgspec.json.Decoder(Totals)
 _THREADS = 32
 
 
@@ -217,7 +208,7 @@ class RunFolder(Struct, frozen=True):
         root = self.root if self.single else self.part(number)
         return [shard_of_entry(root, entry.name, entry) for entry in manifest.shards]
 
-    def written(self, plan: RunPlan) -> dict[int, PartTotals]:
+    def written(self, plan: RunPlan) -> dict[int, Totals]:
         """Return the totals of the parts that are written, by their numbers, ascending.
 
         Raises:
@@ -228,9 +219,9 @@ class RunFolder(Struct, frozen=True):
         def is_there(path: AnyPath) -> bool:
             return path.exists() if names is None else str(path) in names
 
-        def look(number: int) -> PartTotals | None:
+        def look(number: int) -> Totals | None:
             manifest = self._load(number, plan, is_there)
-            return None if manifest is None else PartTotals.of(manifest)
+            return None if manifest is None else Totals.of(manifest)
 
         numbers = range(plan.parts)
         limit = 2 * _THREADS
@@ -266,7 +257,7 @@ class RunFolder(Struct, frozen=True):
 
     # The end of the run
 
-    def load_result(self) -> RunResult | None:
+    def load_result(self) -> Totals | None:
         """Return the totals of the run, or None if it has not finished."""
         path = self.folder / "result.json"
         try:
@@ -276,7 +267,7 @@ class RunFolder(Struct, frozen=True):
         except (ValueError, RecursionError) as error:
             raise FormatError(f"not the result of a run: {error}", file=str(path)) from error
 
-    def save_result(self, result: RunResult) -> None:
+    def save_result(self, result: Totals) -> None:
         """Note that the run has finished."""
         write_whole(self.folder / "result.json", msgspec.json.encode(result))
 

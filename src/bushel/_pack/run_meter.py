@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 
 from bushel._pack.commit import PartReport
@@ -42,14 +42,6 @@ class RunMeter:
     def _items(self, number: int) -> int:
         return self._plan.starts[number + 1] - self._plan.starts[number]
 
-    def within(self, number: int) -> Callable[[int, int, int, int], None]:
-        """Return the callback of a part that this process writes."""
-
-        def report(done: int, samples: int, errors: int, size: int) -> None:
-            self._report(done, samples, errors, size)
-
-        return report
-
     def add(self, number: int, report: PartReport) -> None:
         """Add a part that has finished."""
         self._done += self._items(number)
@@ -58,12 +50,12 @@ class RunMeter:
         if report.is_new:
             self.samples += report.totals.samples
             self.bytes += report.totals.bytes
-        self._report(0, 0, 0, 0)
+        self.report(0, 0, 0, 0)
 
     def look(self, retries: int) -> None:
         """Take the number of retries of the driver, and write `status.json` from time to time."""
         self._retries = retries
-        self._report(0, 0, 0, 0)
+        self.report(0, 0, 0, 0)
         if time.monotonic() >= self._next_status:
             self._save("running")
 
@@ -82,7 +74,8 @@ class RunMeter:
             raise
         self._save("written")
 
-    def _report(self, done: int, samples: int, errors: int, size: int) -> None:
+    def report(self, done: int, samples: int, errors: int, size: int) -> None:
+        """Report the numbers of items, samples, errors and bytes of a part that this process writes."""
         self._reporter.report(
             Progress(
                 self._done + done,

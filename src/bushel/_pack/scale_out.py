@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import UNSET, field
+from msgspec import field
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
@@ -14,10 +14,10 @@ from bushel._dataset.open.folders import is_part
 from bushel._dataset.open.locking import lock_run
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
-from bushel._pack.commit import PartReport, PartTask, WritePart, publish_errors
+from bushel._pack.commit import PartReport, PartTask, WritePart, check_errors, publish_errors
 from bushel._pack.finish import finish_run
 from bushel._pack.part import ErrorLimit
-from bushel._pack.run_folder import RunFolder
+from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_meter import RunMeter
 from bushel._pack.run_plan import RunPlan, refuse_difference
 from bushel._pack.side_files import error_log_path
@@ -218,11 +218,13 @@ def run_parts(
     paths = tuple(str(run.part(number)) for number in range(plan.parts))
     if options.plan_only:
         return RunTotals(paths, 0, 0, 0, 0, ())
-    before = run.written(plan) if options.part is None or limit.allowed else {}
+    before: dict[int, Totals] = {}
+    if options.part is None or limit.allowed:
+        before = run.written(plan)
+    numbers = [number for number in range(plan.parts) if number not in before]
     if options.part is not None:
         before.pop(options.part, None)
-    missing = [number for number in range(plan.parts) if number not in before]
-    numbers = missing if options.part is None else [options.part]
+        numbers = [options.part]
     errors = sum(totals.errors for totals in before.values())
     items = sum(plan.starts[number + 1] - plan.starts[number] for number in before)
     task = PartTask(run, plan, write, replace(limit, errors=errors, items=items))
@@ -232,7 +234,7 @@ def run_parts(
 
     def add(number: int, report: PartReport) -> None:
         meter.add(number, report)
-        _check_errors(task, errors + meter.errors)
+        check_errors(run, plan, errors + meter.errors, limit.allowed)
 
     try:
         _write_parts(task, numbers, options, meter, add)
@@ -259,31 +261,14 @@ def run_parts(
 def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
     """Write one part, and leave the others and the end to other calls."""
     run, plan = task.run, task.plan
-    report = task(number, meter.within(number))
+    report = task(number, meter.report)
     meter.add(number, report)
     if report.totals.errors:
         publish_errors(run, plan)
-    manifest = run.load_part(number, plan)
-    limits: tuple[str, ...] = ()
-    if manifest is not None and manifest.part is not UNSET:
-        limits = tuple(manifest.part.limits)
+    limits = tuple(report.totals.limits)
     kept = 0 if report.is_new else report.totals.samples
     path = str(run.part(number))
     return RunTotals((path,), meter.samples, kept, meter.bytes, report.totals.errors, limits)
-
-
-def _check_errors(task: PartTask, errors: int) -> None:
-    """Raise TooManyErrors if the parts so far have more errors than are allowed together."""
-    allowed = task.limit.allowed
-    if allowed is None or errors <= allowed:
-        return
-    publish_errors(task.run, task.plan)
-    raise TooManyErrors(
-        f"{errors} items cannot be packed, but max_errors allows {allowed}. Those so far are"
-        f" listed in {error_log_path(task.run.target)}; finished parts are kept, and the same call"
-        " with a larger max_errors continues",
-        errors=errors,
-    )
 
 
 def _write_parts(
@@ -295,7 +280,7 @@ def _write_parts(
 ) -> None:
     if options.engine is None:
         for number in numbers:
-            report = task(number, meter.within(number))
+            report = task(number, meter.report)
             add(number, report)
             task = task.after(number, report)
     elif numbers:

@@ -135,14 +135,31 @@ class DatasetPlan:
         plain = self._single or not (options.divides or any(shard.shard.name for shard in shards))
         own = WriteOptions(keyed, self._generation, plain, options.expected, self.folders)
         layout = self.container.layout(self.fields, own)
-        if plain and self.limits.bytes is not None:
-            sharded = replace(layout, options=replace(layout.options, single=False))
-            names = [
-                self.container.shard(self._root, each, [], None).files for each in (layout, sharded)
-            ]
-            if names[0] != names[1]:  # the original tool has another layout for one shard
-                self.limits = ShardLimits(None, None)
+        if shards and not options.divides and self._begins_alone(layout, shards[0].shard):
+            self.limits = ShardLimits(None, None)
         return layout
+
+    def _begins_alone(self, layout: Layout, first: Shard) -> bool:
+        """Return whether the first shard of a folder has the names of an only one, after which few can follow."""
+        alone, divided = (self._first_shard(layout, single=single) for single in (True, False))
+        return not self._single and alone.files != divided.files and first.name == alone.name
+
+    def _first_shard(self, layout: Layout, *, single: bool) -> Shard:
+        layout = replace(layout, options=replace(layout.options, single=single))
+        return self.container.shard(self._root, layout, [], None)
+
+    def divided(self, shard: Shard) -> ShardPlan | None:
+        """Return the plan of the first shard of a folder, once it is full and others follow.
+
+        Returns:
+            None if its files have the same names in a folder of one shard.
+        """
+        layout = self.layout
+        if layout is None or self._single or not layout.options.single:
+            return None
+        self.layout = replace(layout, options=replace(layout.options, single=False))
+        first = self._first_shard(layout, single=False)
+        return None if first.files == shard.files else self.of_shard(first, self.layout)
 
     def _use(self, layout: Layout, shards: list[OpenShard]) -> None:
         self._encode = SampleEncoder(self.container.name, layout)
@@ -217,7 +234,8 @@ class DatasetPlan:
     def next_layout(self, shards: list[OpenShard], samples: int) -> Layout:
         """Return the layout of the shard that follows these shards, with `samples` samples together."""
         layout = self.decided(shards, keyed=False)
-        expected = self.limits.expected(self._options.expected, samples)
+        before = shards[-1].samples if shards else None
+        expected = self.limits.expected(self._options.expected, samples, before)
         return replace(
             layout, options=replace(layout.options, expected=expected, folders=self.folders)
         )

@@ -103,11 +103,20 @@ class ShardLimits(Struct, frozen=True):
         by_samples = self.samples is not None and shard.samples >= self.samples
         return by_samples or (self.bytes is not None and shard.bytes >= self.bytes)
 
-    def expected(self, total: int | None, written: int) -> int | None:
-        """Return the number of samples that the next shard will probably get, or None if unknown."""
-        if total is None or (self.bytes is not None and not self.estimated):
+    def expected(self, total: int | None, written: int, before: int | None) -> int | None:
+        """Return the number of samples that the next shard will probably get, or None if unknown.
+
+        Args:
+            total: Number of samples of all shards, if known.
+            written: Number of samples of the shards so far.
+            before: Number of samples of the last one of them, None without any.
+        """
+        if total is None or (before is None and self.bytes is not None and not self.estimated):
             return None
-        return min(max(total - written, 0), self.samples or total)
+        counts = [max(total - written, 0), self.samples or total]
+        if before is not None and self.bytes is not None:
+            counts.append(before)
+        return min(counts)
 
     def room_in(self, shard: _Shard) -> tuple[int, int]:
         """Return the number of samples and of bytes until a shard is full."""

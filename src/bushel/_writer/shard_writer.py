@@ -81,15 +81,11 @@ class ShardInProgress:
         staging = Staging(
             plan.shard.root, plan.staging_name, folder=plan.own_folder, sync=sync, new=not replace
         )
-        if (
-            there := next((path for path in _final_paths(plan) if path.exists()), None)
-        ) is not None:
+        try:
+            _check_new(plan)
+        except BaseException:
             staging.discard()
-            raise FileExistsError(
-                f"{there} exists already, but this writer was about to create it: the dataset"
-                " lacks an earlier shard, "
-                "or another program has put it here"
-            )
+            raise
         return cls(plan, staging, plan.index_builder())
 
     @classmethod
@@ -190,12 +186,24 @@ class ShardInProgress:
         """Stop writing, and remove the staged files."""
         self._staging.discard()
 
-    def finish(self) -> FinishedShard:
-        """Complete the staged files and the index. Only `publish` remains to be called."""
+    def finish(self, plan: ShardPlan | None = None) -> FinishedShard:
+        """Complete the staged files and the index. Only `publish` remains to be called.
+
+        With a plan, the shard becomes the one of that plan, whose files only have other names.
+
+        Raises:
+            FileExistsError: A file of that shard exists.
+        """
         with closing(self._staging):
             self.flush()
             names = list(self._writer.finish())
             stats = self._staging.seal(names)
+            if plan is not None:
+                _check_new(plan)
+                renamed = dict(zip(self.shard.files, plan.shard.files, strict=True))
+                renamed = {name: renamed[name] for name in names}
+                self._staging.rename(plan.staging_name, plan.own_folder, renamed)
+                self.shard, names = plan.shard, list(renamed.values())
             staged_files = [self._staging.path_of(name) for name in names]
             stamps = [
                 FileStamp(name, *stat, stamp_of(open_file(path)))
@@ -213,11 +221,13 @@ class ShardInProgress:
         return FinishedShard(staged, self._staging)
 
 
-def _final_paths(plan: ShardPlan) -> list[Path]:
-    """Return the paths of the files of a local shard."""
+def _check_new(plan: ShardPlan) -> None:
+    """Raise `FileExistsError` if a file of a local shard that is new exists."""
     root = plan.shard.root
-    return (
-        [below(root, name, any_text=True) for name in plan.shard.files]
-        if isinstance(root, Path)
-        else []
-    )
+    for name in plan.shard.files if isinstance(root, Path) else ():
+        path = below(root, name, any_text=True)
+        if path.exists():
+            raise FileExistsError(
+                f"{path} exists already, but this writer was about to create it: the dataset"
+                " lacks an earlier shard, or another program has put it here"
+            )

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from bushel._index.column_names import names_of
 from bushel._runtime.public import names_near, public
 from bushel._writer.column_writer import ColumnWriter
-from bushel._writer.current_shard import CurrentShard
+from bushel._writer.dataset_writer import CurrentShard
 from bushel._writer.options import Mode, WriterOptions
 
 _log = logging.getLogger("bushel")
@@ -50,8 +50,8 @@ class Writer(ColumnWriter):
         shard_samples: Number of samples after which a new shard is started.
         shard_bytes: Size of a shard after which a new one is started: a number of bytes, or text
             such as `"1GB"`; 0 for a folder of one shard. Without it and `shard_samples`, 1 GiB for
-            a folder of tar, ffrecord or recordio files, and one shard for bag and gulp, in the
-            layout that their tools give to one.
+            a folder. A bag or gulp that is smaller has the layout that their tools give to one
+            shard, and stays one when samples are appended.
         generation: Generation of a bag: `B` (the default; Granular 0.20 to 0.21) or `C` (from 0.22
             on).
         expected: Number of samples that will be appended, if known. It saves some containers a copy

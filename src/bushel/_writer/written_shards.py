@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import UNSET, UnsetType
 
-from bushel._dataset.open.completeness import manifest_path, marker_path
+from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
@@ -96,14 +96,14 @@ class Marker:
 
         A dataset of one file has none, but as a part of a run, whose manifest is always here.
         """
-        listed_at = None if self._name else manifest_path([opened.shard for opened in shards])
-        if not self._name and (self.part is UNSET or self._path != listed_at):
-            write_manifest(shards, sync=self._sync)
+        listed_at: AnyPath | None = None
+        if not self._name:
+            listed_at = write_manifest(shards, part=self.part, sync=self._sync)
         # also by a run that has left nothing else
         left = self.written or isinstance(self._path, Path)
-        if self.part is not UNSET:
+        if self._path != listed_at and self.part is not UNSET:
             write_manifest(shards, self._path, part=self.part, sync=self._sync)
-        elif left and self._path != listed_at:
+        elif self._path != listed_at and left:
             remove(self._path)
         if isinstance(self._root, Path):
             sidecars = self._root / FOLDER

@@ -117,6 +117,22 @@ class Staging:
         stats = [self.path_of(name).stat() for name in names]
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
+    def rename(self, name: str, folder: str | None, names: Mapping[str, str]) -> None:
+        """Make sealed files those of another shard: see the arguments of the class.
+
+        Args:
+            name: Name of the shard.
+            folder: Its own folder, which does not exist yet, or None.
+            names: The new name of each file that it has.
+        """
+        for old, new in names.items():
+            path = self.path_of(new)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            os.rename(self.path_of(old), path)
+        place = inside(self.place.parent, name.replace("/", "%2F"), any_text=True)
+        os.rename(self.place, place)
+        self.place, self.folder = place, folder
+
     def commit(self, names: Iterable[str], *, index: str | None = None) -> None:
         """Give sealed files of a local dataset their final names, and remove the others: all of them or none.
 

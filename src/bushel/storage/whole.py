@@ -277,21 +277,6 @@ def place_file(
             shutil.copyfileobj(data, sink, _PIECE)
 
 
-def move_object(source: AnyPath, target: AnyPath) -> None:
-    """Copy an object within its bucket, in the store, and delete the first one. The target may exist.
-
-    Raises:
-        FileNotFoundError: The source does not exist.
-        OSError: The store refuses, or cannot be reached.
-    """
-    from bushel.storage.objects.upload import copy, delete
-
-    if not (is_object(source) and is_object(target)):
-        raise UnsupportedError(f"cannot move {source} to {target}: both must be objects of a store")
-    copy(source, target)
-    delete(source)
-
-
 def copy_to_append(source: AnyPath, target: Path) -> None:
     """Copy a file, local or remote, to which samples are added. The target's folder is created if necessary.
 

@@ -124,9 +124,9 @@ def lock_part(path: AnyPath) -> Lock:
         InUseError: Another process writes it.
         OSError: The lock cannot be written.
     """
-    root = Path(os.path.realpath(path.parent)) if isinstance(path, Path) else path.parent
-    if not (isinstance(root, Path) or (is_object(root) and root.writable)):
-        return NO_LOCK
+    root = path.parent
+    if isinstance(root, Path):
+        root = Path(os.path.realpath(root))
     return Lock([(lock_of(root, path.name), False)], path, sync=True)
 
 

@@ -29,7 +29,6 @@ _MOST_PARTS = 10_000
 _AT_ONCE = 8  # parts of one object that are sent at a time; each of them is held in memory
 _MOST_BYTES = 256 << 20
 """Bytes that they may have together: of the large parts of very large objects, fewer are sent at a time."""
-_MOST_COPIED = 5 << 30  # bytes of the largest object that S3 copies in one request
 _LOOK_AROUND = 0.1  # seconds between two checks whether an upload has to stop
 
 
@@ -185,22 +184,6 @@ def _version_in(answer: PutResult | ObjectMeta) -> UpdateVersion:
     if answer.get("version") is not None:
         version["version"] = answer["version"]
     return version
-
-
-def copy(source: ObjectPath, target: ObjectPath) -> None:
-    """Copy an object within its bucket. The store does it; an object that is too large for that passes through here.
-
-    Raises:
-        FileNotFoundError: The source does not exist.
-        OSError: The store refuses, or cannot be reached.
-    """
-    store = store_of(target.root, retries=False)
-    if source.stat().st_size <= _MOST_COPIED:
-        persistently(str(target), lambda: library().copy(store, source.key, target.key))
-        return
-    with source.open("rb") as file, translated(str(target)):
-        part, stop = part_size(source.stat().st_size), threading.Event()
-        _interruptibly(lambda: _put_parts(target, file, part, stop), stop)
 
 
 def delete(target: ObjectPath, *, give_up: threading.Event | None = None) -> None:
