@@ -37,6 +37,7 @@ SECTIONS: Mapping[str, Mapping[str, str]] = {
         "loading-packs.md": "Pack documents into rows",
         "loading-machines.md": "Ranks and worker processes",
         "tokens.md": "Load tokens and other numbers",
+        "chats.md": "Fine-tune on chats",
         "images.md": "Crop and transform images",
         "video.md": "Store and load video",
         "frameworks.md": "Use Lightning, Accelerate, DDP, JAX",

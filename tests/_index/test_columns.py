@@ -22,6 +22,7 @@ from bushel._index.column_join import join_pieces
 from bushel._index.column_names import column_of, possible_columns, usual_columns
 from bushel._index.columns import LONGEST_TEXT, Column
 from bushel._index.object_columns import of_objects
+from bushel._index.sidecar import load_index
 from bushel.errors import FormatError, SpecError
 from bushel.spec import parse_spec
 
@@ -222,3 +223,23 @@ def test_truth_values_of_other_bytes(plain: Path, tmp_path: Path) -> None:
     assert piece.values.tolist() == [False, True, True, True]
     assert piece.missing is not None
     assert piece.missing.tolist() == [False, True, False, False]
+
+
+@pytest.mark.parametrize(
+    "labels",
+    [[0, 7, 12], [10, 10**17, 10**18 - 1], [None, 5, 0], [-1, 2], [10**18, 1], [None, None], [3, 1 << 63]],
+    ids=["digits", "long", "one missing", "negative", "longer", "none", "beyond int64"],
+)
+def test_numbers_stored_as_json_are_columns(tmp_path: Path, labels: list[int | None]) -> None:
+    spec = {"frames": "jpg[]", "label": "int"}
+    with bushel.Writer(tmp_path / "chunks", spec, container="gulp", columns="label") as writer:
+        for row, label in enumerate(labels):
+            writer.append({"frames": []} if label is None else {"frames": [], "label": label}, key=f"k{row}")
+    for read_again in (False, True):
+        if read_again:
+            shutil.rmtree(tmp_path / "chunks" / ".bushel")
+            bushel.index(tmp_path / "chunks", spec=spec, columns="label")
+        [sidecar] = (tmp_path / "chunks" / ".bushel").glob("*.safetensors")
+        expected, column = of_objects(labels), load_index(sidecar).columns["label"]
+        assert column.kind == expected.kind
+        assert column.piece(slice(None)).plain() == expected.piece(slice(None)).plain() == labels

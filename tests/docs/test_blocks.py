@@ -28,6 +28,8 @@ PAGES_TEST, SESSIONS, TUTORIALS = (f"tests/docs/test_{name}.py" for name in ("pa
 
 RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "README.md": ({"python": 1}, ["tests/docs/test_readme.py::test_the_example_runs"]),
+    "docs/audit.md": ({"python": 2}, [f"{SESSIONS}::test_audit"]),
+    "docs/chats.md": ({"python": 3}, [f"{SESSIONS}::test_chats"]),
     "docs/cli.md": ({"console": 3}, [f"{SESSIONS}::test_cli"]),
     "docs/cloud.md": ({"python": 2, "sh": 3}, ["tests/cloud/test_page.py::test_the_page"]),
     "docs/codecs.md": ({"python": 1}, [f"{SESSIONS}::test_codecs"]),
@@ -57,7 +59,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/hangs.md": ({"sh": 1}, ["tests/docs/test_hangs.py::test_the_cases_are_as_the_page_says"]),
     "docs/images.md": ({"python": 2}, [f"{PAGES_TEST}::test_images"]),
     "docs/index.md": ({"python": 3, "sh": 1}, [f"{PAGES_TEST}::test_index", f"{SESSIONS}::test_the_key_file"]),
-    "docs/integrations.md": ({"python": 6}, [f"{PAGES_TEST}::test_integrations"]),
+    "docs/integrations.md": ({"python": 7}, [f"{PAGES_TEST}::test_integrations"]),
     "docs/integrity.md": (
         {"console": 2, "python": 3},
         [f"{PAGES_TEST}::test_integrity", f"{SESSIONS}::test_integrity"],

@@ -73,6 +73,14 @@ def test_growth() -> None:
     assert len(bushel.open("compact")) == 1199
 
 
+def test_audit() -> None:
+    assert run_whole("docs/audit.md") == 1
+
+
+def test_chats() -> None:
+    assert run_whole("docs/chats.md") == 4
+
+
 def test_cards() -> None:
     assert run_whole("docs/cards.md") == 1
 

@@ -59,6 +59,17 @@ def test_a_jax_loop_learns(tmp_path: Path) -> None:
     assert losses[1] < losses[0]
 
 
+@needs_torch
+@pytest.mark.skipif(find_spec("tokenizers") is None, reason="tokenizers is not installed")
+def test_chats_resume_in_mid_epoch(tmp_path: Path) -> None:
+    script = EXAMPLES / "train_chats.py"
+    whole = run(script, tmp_path / "whole")
+    assert "stopped after step 13" in run(script, tmp_path / "cut", "--stop-after", "13")
+    resumed = run(script, tmp_path / "cut")
+    assert "going on at step 10, in epoch 0" in resumed
+    assert losses_of(resumed)[-1] == pytest.approx(losses_of(whole)[-1], rel=1e-3)
+
+
 @needs_grain
 def test_processes_of_grain_read_every_sample_once(tmp_path: Path) -> None:
     output = run(EXAMPLES / "grain_source.py", tmp_path)

@@ -107,3 +107,18 @@ def test_info_counts_names_of_samples_that_are_not_stored(tmp_path: Path) -> Non
     bushel.erase(path)
     info = bushel.open(path).info
     assert (info.samples, info.removed, info.removed_missing) == (4, 0, 4)
+
+
+@pytest.mark.parametrize("how", ["keys", "where", "positions"])
+def test_the_key_file_says_which_shards_a_call_searches(how: str, tmp_path: Path, searched: list[str]) -> None:
+    path = write(tmp_path / "data", count=24)
+    bushel.index(path, keys=True)
+    searched.clear()
+    if how == "keys":
+        bushel.remove(path, keys=keys([7, 20]), reason="a")
+    elif how == "where":
+        bushel.remove(path, where="label == 7 or label == 20", reason="a")
+    else:
+        bushel.remove(path, positions=[7, 20], reason="a")
+    assert searched == ["shard-000001.tar", "shard-000003.tar"]
+    assert of_opening(path, searched)[1] == keys(number for number in range(24) if number not in (7, 20))

@@ -17,6 +17,7 @@ from tests.integrity.small import SPEC, flip, jpeg, key, overwrite, reading, sam
 
 import bushel
 from bushel._runtime.progress import Progress
+from bushel.containers.gulp.gmeta import Gmeta, parse_gmeta
 from bushel.errors import FormatError
 from bushel.integrity import Problem, VerifyResult
 
@@ -347,3 +348,17 @@ def test_an_index_in_another_folder(tmp_path: Path) -> None:
     assert kinds(bushel.verify(data, index=place)) == ["checksum"]
     assert "should have the CRC-32" in run("verify", data, "--index", place, code=1)
     assert [each.name for each in (tmp_path / "data").iterdir()] == ["rows.jsonl"]
+
+
+def test_a_file_that_tells_no_fields_is_parsed_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with bushel.Writer(tmp_path / "chunks", {"image": "jpg", "label": "int"}, container="gulp") as writer:
+        writer.append({"image": jpeg(1), "label": 5}, key="a")
+    parsed = []
+
+    def counted(text: bytes, path: str, *, unpickle: bool = False) -> Gmeta:
+        parsed.append(path)
+        return parse_gmeta(text, path, unpickle=unpickle)
+
+    monkeypatch.setattr("bushel.containers.gulp.container.parse_gmeta", counted)
+    assert bushel.verify(tmp_path / "chunks").verdict == "ok"
+    assert len(parsed) == 1

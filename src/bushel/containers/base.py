@@ -188,6 +188,8 @@ class Container(ABC):
         has_first_bytes: Whether its files are recognised with any name (`begins_with`).
         holds_files: Whether it is an archive of files: the name of one is the key of its sample, a
             dot, and the name of the field.
+        lacks_fields: Whether its files tell no fields, so that `index` makes the same ones of all
+            unless it is given others.
         stores_text: Whether its values are text, so that a field of another type
             (`ReadOptions.spec`) needs another table.
         promises_checksums: Whether it stores the CRC-32 of values, which its own reader compares:
@@ -210,6 +212,7 @@ class Container(ABC):
     file_names: tuple[str, ...] = ()
     has_first_bytes: bool = False
     holds_files: bool = False
+    lacks_fields: bool = False
     stores_text: bool = False
     promises_checksums: bool = False
     has_sections: bool = False

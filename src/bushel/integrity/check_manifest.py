@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from itertools import zip_longest
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._index.class_names import Labels, join_labels
@@ -121,15 +122,7 @@ def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iter
     for name in labels.keys() | manifest.labels.keys():
         names_of_classes = tuple(manifest.labels.get(name, ())), labels.get(name, ())
         if names_of_classes[0] != names_of_classes[1]:
-            pairs = enumerate(
-                zip(
-                    *(
-                        names + ("",) * (max(map(len, names_of_classes)) - len(names))
-                        for names in names_of_classes
-                    ),
-                    strict=True,
-                )
-            )
+            pairs = enumerate(zip_longest(*names_of_classes, fillvalue=""))
             number, (was, is_now) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
             where = f"class {number} of field {name!r}"
             yield f"{where} is {was!r} in the manifest, but {is_now!r} in the shards"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
@@ -17,15 +17,21 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest
 from bushel._index.matching import checked as checked_table
 from bushel._index.sidecar import load_index
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.containers.base import ReadOptions
-from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
-from bushel.integrity.check_changed import check_changed, check_names, within_files
+from bushel.integrity.check_sums import (
+    Damaged,
+    check_changed,
+    check_crcs,
+    check_names,
+    within_files,
+)
 from bushel.integrity.compare import Difference, content_differences, differences
+from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
 from bushel.kernels import ExtentError
 from bushel.spec import KEY, Field
@@ -33,11 +39,7 @@ from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.files import mapped_once
 
-_Damaged: TypeAlias = set[tuple[str, int]]
-"""Fields and samples of values whose damage was reported."""
-
 _CHUNK = 64  # number of samples that are read at once and then decoded
-_NO_INDEX = "; delete this file and run `bushel index`"
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +73,9 @@ class Checked:
         )
 
 
-def check_shard(container: Container, shard: Shard, checks: Checks) -> Checked:
+def check_shard(place: Place, checks: Checks) -> Checked:
     """Check one shard, and continue after every problem."""
+    container, shard = place.container, place.shard
     expansion_cache().clear()  # so that the present bytes of the files are compared
     found = Findings(checks.room)
     try:
@@ -92,7 +95,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     kept, known = _stored_table(shard, stamps, found)
     recorded = known if kept is None else kept
     built = _table_from_files(container, shard, recorded, checks, found)
-    damaged: _Damaged = set()
+    damaged: Damaged = set()
     if kept is not None and kept.digest != table_digest(kept):
         message = (
             "its digest is not that of its contents: run `bushel index --force` on the dataset"
@@ -114,7 +117,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     if checks.checksums:
         for error in container.check_stored(shard, checks.tick):
             found.add_error(error, "checksum")
-        checked, complete = _check_crcs(shard, index, files, checks.tick, damaged, found)
+        checked, complete = check_crcs(shard, index, files, checks.tick, damaged, found)
     if known is not None and built is not None:
         opened = files if checks.checksums else None
         more, complete = check_changed(shard, known, built, opened, checks.tick, found)
@@ -136,10 +139,10 @@ def _table_from_files(
     declared by a user, or is damaged.
     """
     built, error = None, None
-    try:
-        built = container.index(shard, ReadOptions(pickle=checks.pickle))
-    except (FormatError, SpecError) as refused:
-        error = refused
+    # a file that tells no fields is read once, with those on record
+    lacks_fields = recorded is not None and container.lacks_fields
+    if not lacks_fields:
+        built, error = _own_table(container, shard, checks)
     if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
         try:
             spec = {name: column.field for name, column in recorded.fields.items()}
@@ -154,7 +157,8 @@ def _table_from_files(
         except FormatError as refused:
             error = refused if built is None else error
         except SpecError:
-            pass
+            if lacks_fields:
+                built, error = _own_table(container, shard, checks)
         else:
             built = (
                 declared if built is None else _declared(shard, recorded, declared, built, found)
@@ -172,6 +176,16 @@ def _table_from_files(
         for fault in container.faults(shard):
             found.add_error(fault)
     return built
+
+
+def _own_table(
+    container: Container, shard: Shard, checks: Checks
+) -> tuple[ShardIndex | None, FormatError | SpecError | None]:
+    """Return the table of a shard with the fields that its files tell; or None, and why there is none."""
+    try:
+        return container.index(shard, ReadOptions(pickle=checks.pickle)), None
+    except (FormatError, SpecError) as refused:
+        return None, refused
 
 
 def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:
@@ -217,7 +231,7 @@ def _stored_table(
         found.add_error(error, "index")
         return None, None
     if kept.keys is not None and not _finds_keys(kept.keys):
-        message = f"the table for key lookup is damaged{_NO_INDEX}"
+        message = "the table for key lookup is damaged; delete this file and run `bushel index`"
         found.add_file(shard.sidecar, "index", message)
         return None, None
     return kept, None
@@ -241,7 +255,7 @@ def _compare(
     shard: Shard,
     kept: ShardIndex,
     differing: Iterable[Difference],
-    damaged: _Damaged,
+    damaged: Damaged,
     found: Findings,
 ) -> None:
     """Report differences of a stored table and the files, which did not change after it was made.
@@ -262,14 +276,11 @@ def _compare(
         refs = container.file_of_references(shard)
         if difference.referred and refs is not None:
             file, offset = f"{shard.root}/{refs}", None  # the records themselves are unchanged
-        key = (
-            None if difference.sample is None or kept.keys is None else kept.keys[difference.sample]
-        )
         message = (
             f"{difference.what}; the modification time is unchanged, so one of the two is damaged"
         )
-        problem = Problem(file, offset, key, difference.field, "index", message)
-        found.add(problem, difference.sample if key is None else None)
+        place = file, offset
+        found.add_value(kept.keys, difference.sample, place, difference.field, "index", message)
 
 
 def _check_contents(
@@ -277,7 +288,7 @@ def _check_contents(
     shard: Shard,
     kept: ShardIndex,
     built: ShardIndex | None,
-    damaged: _Damaged,
+    damaged: Damaged,
     found: Findings,
 ) -> None:
     """Make columns, segments, packets and seek tables again as `bushel index` does, and compare them.
@@ -332,78 +343,6 @@ def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> N
 def _check_keys(shard: Shard, keys: Keys | None, found: Findings) -> None:
     for key in keys.duplicates() if keys is not None else ():
         found.add_file(shard.path(0), "key", "several samples have this key", key=key)
-
-
-# Comparing bytes with checksums
-
-
-def _check_crcs(
-    shard: Shard,
-    index: ShardIndex,
-    files: list[File],
-    tick: Callable[[int], None],
-    damaged: _Damaged,
-    found: Findings,
-) -> tuple[int, bool]:
-    """Compare every field that has a checksum with it.
-
-    Returns:
-        The number of bytes compared, and whether all bytes were compared.
-    """
-    known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
-    complete = len(known) == len(index.fields)
-    try:
-        now = _recompute(index, known, files, tick)
-    except FormatError:  # repeat it field by field, to find those that cannot be read
-        now = {}
-        for name, column in known.items():
-            try:
-                now |= _recompute(index, {name: column}, files, tick)
-            except FormatError as error:
-                found.add_error(error, "checksum")
-                complete = False
-    checked = 0
-    for name, column in now.items():
-        checked += column.nbytes
-        _compare_crcs(shard, index, known[name], column, damaged, found)
-    return checked, complete
-
-
-def _recompute(
-    index: ShardIndex,
-    columns: dict[str, FieldExtents],
-    files: list[File],
-    tick: Callable[[int], None],
-) -> dict[str, FieldExtents]:
-    bare = replace(
-        index, fields={name: replace(column, crc32=None) for name, column in columns.items()}
-    )
-    return dict(with_checksums(bare, files, report=tick).fields)
-
-
-def _compare_crcs(
-    shard: Shard,
-    index: ShardIndex,
-    known: FieldExtents,
-    now: FieldExtents,
-    damaged: _Damaged,
-    found: Findings,
-) -> None:
-    if known.crc32 is None or now.crc32 is None:
-        return
-    wrong = np.flatnonzero((known.crc32 != now.crc32) & (known.length != MISSING))
-    for row in wrong.tolist():
-        sample, element = row, ""
-        if known.starts is not None:
-            sample = int(np.searchsorted(known.starts, row, side="right")) - 1
-            element = f"element {row - int(known.starts[sample])} "
-        message = (
-            f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found"
-            f" {int(now.crc32[row]):08x}"
-        )
-        damaged.add((known.field.name, sample))
-        place = shard.locate(index.place(known.file, int(known.offset[row])))
-        found.add_value(index.keys, sample, place, known.field.name, "checksum", message)
 
 
 # Decoding values

@@ -238,9 +238,7 @@ def _comparable(value: Any) -> Any:
 
 
 def _without(total: int, found: I64) -> I64:
-    lone = np.ones(total, np.bool_)
-    lone[found] = False
-    return np.flatnonzero(lone).astype(np.int64)
+    return np.delete(np.arange(total, dtype=np.int64), found)
 
 
 def _pairs(left: Dataset, right: Dataset) -> tuple[str, tuple[I64, I64]]:

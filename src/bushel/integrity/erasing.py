@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -13,24 +15,38 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.open.discovery import expand_paths, find
+from bushel._dataset.open.folders import overwrite_folder
 from bushel._dataset.open.index_place import index_place, indexed_in
-from bushel._dataset.open.locking import locked_sources
+from bushel._dataset.open.locking import lock_of, locked_sources
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.read.remaining import remaining_in
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.remaining import digests_of, remaining_in
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.removal_list import EMPTY
-from bushel._index.saving import save_manifest
+from bushel._index.contents import Contents
+from bushel._index.removal_list import EMPTY, stored_sizes
+from bushel._index.saving import save_index, save_manifest
 from bushel._index.sidecar import ManifestShard, find_manifest
+from bushel._index.table import FOLDER, Shard
+from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.public import public
-from bushel.containers import get_container
-from bushel.containers.base import ReadOptions
+from bushel._writer.shard_plan import ShardPlan
+from bushel._writer.shard_writer import ShardInProgress
+from bushel._writer.target import check_same_fields
+from bushel.containers import get_container, get_writable
+from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
-from bushel.errors import UnsupportedError
-from bushel.integrity.erase_shard import ShardRewrite, complete_rewrites
-from bushel.storage import AnyPath
+from bushel.errors import FormatError, UnsupportedError
+from bushel.spec import KEY, format_spec
+from bushel.storage import AnyPath, make_folder, remove
+from bushel.storage.lock import Lock
+from bushel.storage.names import inside
+from bushel.storage.publish import Publication, recover
 
 _OWN = ("auto", "memory", "require")
+_BATCH = 16 << 20  # stored bytes of samples that are read together
+# in the `.bushel` of a folder that is replaced
+_NOT_COPIED = ("writers", "staging", "overwrite", "keys.safetensors")
 
 
 @public("bushel.integrity")
@@ -200,3 +216,206 @@ def _update_manifests(paths: Sequence[Any], index: Any) -> None:
         ]
         if entries != manifest.shards:
             save_manifest(replace(manifest, shards=entries), path)
+
+
+class ShardRewrite:
+    """Writes a shard of a local dataset again. The caller has the lock of the dataset.
+
+    Args:
+        opened: The shard.
+        stay: int64[n], the rows of the samples that it keeps, ascending.
+        manifests: The manifests that may list it, each with its name there.
+    """
+
+    def __init__(
+        self, opened: OpenShard, stay: I64, manifests: Sequence[tuple[AnyPath, str]]
+    ) -> None:
+        self._opened, self._stay, self._manifests = opened, stay, manifests
+        self._target = target_of(opened.shard)
+
+    @property
+    def size(self) -> int:
+        """The bytes of its files, which the new shard does not exceed."""
+        return sum(stamp.size for stamp in self._opened.stamps[: len(self._opened.shard.files)])
+
+    @property
+    def size_now(self) -> int:
+        """The bytes that its files have now."""
+        return sum(path.stat().st_size for path in self._opened.shard.paths)
+
+    @property
+    def linked(self) -> list[str]:
+        """The files that have other names, too, which keep the bytes."""
+        return [str(path) for path in self._opened.shard.paths if path.stat().st_nlink > 1]
+
+    def run(self) -> None:
+        """Write the new shard, compare it with the old one, and swap both.
+
+        Raises:
+            FormatError: A sample that stays is damaged, or would be stored in another way.
+            UnsupportedError: The container cannot write the samples that stay.
+            OSError: A file cannot be read or written.
+        """
+        target = self._target
+        publication = Publication(target.parent, overwrite_folder(target))
+        with ExitStack() as stack:
+            stack.callback(publication.discard)
+            replaces_folder = target.is_dir()
+            root = publication.folder
+            if replaces_folder and not self._own_folder:
+                root = root / target.name
+                root.mkdir()
+            shard = replace(self._opened.shard, root=root, index=None)
+            written = self._write(shard)
+            self._compare(written)
+            if replaces_folder:
+                staged = publication.folder / target.name
+                _copy_others(target, staged, self._own_files())
+                if not self._own_folder:  # who finds the new folder must find a lock, too
+                    stack.enter_context(Lock([], target)).follow(lock_of(staged), lock_of(target))
+                publication.commit([target.name, *self._stage_manifests(publication, written)])
+            else:
+                sidecar = f"{shard.sidecars}/{shard.sidecar.name}"
+                files = [
+                    target.name,
+                    *(name for name in written.shard.files if name != target.name),
+                ]
+                # the old `.idx` or `.gmeta` must not be read with the new data
+                publication.commit(
+                    [*files, sidecar, *self._stage_manifests(publication, written)], clear=files[1:]
+                )
+        if self._opened.shard.index is not None:  # whose folder has the table
+            save_index(written.index, self._opened.shard.sidecar)
+            remove(replace(self._opened.shard, index=None).sidecar)
+
+    def _stage_manifests(self, publication: Publication, written: OpenShard) -> list[str]:
+        """Stage the manifests that list the shard, and return the names of those that are not in its folder."""
+        names = []
+        for path, name in self._manifests:
+            real = Path(os.path.realpath(str(path)))
+            manifest = find_manifest(real) if real.is_relative_to(publication.root) else None
+            if manifest is None:  # or it is above the parts of a run, and is written afterwards
+                continue
+            new = ManifestShard.of(name, written.index)
+            entries = [new if entry.name == name else entry for entry in manifest.shards]
+            relative = real.relative_to(publication.root).as_posix()
+            make_folder(publication.path_of(relative).parent)
+            save_manifest(replace(manifest, shards=entries), publication.path_of(relative))
+            if not relative.startswith(f"{self._target.name}/"):
+                names.append(relative)
+        return names
+
+    @property
+    def _own_folder(self) -> str | None:
+        sidecars = self._opened.shard.sidecars
+        if sidecars != FOLDER:
+            return sidecars.removesuffix(f"/{FOLDER}")
+        return None
+
+    def _own_files(self) -> set[str]:
+        """Return the paths of the files of the old shard, relative to its folder."""
+        above = f"{self._own_folder}/" if self._own_folder else ""
+        shard = replace(self._opened.shard, index=None)
+        names = [*shard.files, f"{shard.sidecars}/{shard.sidecar.name}"]
+        return {name.removeprefix(above) for name in names}
+
+    def _write(self, shard: Shard) -> OpenShard:
+        opened, container = self._opened, get_writable(self._opened.container)
+        fields = {field.name: field for field in opened.fields}
+        generation = container.generation(opened.shard)
+        folders = None
+        if container.keeps_folders and opened.keyed and len(fields) == 1:
+            folders = tuple(container.empty_folders(opened.shard))
+        single = not shard.name or shard.name == self._target.name
+        options = WriteOptions(
+            opened.keyed or container.needs_keys, generation, single, len(self._stay), folders
+        )
+        layout = container.layout(fields, options)
+        check_same_fields(self._target, [opened], format_spec(fields), layout)
+        plan = ShardPlan(shard, container, layout, opened.labels, Contents.of(opened.index))
+        progress = ShardInProgress.create(plan, sync=True)
+        try:
+            for key, sample in self._samples():
+                progress.append(key, sample)
+            return progress.finish().publish()
+        except BaseException:
+            progress.discard()
+            raise
+
+    def _samples(self) -> Iterator[tuple[str | None, dict[str, bytes | list[bytes]]]]:
+        """Yield the samples that stay: the key and the stored values."""
+        sizes = stored_sizes(self._opened.index)[self._stay]
+        with closing(Reader([self._opened], verify=True)) as reader:
+            for batch in batches_of(sizes, _BATCH):
+                rows = self._stay[batch]
+                keys = reader.keys(rows) if self._opened.keyed else [None] * len(rows)
+                values = reader.read(rows, dict.fromkeys(self._opened.index.fields), decode=False)
+                for key, sample in zip(keys, values, strict=True):
+                    yield (
+                        key,
+                        {
+                            name: value
+                            for name, value in sample.items()
+                            if name != KEY and value is not None
+                        },
+                    )
+
+    def _compare(self, written: OpenShard) -> None:
+        """Raise FormatError unless the new shard has the samples that stay, byte for byte."""
+        every = np.arange(written.samples, dtype=np.int64)
+        same = (
+            len(every) == len(self._stay)
+            and (digests_of(written, every) == digests_of(self._opened, self._stay)).all()
+        )
+        if same and written.index.keys is not None and self._opened.index.keys is not None:
+            same = written.index.keys.take(every) == self._opened.index.keys.take(self._stay)
+        if not same:
+            raise FormatError(
+                "written again, its samples would be stored in another way",
+                file=str(self._opened.path(0)),
+                hint="`bushel convert` writes the dataset without the removed samples",
+            )
+
+
+def target_of(shard: Shard) -> Path:
+    """Return the path that is replaced with a shard: its folder, or its first file.
+
+    Raises:
+        UnsupportedError: It lies in an object store, or is a symbolic link.
+    """
+    root = shard.root
+    if not isinstance(root, Path):
+        raise UnsupportedError(f"{shard.path(0)} is not a local file, which could be replaced")
+    root = Path(os.path.realpath(root))
+    if shard.sidecars != FOLDER:
+        return inside(root, shard.sidecars.removesuffix(f"/{FOLDER}"), any_text=True)
+    if not shard.name:
+        return root
+    for path in shard.paths:
+        if os.path.islink(str(path)):
+            raise UnsupportedError(
+                f"{path} is a symbolic link: erase the samples where the file is"
+            )
+    return inside(root, shard.files[0], any_text=True)
+
+
+def complete_rewrites(shards: list[Shard]) -> None:
+    """Complete or undo what a killed process was putting in the place of these shards."""
+    for shard in shards:
+        if isinstance(shard.root, Path):
+            target = target_of(shard)
+            recover(target.parent, overwrite_folder(target))
+
+
+def _copy_others(old: Path, new: Path, own: set[str]) -> None:
+    """Copy the files of a folder that do not belong to its shard: lists, views, and files of others."""
+    for path in old.rglob("*"):
+        name = path.relative_to(old)
+        stays_behind = FOLDER in name.parts and set(_NOT_COPIED) & set(name.parts)
+        if not path.is_file() or stays_behind or name.as_posix() in own:
+            continue
+        copy = inside(new, name.as_posix(), any_text=True)
+        copy.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(path, copy)
+        with open(copy, "rb") as file:
+            os.fsync(file.fileno())

@@ -216,14 +216,14 @@ class Findings:
     def add_value(
         self,
         keys: Keys | None,
-        sample: int,
+        sample: int | None,
         place: tuple[str, int | None],
         field: str | None,
         kind: Kind,
         message: str,
     ) -> None:
         """Add a problem of a value of a shard, given the shard's keys, the sample, and the file and offset."""
-        key = None if keys is None else keys[sample]
+        key = None if keys is None or sample is None else keys[sample]
         self.add(Problem(*place, key, field, kind, message), sample if key is None else None)
 
     def add_error(self, error: FormatError, kind: Kind = "format") -> None:

@@ -20,7 +20,7 @@ from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.open.removal_lists import PlacedList, list_to_write
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.read.key_file import positions_of_keys
+from bushel._dataset.read.key_file import positions_of_keys, shards_with
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.remaining import (
     lists_of,
@@ -156,12 +156,11 @@ def remove(
         known = [
             _same_call(load_removal_list(place) or EMPTY, names, reason) for place, names in named
         ]
-        if (
-            again := next((one for one in known if one is not None), None)
-        ) is not None and None not in known:
-            call = again
+        if known[0] is not None and None not in known:
+            call = known[0]
         lists = [PlacedList(place, EMPTY.with_call(call, names), None) for place, names in named]
-        after = remaining_in(reader.shards, lists)
+        among = shards_with(reader, Names.join([names for _, names in named]), chosen)
+        after = remaining_in(reader.shards, lists, among)
         matched = np.zeros(0, np.int64) if after is None else after.removed
         clean = _clean_digests(reader, matched)
         for place, names in named:

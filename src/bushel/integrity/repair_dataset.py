@@ -248,18 +248,14 @@ def _container_to_write(
             raise ValueError(
                 f"{message}: name the container of the repaired one with to=: {written}"
             )
-    if (
-        container_to_write is not None
-        and named is not None
-        and named.name != container_to_write.name
-    ):
+    if container_to_write is None:
+        return None
+    if named is not None and named.name != container_to_write.name:
         message = (
             f"{target} is the name of a {named.name} file, but the new dataset is"
             f" {container_to_write.name}"
         )
         raise ValueError(f"{message}: use another name, or pass to={named.name!r}")
-    if container_to_write is None:
-        return None
     return get_writable(container_to_write.name)
 
 

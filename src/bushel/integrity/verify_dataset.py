@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,9 +98,10 @@ def verify(
 
     results: list[Checked] = []
     samples = 0
+    checks = partial(Checks, checksums, decode, pickle, max_problems)
     check: Iterable[Checked]
     if engine is None:
-        check_here = _CheckPlace(Checks(checksums, decode, pickle, max_problems, tick))
+        check_here = partial(check_shard, checks=checks(tick))
         alone = min(threads, len(places)) <= 1
         check = (
             map(check_here, places)
@@ -108,7 +109,7 @@ def verify(
             else parallel_map(check_here, places, threads=threads, stop=stop)
         )
     else:
-        check_there = _CheckPlace(Checks(checksums, decode, pickle, max_problems, _ignore))
+        check_there = partial(check_shard, checks=checks(_ignore))
         check = map_on_engine(
             check_there, places, connect(engine), finished=lambda place, _: checked.finish(place)
         )
@@ -125,13 +126,12 @@ def verify(
         )
     _check_keys(places, results, findings)
     _check_labels(places, results, findings)
-    _check_key_file(places, findings)
+    _check_beside(places, findings)
     if places:
         described = [result.index if result.described else None for result in results]
         check_manifest(places, described, findings)
         if described[0] is not None:
             check_names_file(places[0], described[0].labels, findings)
-    _check_lists(places, findings)
     return VerifyResult(
         tuple(problem for problem, _ in findings.problems),
         samples,
@@ -142,24 +142,6 @@ def verify(
         sum(result.bytes_total for result in results),
         checksums,
     )
-
-
-def _check_lists(places: list[Place], found: Findings) -> None:
-    """Report lists of removed samples that are damaged."""
-    try:
-        lists_beside([place.shard for place in places])
-    except FormatError as error:
-        found.add_error(error, "index")
-
-
-@dataclass(frozen=True, slots=True)
-class _CheckPlace:
-    """Checks a shard. It can be pickled if the options can."""
-
-    checks: Checks
-
-    def __call__(self, place: Place) -> Checked:
-        return check_shard(place.container, place.shard, self.checks)
 
 
 def _ignore(size: int) -> None:
@@ -240,8 +222,13 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
         found.add_file(None, "labels", str(error))
 
 
-def _check_key_file(places: Sequence[Place], found: Findings) -> None:
-    """Compare the key file with its checksums: by a damaged one, keys would seem to be missing."""
-    path = manifest_path([place.shard for place in places])
+def _check_beside(places: Sequence[Place], found: Findings) -> None:
+    """Report damage of lists of removed samples, and of the key file: by that, keys would seem to be missing."""
+    shards = [place.shard for place in places]
+    try:
+        lists_beside(shards)
+    except FormatError as error:
+        found.add_error(error, "index")
+    path = manifest_path(shards)
     if isinstance(path, Path) and (wrong := damage(path.with_name(NAME))) is not None:
         found.add_file(path.with_name(NAME), "index", wrong)

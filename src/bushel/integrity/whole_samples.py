@@ -15,6 +15,7 @@ from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
+from bushel._index.identity import sample_digests
 from bushel._index.matching import checked as checked_table
 from bushel._index.matching import compare_values
 from bushel._index.sidecar import load_index
@@ -182,28 +183,17 @@ def _with_moved_samples(
     files = list(map(open_file, shard.paths))
     index = with_checksums(recovered.index, files)
     missing = np.setdiff1d(np.arange(kept.samples), own)
-    wanted = {keys[sample]: _checksums(kept, sample) for sample in missing.tolist()}
-    names = recovered.index.keys.take(np.arange(index.samples, dtype=np.int64))
-    moved = np.array(
-        [key in wanted and _checksums(index, row) == wanted[key] for row, key in enumerate(names)],
-        np.bool_,
-    )
-    moved &= recovered.whole
+    lost = dict(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
+    rows = np.arange(index.samples, dtype=np.int64)
+    names, digests = recovered.index.keys.take(rows), sample_digests(index, rows).tolist()
+    moved = recovered.whole & [
+        lost.get(key) == digest for key, digest in zip(names, digests, strict=True)
+    ]
     if not moved.any():
         return [(opened, everything)]
     again = {names[row] for row in np.flatnonzero(moved).tolist()}
     everything[[sample for sample in missing.tolist() if keys[sample] in again]] = False
     return [(opened, everything), (OpenShard.of(name, shard, index, stored=False), moved)]
-
-
-def _checksums(index: ShardIndex, sample: int) -> dict[str, list[tuple[int, int]]]:
-    """Return size and CRC-32 of the values of a sample."""
-    found = {}
-    for name, column in index.fields.items():
-        rows = column.rows_of(np.array([sample], np.int64))[0]
-        crc32 = column.crc32 if column.crc32 is not None else np.zeros(column.rows, np.uint32)
-        found[name] = list(zip(column.length[rows].tolist(), crc32[rows].tolist(), strict=True))
-    return found
 
 
 def _labels(place: Place) -> Labels:

@@ -23,6 +23,7 @@ _INT64 = range(-(1 << 63), 1 << 63)
 _FLOATS = range(-(1 << 53), (1 << 53) + 1)  # the integers whose neighbours are floats, too
 _MOST_BITS = 4096  # bits of an integer that arithmetic may make
 _DIVISIONS = (operator.truediv, operator.floordiv, operator.mod)
+_COMPARISONS = (operator.eq, operator.ne, operator.lt, operator.le, operator.gt, operator.ge)
 
 
 def compute(function: Binary, a: Any, b: Any) -> tuple[Any, Bools | None]:
@@ -43,21 +44,29 @@ def compute(function: Binary, a: Any, b: Any) -> tuple[Any, Bools | None]:
     if function in _DIVISIONS and bool((zero := np.asarray(b == 0, np.bool_)).any()):
         none = np.array(np.broadcast_to(zero, np.broadcast_shapes(np.shape(a), np.shape(b))))
         a, b = _replaced(a, zero, 0), _replaced(b, zero, 1)
-    return _computed(function, a, b), none
+    return _applied(function, a, b), none
 
 
-def _computed(function: Binary, a: Any, b: Any) -> Any:
-    if _is_float(a) or _is_float(b):
-        if not (_is_object(a) or _is_object(b)):
-            return function(_as_float(a), _as_float(b))
-    elif not (_is_object(a) or _is_object(b)):
-        if function is operator.truediv:
-            if _inside(a, _FLOATS) and _inside(b, _FLOATS):
-                return function(_as_float(a), _as_float(b))
-        elif _inside(a, _INT64) and _inside(b, _INT64) and _stays_inside(function, a, b):
-            return function(_as(a, np.int64), _as(b, np.int64))
-    _check_bits(function, a, b)
-    return function(_as_objects(a), _as_objects(b))
+def _applied(function: Binary, a: Any, b: Any) -> Any:
+    dtype = _common_type(function, a, b)
+    if dtype is None:
+        _check_bits(function, a, b)
+        return function(_as_objects(a), _as_objects(b))
+    return function(np.asarray(a, dtype), np.asarray(b, dtype))
+
+
+def _common_type(function: Binary, a: Any, b: Any) -> type[np.generic] | None:
+    """Return the type in which NumPy's results equal Python's; None if there is none."""
+    if any(is_text(operand) or _is_object(operand) for operand in (a, b)):
+        return None
+    floats, compares = _is_float(a) + _is_float(b), function in _COMPARISONS
+    if floats or function is operator.truediv:
+        # arithmetic rounds integers that meet floats, comparisons do not
+        rounded = floats == 2 or (floats == 1 and not compares)
+        exact = rounded or (_inside(a, _FLOATS) and _inside(b, _FLOATS))
+        return np.float64 if exact else None
+    exact = _inside(a, _INT64) and _inside(b, _INT64)
+    return np.int64 if exact and (compares or _stays_inside(function, a, b)) else None
 
 
 def _replaced(value: Any, where: Bools, by: int) -> Any:
@@ -85,18 +94,7 @@ def compare(function: Binary, a: Any, b: Any) -> Any:
     """
     if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
         return function(a, b)
-    if not (is_text(a) or is_text(b)):
-        a, b = _as_number(a), _as_number(b)
-        if _is_object(a) or _is_object(b):
-            pass
-        elif _is_float(a) and _is_float(b):
-            return function(a, b)
-        elif _is_float(a) or _is_float(b):
-            if _inside(a, _FLOATS) and _inside(b, _FLOATS):
-                return function(_as_float(a), _as_float(b))
-        elif _inside(a, _INT64) and _inside(b, _INT64):
-            return function(_as(a, np.int64), _as(b, np.int64))
-    return np.asarray(function(_as_objects(a), _as_objects(b)), np.bool_)
+    return np.asarray(_applied(function, _as_number(a), _as_number(b)), np.bool_)
 
 
 def is_text(value: Any) -> bool:
@@ -119,19 +117,6 @@ def _as_number(value: Any) -> Any:
     if isinstance(value, np.ndarray):
         return value.astype(np.int64) if value.dtype.kind == "b" else value
     return int(value) if isinstance(value, bool) else value
-
-
-def _as(value: Any, dtype: type[np.generic]) -> Any:
-    return (
-        value.astype(dtype, copy=False)
-        if isinstance(value, np.ndarray)
-        else np.asarray(value, dtype)
-    )
-
-
-def _as_float(value: Any) -> Any:
-    """Return numbers as floats, rounded as Python does. Raise OverflowError if a constant is too large."""
-    return value.astype(np.float64, copy=False) if isinstance(value, np.ndarray) else float(value)
 
 
 def _as_objects(value: Any) -> Any:

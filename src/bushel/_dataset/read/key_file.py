@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import os
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any
@@ -23,6 +23,7 @@ import numpy.typing as npt
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
 from bushel._index.key_lookup import IndexedShard, KeyLookup, KeyTable, Lookup, StoredKeyTable
+from bushel._index.removal_list import Names
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U32, U64, ranges
@@ -387,6 +388,19 @@ def positions_of_keys(rows: ShardRows, keys: Sequence[str]) -> tuple[I64, list[s
             found.append(np.array([position], np.int64))
     missing = [key for key, there in zip(wanted, known.tolist(), strict=True) if not there]
     return np.unique(np.concatenate(found)), missing
+
+
+def shards_with(rows: ShardRows, names: Names, positions: I64) -> Container[int]:
+    """Return the numbers of the shards that may have samples with names, which those at some positions have.
+
+    All may, if no key file says less: a sample without a key may be in any shard.
+    """
+    stored = stored_lookup(rows.shards, rows.starts)
+    if stored is None or len(stored.hashes) < rows.starts[-1] or not names.keyed.all():
+        return range(len(rows.shards))
+    places, _ = _equal(stored.hashes, Keys.build(names.text, names.offsets).hashes)
+    numbers = np.searchsorted(rows.starts, positions, side="right") - 1
+    return {*stored.shard_numbers[places].tolist(), *numbers.tolist()}
 
 
 def _equal(known: U64, hashes: U64) -> tuple[I64, I64]:

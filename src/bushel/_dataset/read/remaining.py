@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from contextlib import closing
 
 import numpy as np
@@ -20,11 +20,14 @@ from bushel.kernels import crc32
 
 
 def remaining_in(
-    shards: Sequence[OpenShard], lists: Sequence[PlacedList] | None = None
+    shards: Sequence[OpenShard],
+    lists: Sequence[PlacedList] | None = None,
+    among: Container[int] | None = None,
 ) -> Remaining | None:
     """Return the positions that remain of a dataset with these shards; None if no sample was removed.
 
-    `lists` are the lists of removed samples that are beside them, if they are loaded.
+    `lists` are the lists of removed samples that are beside them, if they are loaded. Only the shards
+    `among` these numbers are searched; without them, all.
 
     Raises:
         FormatError: A list is damaged.
@@ -45,6 +48,8 @@ def remaining_in(
     for placed in lists:
         matcher = _Matcher(placed, number_of)
         for number in shards_to_search(shards, placed, digests):
+            if among is not None and number not in among:
+                continue
             rows, numbers_of_calls = matcher.rows(shards[number])
             positions.append(rows + starts[number])
             numbers.append(numbers_of_calls)

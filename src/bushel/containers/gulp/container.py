@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Literal, cast
 
 import numpy as np
 from msgspec.structs import replace
@@ -64,6 +64,7 @@ class _Gulp(Container):
     suffix = ".gulp"
     needs_keys = True
     names_file = "label2idx.json"
+    lacks_fields = True
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""

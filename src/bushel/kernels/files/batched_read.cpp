@@ -266,6 +266,7 @@ void checksum(const Batch &batch, std::uint32_t *out) {
             }
             done += part;
         }
+        file.mark_seen(batch.offset[row], batch.length[row]);  // what follows may read it through the map
     }
 }
 

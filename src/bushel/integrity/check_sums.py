@@ -1,23 +1,96 @@
-"""Checking a shard that changed after it was indexed: its values, against the checksums on record."""
+"""Checking the values of a shard against the checksums on record, also of one that changed after it was indexed."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from typing import TypeAlias
 
 import numpy as np
 
 from bushel._index.matching import Comparison, compare_values
-from bushel._index.table import MISSING, FileStamp, Shard, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
 from bushel.integrity.compare import name_differences
 from bushel.integrity.problems import Findings, Problem
 from bushel.storage import File
 
+Damaged: TypeAlias = set[tuple[str, int]]
+"""Fields and samples of values whose damage was reported."""
+
 _ACCEPT = "`bushel index` records them"
 _FORCE = "restore the file, or accept it with `bushel index --force`"
+
+
+def check_crcs(
+    shard: Shard,
+    index: ShardIndex,
+    files: list[File],
+    tick: Callable[[int], None],
+    damaged: Damaged,
+    found: Findings,
+) -> tuple[int, bool]:
+    """Compare every field that has a checksum with it.
+
+    Returns:
+        The number of bytes compared, and whether all bytes were compared.
+    """
+    known = {name: column for name, column in index.fields.items() if column.crc32 is not None}
+    complete = len(known) == len(index.fields)
+    try:
+        now = _recompute(index, known, files, tick)
+    except FormatError:  # repeat it field by field, to find those that cannot be read
+        now = {}
+        for name, column in known.items():
+            try:
+                now |= _recompute(index, {name: column}, files, tick)
+            except FormatError as error:
+                found.add_error(error, "checksum")
+                complete = False
+    checked = 0
+    for name, column in now.items():
+        checked += column.nbytes
+        _compare_crcs(shard, index, known[name], column, damaged, found)
+    return checked, complete
+
+
+def _recompute(
+    index: ShardIndex,
+    columns: dict[str, FieldExtents],
+    files: list[File],
+    tick: Callable[[int], None],
+) -> dict[str, FieldExtents]:
+    bare = replace(
+        index, fields={name: replace(column, crc32=None) for name, column in columns.items()}
+    )
+    return dict(with_checksums(bare, files, report=tick).fields)
+
+
+def _compare_crcs(
+    shard: Shard,
+    index: ShardIndex,
+    known: FieldExtents,
+    now: FieldExtents,
+    damaged: Damaged,
+    found: Findings,
+) -> None:
+    if known.crc32 is None or now.crc32 is None:
+        return
+    wrong = np.flatnonzero((known.crc32 != now.crc32) & (known.length != MISSING))
+    for row in wrong.tolist():
+        sample, element = row, ""
+        if known.starts is not None:
+            sample = int(np.searchsorted(known.starts, row, side="right")) - 1
+            element = f"element {row - int(known.starts[sample])} "
+        message = (
+            f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found"
+            f" {int(now.crc32[row]):08x}"
+        )
+        damaged.add((known.field.name, sample))
+        place = shard.locate(index.place(known.file, int(known.offset[row])))
+        found.add_value(index.keys, sample, place, known.field.name, "checksum", message)
 
 
 def check_changed(
