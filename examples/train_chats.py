@@ -27,7 +27,7 @@ def write_chats(path: Path) -> None:
     """Write lines of JSON: questions about sums, and answers."""
     with path.open("w") as file:
         for a, b in np.random.default_rng(0).integers(0, 100, (CHATS, 2)).tolist():
-            question, answer = f"What is {a} plus {b}?", f"{a} plus {b} is {a + b}."
+            question, answer = f"How much is {a} plus {b}?", f"{a} plus {b} is {a + b}."
             messages = [{"role": "user", "content": question}, {"role": "assistant", "content": answer}]
             file.write(json.dumps({"messages": messages}) + "\n")
 

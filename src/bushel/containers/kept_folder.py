@@ -131,7 +131,7 @@ def _walk(
 
 
 def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> None:
-    """Check that a folder is no symbolic link over which the names below it do not end, or are far more than files.
+    """Check that a symbolic link to a folder does not lead to names without end, or to far more names than files.
 
     Raises:
         FormatError: It is a link to a folder that contains it, or links lead to it over other links
