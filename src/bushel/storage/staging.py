@@ -118,7 +118,7 @@ class Staging:
         return [(stat.st_size, stat.st_mtime_ns) for stat in stats]
 
     def rename(self, name: str, folder: str | None, names: Mapping[str, str]) -> None:
-        """Make sealed files those of another shard: see the arguments of the class.
+        """Give sealed files the names of another shard: see the arguments of the class.
 
         Args:
             name: Name of the shard.
