@@ -23,7 +23,7 @@ from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
-from bushel.kernels import map_array
+from bushel.kernels import crc32, map_array
 from bushel.spec import Spec
 from bushel.storage import write_whole
 
@@ -180,10 +180,14 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     spec = {name: field.type for name, field in table.spec.items()}
     labels = {name: list(names) for name, names in table.labels.items()}
     bound = (state.folder_ns, state.manifest_ns, state.manifest_size)
-    header = _Header(
-        _VERSION, table.container, spec, labels, table.sidecars, bound, body_crc32(arrays)
-    )
+    header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, 0)
+    header.crc32 = _checksum(header, arrays)
     write_whole(path, encode(arrays, header), sync=False)
+
+
+def _checksum(header: _Header, arrays: dict[str, npt.NDArray[Any]]) -> int:
+    """Return the CRC-32 of the arrays and of all that the header says but this."""
+    return crc32(msgspec.json.encode(msgspec.structs.replace(header, crc32=0)), body_crc32(arrays))
 
 
 def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
@@ -207,7 +211,7 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
         header = _HEADER.decode(text)
         if header.version != _VERSION or FolderState(*header.state) != state:
             return None
-        if body_crc32(arrays) != header.crc32:
+        if _checksum(header, arrays) != header.crc32:
             return None
         names = Strings(arrays["names.text"], arrays["names.offsets"])
         files = Strings(arrays["files.text"], arrays["files.offsets"])

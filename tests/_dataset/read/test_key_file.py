@@ -127,9 +127,11 @@ def test_damage_is_found(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> No
         path.write_bytes(data[: rng.randrange(len(data))] if rng.random() < 0.3 else data)
         damaged = bushel.open(tmp_path)
         assert [damaged.position(f"k{number * 7 % 1000}") for number in range(0, 30, 7)] == list(range(0, 30, 7))
-    path.write_bytes(whole[:-1] + bytes([whole[-1] ^ 1]))
-    [problem] = bushel.verify(tmp_path).problems
-    assert (problem.kind, problem.file) == ("index", str(path))
+    head = 8 + int.from_bytes(whole[:8], "little")
+    for at in (*rng.sample(range(head), 30), whole.index(b"state") + 12, len(whole) - 1):
+        path.write_bytes(whole[:at] + bytes([whole[at] ^ 1]) + whole[at + 1 :])
+        [problem] = bushel.verify(tmp_path).problems
+        assert (problem.kind, problem.file) == ("index", str(path)), at
     path.write_bytes(b"")
     with pytest.raises(FormatError, match="not a key file"):
         load_key_file(path, "state")

@@ -56,6 +56,7 @@ class KeyFile:
 class _Header(msgspec.Struct):
     version: int
     state: str
+    state_crc32: int
     hashes_crc32: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
     shards_crc32: Annotated[int, msgspec.Meta(ge=0, lt=1 << 32)]
 
@@ -167,8 +168,9 @@ def _sorted_ranges(
 
 def _head(count: int, state: str, hashes_crc32: int, shards_crc32: int) -> bytes:
     """Return the beginning of a file, padded so that its length does not depend on the checksums."""
-    largest = _entries(count, _Header(_VERSION, state, (1 << 32) - 1, (1 << 32) - 1))
-    text = _entries(count, _Header(_VERSION, state, hashes_crc32, shards_crc32))
+    state_crc32 = crc32(state.encode())
+    largest = _entries(count, _Header(_VERSION, state, state_crc32, (1 << 32) - 1, (1 << 32) - 1))
+    text = _entries(count, _Header(_VERSION, state, state_crc32, hashes_crc32, shards_crc32))
     return struct.pack("<Q", -(-len(largest) // 8) * 8) + text.ljust(-(-len(largest) // 8) * 8)
 
 
@@ -264,6 +266,9 @@ def _parse(data: bytes, size: int) -> tuple[_Header, int, int]:
     [count] = entries["hashes"]["shape"]
     if header.version != _VERSION or count < 0 or size != 8 + length + 12 * count:
         raise ValueError(f"{size} bytes do not hold {count} keys of version {header.version}")
+    written = _head(count, header.state, header.hashes_crc32, header.shards_crc32)
+    if data[: 8 + length] != written:
+        raise ValueError("its header is damaged")
     return header, count, 8 + length
 
 
