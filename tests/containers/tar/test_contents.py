@@ -13,8 +13,7 @@ import pytest
 from tests.compat.webdataset.shards import File, archive
 
 import bushel
-from bushel.containers.tar.contents import Keep, file_contents, stream_contents
-from bushel.containers.tar.members import ForwardReader
+from bushel.containers.tar.members import ForwardReader, Keep, file_contents, stream_contents
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import bushel
+from bushel.containers.tar import lists as module
 from bushel.containers.tar import reading, scan
-from bushel.containers.tar import starts as module
 from bushel.containers.tar.reading import read_table
 from bushel.containers.tar.samples import Members, Table, tabulate
 from bushel.errors import FormatError

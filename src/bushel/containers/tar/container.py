@@ -20,8 +20,15 @@ from bushel.containers.base import (
     ShardWriter,
     WriteOptions,
 )
-from bushel.containers.tar.compressed import COMPRESSED, archive_in, only_compressed
-from bushel.containers.tar.names import LISTS, META, extension_of, extensions
+from bushel.containers.tar.names import (
+    COMPRESSED,
+    LISTS,
+    META,
+    archive_in,
+    extension_of,
+    extensions,
+    only_compressed,
+)
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath, open_file
@@ -80,13 +87,13 @@ class _Tar(Container):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.tar.recover import recover
+        from bushel.containers.tar.reading import recover
 
         return recover(shard, options, fault)
 
     def faults(self, shard: Shard) -> list[FormatError]:
         """Return the error of a comment that describes the fields of an archive, and cannot be read."""
-        from bushel.containers.tar.description import fault_in
+        from bushel.containers.tar.names import fault_in
         from bushel.containers.tar.scan import first_comment
 
         file = open_file(shard.path(0))

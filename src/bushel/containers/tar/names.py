@@ -1,19 +1,38 @@
-"""Splitting the member names of a WebDataset archive into keys and fields.
+"""Names in a WebDataset archive: splitting those of members, and the description of its fields.
 
 The rules are the same as in the Python package: a sample's key is the folder and the base name up
 to its first dot; the rest after that dot, in lower case, is the extension, which names the field.
+
+An archive that Bushel wrote begins with a description: names and types of its fields, and names of
+classes. It is a comment for the whole archive (a global PAX record), which other readers of
+archives pass over. Names and types are stored as in a sidecar, so that an archive that lost its
+sidecar is read as before. It is not trusted: unusable parts are ignored with a warning in the log,
+and the fields then follow from the extensions.
+
+The tar in a gzip or zstd file is a block file, whose members are read as in any archive. Finding
+the blocks takes a pass over the file, so it is done by `bushel index`, and kept in the index.
 """
 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
+import msgspec
+
+from bushel._index.class_names import Labels, can_be_named, check_labels
+from bushel._index.file_spec import spec_from_file
 from bushel._runtime.arrays import I64, U8
+from bushel._runtime.log import log_warning
 from bushel._runtime.structs import Struct
-from bushel.codecs import codec_of_extension, tar_storage
-from bushel.errors import SpecError
+from bushel.codecs import codec_of_extension, get_codec, tar_storage
+from bushel.errors import BushelError, FormatError, SpecError
 from bushel.kernels import SampleNames
-from bushel.spec import Field, Spec
+from bushel.spec import Field, Spec, format_spec
+
+if TYPE_CHECKING:
+    from bushel.storage import Blocks, File
 
 LISTS = ("index.json", "shardindex.json")
 """Names of the lists of wids: the one that it looks for in a folder, and the one that `widsindex create` writes."""
@@ -150,3 +169,190 @@ def _why_unsuitable(key: str) -> str | None:
     if is_meta(key.encode("utf-8", "replace")):
         return "readers skip names whose first part is `__like_this__`"
     return None
+
+
+_BEGIN = b"bushel-fields "
+_VERSION = 1
+_MOST_BYTES = (1 << 20) - 64
+"""Bytes of a comment that every reader of archives in Bushel takes, with the rest of its record."""
+
+_MALFORMED = (msgspec.MsgspecError, UnicodeDecodeError, RecursionError, BushelError)
+
+
+class Description(Struct, frozen=True):
+    """The fields of an archive, by its own description."""
+
+    # its fields, without codecs that run code (`spec_from_file`)
+    spec: Spec = msgspec.field(default_factory=dict)
+    labels: Labels = msgspec.field(default_factory=dict)  # names of classes
+
+    def with_declared(self, declared: Spec | None) -> Spec | None:
+        """Return the fields by which members are found: those that the caller declares, and the others of the archive.
+
+        A declared field of the archive has the same members with another type. One that has the
+        members of another field replaces it. None without fields.
+        """
+        if not declared or not self.spec:
+            return declared or self.spec or None
+        declared_fields = {name: self._own(given) for name, given in declared.items()}
+        naming = Naming(declared_fields)
+        return declared_fields | {
+            name: described
+            for name, described in self.spec.items()
+            if naming(_an_extension(described)).field.name not in declared_fields
+        }
+
+    def _own(self, given: Field) -> Field:
+        described = self.spec.get(given.name, given)
+        if described.sequence == given.sequence:
+            return described
+        return given
+
+
+class _Saved(msgspec.Struct, omit_defaults=True):
+    """The JSON in a comment: field to type, and field to names of classes."""
+
+    spec: dict[str, str]
+    labels: dict[str, list[str]] = {}
+
+
+def description_in(comment: bytes, path: str) -> Description:
+    """Parse the comment of an archive. A comment of another program gives an empty description."""
+    if not comment.startswith(_BEGIN):
+        return Description()
+    version, _, text = comment[len(_BEGIN) :].partition(b" ")
+    if version != b"%d" % _VERSION:
+        log_warning(
+            (
+                "%s was written by a newer version of Bushel: its fields are named by the"
+                " extensions"
+                " of its members"
+            ),
+            path,
+        )
+        return Description()
+    try:
+        return _described(text)
+    except _MALFORMED as error:
+        log_warning("%s: %s", path, _what(error))
+        return Description()
+
+
+def fault_in(comment: bytes, path: str) -> FormatError | None:
+    """Return the problem of an archive's comment that Bushel wrote; None if it has no problem or is not Bushel's."""
+    if not comment.startswith(_BEGIN):
+        return None
+    version, _, text = comment[len(_BEGIN) :].partition(b" ")
+    try:
+        if not version.isdigit():
+            raise FormatError(f"{version[:20]!r} is not a version")
+        if int(version) == _VERSION:
+            _described(text)
+    except _MALFORMED as error:
+        hint = (
+            "restore the file; or run `bushel repair`, which takes the names of the index, if"
+            " there is one"
+        )
+        return FormatError(_what(error), file=path, offset=0, hint=hint)
+    return None
+
+
+def _what(error: Exception) -> str:
+    return (
+        f"the comment that describes its fields is malformed ({error}); they are named by the"
+        " extensions of its members"
+    )
+
+
+def _described(text: bytes) -> Description:
+    saved = msgspec.json.decode(text, type=_Saved)
+    spec = spec_from_file(saved.spec)
+    for described in spec.values():
+        get_codec(described.codec)
+        if "(path)" in described.codec:
+            raise SpecError(
+                f"field {described.name!r} is {described.type}, which only a caller can declare"
+            )
+    return Description(
+        spec,
+        {
+            name: names
+            for name, names in check_labels(saved.labels).items()
+            if can_be_named(spec, name)
+        },
+    )
+
+
+def comment_of(fields: Iterable[tuple[Field, str, str]], labels: Labels) -> bytes:
+    """Return the comment of an archive; empty if its members' extensions imply all fields.
+
+    Args:
+        fields: Each field, the extension of its members, and the codec of their bytes.
+        labels: Names of classes.
+    """
+    described = list(fields)
+    if not labels and all(_is_plain(*extension_of_field) for extension_of_field in described):
+        return b""
+    spec = format_spec({described.name: described for described, _, _ in described})
+    comment = _text(spec, labels)
+    if len(comment) <= _MOST_BYTES:
+        return comment
+    comment = _text(spec, {})
+    names_fit = len(comment) <= _MOST_BYTES
+    log_warning(
+        (
+            "the %s take more than 1 MiB, so that no archive can hold them: they are in its index"
+            " (.bushel) only"
+        ),
+        "names of classes" if names_fit else "names of the fields",
+    )
+    return comment if names_fit else b""
+
+
+def _text(spec: dict[str, str], labels: Labels) -> bytes:
+    saved = _Saved(spec, {name: list(names) for name, names in labels.items()})
+    return _BEGIN + b"%d " % _VERSION + msgspec.json.encode(saved)
+
+
+def _is_plain(own: Field, extension: str, codec: str) -> bool:
+    """Return whether the extension alone implies this field, with values of the same type."""
+    place = Naming()(extension)
+    return not own.sequence and place.field.name == own.name and place.codec == codec
+
+
+def _an_extension(own: Field) -> str:
+    ending = extension_of(own)[0]
+    return f"{own.name}.000000.{ending}" if own.sequence else ending
+
+
+COMPRESSED = (".tar.gz", ".tgz", ".tar.zst")
+"""Ends of the names of archives that are read at random when they have an index."""
+
+
+def is_compressed_archive(name: str) -> bool:
+    """Return whether a compressed archive of this name can have an index."""
+    return name.lower().endswith(COMPRESSED)
+
+
+def only_compressed(names: Iterable[str]) -> list[str]:
+    """Return the compressed archives of a folder, sorted; none if the folder has other files, too."""
+    visible = sorted(name for name in names if not name.startswith("."))
+    if visible and all(map(is_compressed_archive, visible)):
+        return visible
+    return []
+
+
+def archive_in(file: File, name: str) -> tuple[File, tuple[Blocks, ...]]:
+    """Return the archive in a file, and its blocks if it is compressed.
+
+    Raises:
+        FormatError: The compressed data are damaged.
+        UnsupportedError: They are compressed in a way that cannot be read at random.
+    """
+    if not is_compressed_archive(name):
+        return file, ()
+    from bushel.storage.block_file import BlockFile
+    from bushel.storage.restart import compressed_blocks
+
+    blocks = compressed_blocks(file)
+    return BlockFile.over(file, blocks), (blocks,)

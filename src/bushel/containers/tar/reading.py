@@ -3,9 +3,20 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
+from itertools import pairwise
 
+import numpy as np
+
+from bushel import kernels
 from bushel._index.class_names import Labels
-from bushel.containers.tar.samples import SampleTable, Table, tabulate
+from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard
+from bushel._runtime.arrays import I64, Bools
+from bushel.containers.base import ReadOptions
+from bushel.containers.recovery import Fault, Recovered
+from bushel.containers.tar.lists import Comparison, recorded_starts, scan_parts
+from bushel.containers.tar.names import archive_in
+from bushel.containers.tar.samples import Members, SampleTable, Table, tabulate
 from bushel.containers.tar.scan import (
     damage,
     fields_and_names,
@@ -15,11 +26,10 @@ from bushel.containers.tar.scan import (
     sparse_file,
     without_junk,
 )
-from bushel.containers.tar.starts import Comparison, recorded_starts, scan_parts
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import MappedFile
 from bushel.spec import Spec
-from bushel.storage import AnyPath, File
+from bushel.storage import AnyPath, File, open_file
 
 _BLOCK = 512
 
@@ -110,3 +120,119 @@ class _Pass:
         if self._error is not None or self._table is None:
             raise self._error or FormatError("no members were read", file=self._file.path)
         return self._table.finish(), self._labels
+
+
+_WINDOW = 1 << 20
+
+
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
+    """Return the samples whose members can all be found.
+
+    Raises:
+        FormatError: Nothing can be recovered.
+    """
+    file = open_file(shard.path(0))
+    archive, blocks = archive_in(file, shard.path(0).name)
+    members, gaps, comment = _members(archive, fault)
+    spec, labels = fields_and_names(comment, options.spec, file.path)
+    repeated: list[int] = []
+
+    def report(error: FormatError, sample: int) -> None:
+        fault(error)
+        repeated.append(sample)
+
+    table = tabulate(members, spec, file.path, report)
+    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+    index = replace(table.index((stamp,), blocks), labels=labels)
+    whole = np.ones(table.samples, np.bool_)
+    whole[repeated] = False
+    for sample in _incomplete(table, gaps):
+        whole[sample] = False
+        what = "it lacks a field that most samples have, and lies beside damage"
+        message = f"sample {table.keys[sample]!r} is lost: {what}"
+        fault(
+            FormatError(message, file=file.path, offset=int(_first_offset(table)[sample]) - _BLOCK)
+        )
+    return Recovered(index.check(file.path), whole)
+
+
+def _members(file: File, fault: Fault) -> tuple[Members, list[int], bytes]:
+    """Return the regular files of an archive, the offsets at which others may be missing, and its comment."""
+    data = file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
+    parts: list[Members] = []
+    gaps: list[int] = []
+    comment = b""
+    start: int | None = 0
+    while start is not None and start + _BLOCK <= file.size:
+        scanned = kernels.scan_tar(data, start)
+        comment = scanned.comment or comment
+        if (error := sparse_file(scanned, file.path)) is not None:
+            fault(error)
+            gaps.append(error.offset or 0)
+        parts.append(without_junk(only_regular(scanned), Counter()))
+        after = scanned.end if scanned.problem is None else scanned.problem_offset
+        if scanned.problem is not None:
+            fault(FormatError(scanned.problem, file=file.path, offset=after))
+            gaps.append(after)
+        elif not scanned.terminated:
+            fault(
+                FormatError(
+                    "the archive ends without its two empty blocks", file=file.path, offset=after
+                )
+            )
+            gaps.append(after)
+        elif not scanned.trailing_bytes:
+            break
+        start = _next_header(file, max(after, start) + _BLOCK)
+    return Members.joined(parts), gaps, comment
+
+
+def _next_header(file: File, start: int) -> int | None:
+    """Return the offset of the first block from `start` on that is a POSIX or GNU tar header, by magic and checksum."""
+    weights = np.ones(_BLOCK, np.int64)
+    weights[148:156] = 0  # the checksum itself counts as spaces
+    for first in range(start, file.size - _BLOCK + 1, _WINDOW):
+        size = min(_WINDOW, (file.size - first) // _BLOCK * _BLOCK)
+        blocks = np.frombuffer(file.read(first, size), np.uint8).reshape(-1, _BLOCK)
+        for number in np.flatnonzero(
+            (blocks[:, 257:262] == np.frombuffer(b"ustar", np.uint8)).all(1)
+        ).tolist():
+            block = blocks[number]
+            stated = block[148:156].tobytes().strip(b" \0")
+            if (
+                not stated.strip(b"01234567")
+                and stated
+                and int(stated, 8) == int(block @ weights) + 8 * 32
+            ):
+                return int(first + number * _BLOCK)
+    return None
+
+
+def _incomplete(table: Table, gaps: list[int]) -> list[int]:
+    """Return the samples beside a gap that lack a field which most samples have."""
+    if not gaps or not table.samples:
+        return []
+    beside = np.unique(np.searchsorted(_first_offset(table), gaps)[:, None] + [-1, 0])
+    beside = beside[(beside >= 0) & (beside < table.samples)]
+    lacking = np.zeros(table.samples, np.bool_)
+    for column in table.columns.values():
+        present = _has(column)
+        if 2 * int(present.sum()) > table.samples:
+            lacking |= ~present
+    return [sample for sample in beside.tolist() if lacking[sample]]
+
+
+def _has(column: FieldExtents) -> Bools:
+    return column.length != MISSING if column.starts is None else np.diff(column.starts) > 0
+
+
+def _first_offset(table: Table) -> I64:
+    """Return the offset of the first member of each sample."""
+    first = np.full(table.samples, np.iinfo(np.int64).max)
+    for column in table.columns.values():
+        if column.starts is None:
+            first = np.where(column.length != MISSING, np.minimum(first, column.offset), first)
+            continue
+        for sample, (start, end) in enumerate(pairwise(column.starts.tolist())):
+            first[sample] = min([first[sample], *column.offset[start:end].tolist()])
+    return first

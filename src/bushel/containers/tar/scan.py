@@ -162,7 +162,7 @@ def fields_and_names(
     """Return the fields to read an archive with, and names of classes, by its comment and by the caller."""
     if not comment:
         return declared, {}
-    from bushel.containers.tar.description import description_in
+    from bushel.containers.tar.names import description_in
 
     described = description_in(comment, path)
     return described.with_declared(declared), described.labels

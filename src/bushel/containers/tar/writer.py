@@ -14,9 +14,8 @@ from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import LARGE, StoredColumn, fitting, key_rows
-from bushel.containers.tar.description import comment_of
 from bushel.containers.tar.members import BLOCK
-from bushel.containers.tar.names import check_key, extension_of
+from bushel.containers.tar.names import check_key, comment_of, extension_of
 from bushel.errors import SpecError
 from bushel.spec import Field
 from bushel.storage import Sink
