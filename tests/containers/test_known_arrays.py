@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from bushel.containers.known_arrays import known_arrays
+from bushel.containers.zip.container import known_arrays
 
 SIZES = {"a": (np.int64, 1000), "b": (np.uint8, 3), "c": (np.float32, 0), "d": (np.int32, 70)}
 

@@ -14,7 +14,7 @@ from tests.containers.tfrecords import varint
 from tests.storage.objects.range_server import Server, served
 
 import bushel
-from bushel.containers.parquet import groups, page_index
+from bushel.containers.parquet import page_index
 from bushel.containers.parquet.footer import Chunk, RowGroup, read_footer
 from bushel.errors import FormatError
 from bushel.filters.thrift import read_struct
@@ -26,8 +26,8 @@ ROWS, GROUP = 900, 450
 
 @pytest.fixture
 def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
-    monkeypatch.setattr(groups, "_SECTION", 150_000)
-    monkeypatch.setattr(groups, "_GAP", 100)
+    monkeypatch.setattr(page_index, "_SECTION", 150_000)
+    monkeypatch.setattr(page_index, "_GAP", 100)
     expansion_cache().clear()
     yield from served(tmp_path, monkeypatch, 5)
 
@@ -111,7 +111,7 @@ def test_a_sample_costs_its_pages_and_not_its_row_group(server: Server) -> None:
 
 def test_runs_that_would_be_read_twice_are_not_made(server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compressed numbers of lists need their dictionary, so a file of them is read by row groups."""
-    monkeypatch.setattr(groups, "_SECTION", 20_000)
+    monkeypatch.setattr(page_index, "_SECTION", 20_000)
     pyarrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     rng = random.Random(5)
     lists = [[rng.randrange(2000) for _ in range(90)] for _ in range(ROWS)]

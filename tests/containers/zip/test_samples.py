@@ -10,7 +10,7 @@ import pytest
 from tests.containers.zip.archives import check, written
 
 import bushel
-from bushel.containers.zip import members, samples
+from bushel.containers.zip import container, members
 from bushel.errors import FormatError
 
 
@@ -25,7 +25,7 @@ def shuffle_directory(path: Path, rng: random.Random) -> None:
 @pytest.mark.parametrize("seed", range(4))
 def test_members_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, seed: int, step: int) -> None:
     monkeypatch.setattr(members, "STEP", step)
-    monkeypatch.setattr(samples, "STEP", step)
+    monkeypatch.setattr(container, "STEP", step)
     rng = random.Random(seed)
     names = [f"{number % 9}.{each}" for number in range(30) for each in rng.sample(["txt", "bin", "a.bin", "XML"], 2)]
     names = [*dict.fromkeys(names), "none", ".h/x.txt"]
@@ -42,7 +42,7 @@ def test_members_in_any_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, s
 @pytest.mark.parametrize("step", [2, 1 << 16])
 def test_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(members, "STEP", step)
-    monkeypatch.setattr(samples, "STEP", step)
+    monkeypatch.setattr(container, "STEP", step)
     found = {
         "a.f.002.txt": b"3",
         "b.cls": b"1",
@@ -66,15 +66,15 @@ def test_sequences(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -
 @pytest.mark.parametrize("step", [1, 1 << 16])
 def test_two_members_for_one_field(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: int) -> None:
     monkeypatch.setattr(members, "STEP", step)
-    monkeypatch.setattr(samples, "STEP", step)
+    monkeypatch.setattr(container, "STEP", step)
     found = {"a.txt": b"1", "b.txt": b"2", "a.TXT": b"3"}
     with pytest.raises(FormatError, match=r"'a\.TXT': its sample already has a member for the field 'txt'"):
         bushel.open(written(tmp_path / "x.zip", found))
 
 
 def test_names_that_make_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(samples, "_MOST_CELLS", 1000)
-    monkeypatch.setattr(samples, "_CELLS_PER_MEMBER", 1)
+    monkeypatch.setattr(container, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(container, "_CELLS_PER_MEMBER", 1)
     with pytest.raises(FormatError, match="40 different extensions in 40 samples"):
         bushel.open(written(tmp_path / "x.zip", {f"{number}.{number}": b"" for number in range(40)}))
     with pytest.raises(FormatError, match="'__key__', which is reserved"):

@@ -115,7 +115,7 @@ class _Gulp(Container):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.gulp.recover import recover
+        from bushel.containers.gulp.reading import recover
 
         return recover(shard, options, fault)
 

@@ -15,11 +15,10 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import F64, I64
 from bushel.codecs.depth import depth_type, metres_of_codes
-from bushel.containers.parquet.byte_arrays import places_of
 from bushel.containers.parquet.footer import Footer, read_footer
-from bushel.containers.parquet.numbers import scalars_of
 from bushel.containers.parquet.pages import OtherEncoding
 from bushel.containers.parquet.schema import Node
+from bushel.containers.parquet.values import places_of, scalars_of
 from bushel.errors import FormatError, SpecError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, BlockFile, Extents, File, as_path, below, gather, open_file

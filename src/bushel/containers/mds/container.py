@@ -11,8 +11,7 @@ from collections.abc import Iterator
 from bushel._index.table import Shard, ShardIndex
 from bushel.containers.base import Container, ReadOptions, Report
 from bushel.containers.json_index import AS_BYTES, INDEX, described_field, listed_shards, load_index
-from bushel.containers.mds.described import HINT, Entry, compared, parse_entries
-from bushel.containers.mds.streams import certain_streams
+from bushel.containers.mds.described import HINT, Entry, certain_streams, compared, parse_entries
 from bushel.containers.plain_table import PlainField, table_of
 from bushel.containers.sized_values import elements_of, offset_table, values_of
 from bushel.errors import FormatError

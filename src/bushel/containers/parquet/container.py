@@ -8,6 +8,7 @@ groups of a remote file are its sections.
 
 from __future__ import annotations
 
+import base64
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterator, Mapping
@@ -17,12 +18,10 @@ from dataclasses import replace
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_warning
 from bushel.containers.base import Container, ReadOptions
-from bushel.containers.features import Feature
+from bushel.containers.features import Feature, features_in
 from bushel.containers.key_field import with_keys
-from bushel.containers.parquet.features import features_of
 from bushel.containers.parquet.footer import TAIL, Footer, read_footer
-from bushel.containers.parquet.groups import Groups, narrowed, sections_of
-from bushel.containers.parquet.page_index import index_faults
+from bushel.containers.parquet.page_index import Groups, index_faults, narrowed, sections_of
 from bushel.containers.parquet.schema import Node
 from bushel.containers.parquet.table import Table, check_pyarrow
 from bushel.containers.parquet.types import field_of, is_decoded
@@ -265,3 +264,33 @@ class ChunkReader:
             data = self._file.read(start, self._stops[number] - start)
             self._held = start, data
         return data[offset - start : offset - start + length]
+
+
+_ARROW = "ARROW:schema"
+
+
+def features_of(footer: Footer, path: str) -> dict[str, Feature]:
+    """Return the features of the columns that have some, in the metadata of Hugging Face and of Arrow.
+
+    Raises:
+        FormatError: The metadata is malformed.
+    """
+    features = features_in(footer.metadata.get("huggingface"), path)
+    if (encoded := footer.metadata.get(_ARROW)) is None:
+        return features
+    from bushel.containers.arrow.logical import tensor_of, time_codec
+    from bushel.containers.arrow.messages import Type, columns_in
+
+    try:
+        columns = columns_in(base64.b64decode(encoded))
+        for column in columns:
+            time, tensor = None, tensor_of(column)
+            if column.type == Type.DURATION:
+                time = time_codec(column)
+            if time is not None or tensor is not None:
+                features[column.name] = replace(
+                    features.get(column.name, Feature()), time=time, tensor=tensor
+                )
+    except ValueError as error:
+        raise FormatError(f"the metadata {_ARROW!r} is malformed: {error}", file=path) from error
+    return features

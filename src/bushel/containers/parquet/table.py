@@ -11,12 +11,11 @@ import numpy.typing as npt
 from bushel.containers.by_pyarrow import as_json
 from bushel.containers.features import Feature
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.parquet.byte_arrays import scan_places
 from bushel.containers.parquet.footer import Footer
-from bushel.containers.parquet.numbers import scalars_of, scan_lists
 from bushel.containers.parquet.pages import OtherEncoding
 from bushel.containers.parquet.schema import BYTE_ARRAYS, UNSIGNED, Node, dtype_of, element_of
 from bushel.containers.parquet.types import is_decoded
+from bushel.containers.parquet.values import scalars_of, scan_lists, scan_places
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field

@@ -108,7 +108,7 @@ class _RecordIO(Container):
 
     def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         """Return a table of the intact samples of a damaged shard."""
-        from bushel.containers.recordio.recover import recover
+        from bushel.containers.recordio.reading import recover
 
         return recover(shard, options, fault)
 

@@ -1,26 +1,37 @@
-"""Read the fields of record files."""
+"""Read the fields of record files, whole or damaged.
+
+Of a damaged file, those records are read whose header and length can be trusted.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 
 import numpy as np
 
+from bushel import kernels
 from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
-from bushel._runtime.arrays import batches_of
+from bushel._kinds import JPEG
+from bushel._runtime.arrays import I64, batches_of
 from bushel.containers.base import ReadOptions
 from bushel.containers.packed_index import Record, index_records
-from bushel.containers.packed_map import is_packed_map
+from bushel.containers.packed_map import is_packed_map, locate
+from bushel.containers.recordio.idx import parse_idx
 from bushel.containers.recordio.scan import (
     IMAGE_HEADER,
+    MAGIC,
     Images,
     Payloads,
+    Records,
     find_images,
+    payloads_of,
 )
 from bushel.containers.recordio.writer import form_of, stored_codec
-from bushel.errors import SpecError
+from bushel.containers.recovery import Fault, Recovered
+from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
-from bushel.storage import Extents, File, read_many
+from bushel.storage import Extents, File, open_file, read_many
 
 _DATA = Field("data", "bytes")
 _BATCH = 1 << 24
@@ -103,3 +114,186 @@ def _read(payloads: Payloads, options: ReadOptions) -> Iterator[Record]:
             yield Record(payload or b"", start)
         if options.report is not None:
             options.report(int(length.sum()))
+
+
+_WINDOW = 1 << 20
+_FIRST_PARTS, _LATER_PARTS = (0, 1), (2, 3)
+_LENGTH = (1 << 29) - 1
+_FEW_BITS = 8
+_END_OF_JPEG = b"\xff\xd9"
+_LINE = re.compile(rb"([^\t]+)\t([0-9]{1,18})")
+
+
+def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
+    """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
+    files = list(map(open_file, shard.paths))
+    lines = _lines(files[1], fault) if len(files) > 1 else None
+    listed = (
+        None if lines is None else np.unique(np.array([offset for _, offset in lines], np.int64))
+    )
+    records = _records(files[0], listed, fault)
+    if holds_maps(payloads_of(files[0], records, len(files))):
+        records = _packed_maps(files[0], records, fault)
+    keys, lost = None, 0
+    gaps: tuple[tuple[int, str], ...] = ()
+    if lines is not None:
+        named = _keys(lines, records.offset, files[0], fault)
+        lost = 0
+        if listed is not None:
+            lost = len(np.setdiff1d(listed, records.offset))
+        gaps = _gaps(lines, records.offset)
+        if named != [str(number) for number in range(len(named))]:
+            keys = Keys.of(named)
+    index = index_of(shard, files, payloads_of(files[0], records, len(files)), keys, options)
+    return Recovered(index.check(files[0].path), np.ones(index.samples, np.bool_), lost, gaps)
+
+
+def _gaps(lines: list[tuple[str, int]], offsets: I64) -> tuple[tuple[int, str], ...]:
+    """Return the records that the `.idx` lists and the file lacks, unless it has as many records as there are lines."""
+    if len(offsets) >= len(lines):
+        return ()
+    present = set(offsets.tolist())
+    missing = sorted((offset, key) for key, offset in lines if offset not in present)
+    return tuple((int(np.searchsorted(offsets, offset)), key) for offset, key in missing)
+
+
+# Records
+
+
+def _records(file: File, listed: I64 | None, fault: Fault) -> Records:
+    """Return all records, and report where the framing is damaged."""
+    data = file if isinstance(file, kernels.MappedFile) else file.read(0, file.size)
+    offsets: list[I64] = []
+    spans: list[I64] = []
+    parts: list[I64] = []
+    start: int | None = 0
+    while start is not None:
+        scanned = kernels.scan_recordio(data, start)
+        intact = len(scanned)
+        resume = max(int(scanned.end), start)
+        if scanned.problem is not None:
+            fault(FormatError(scanned.problem, file=file.path, offset=scanned.problem_offset))
+            if intact and scanned.problem_offset == scanned.end:
+                at, span = int(scanned.offset[-1]), int(scanned.span[-1])
+                if not _ends_right(file, int(scanned.end), span, listed, at):
+                    fault(
+                        FormatError(
+                            "the length of the record here is wrong", file=file.path, offset=at
+                        )
+                    )
+                    intact, resume = intact - 1, at
+        for all_of, part in (
+            (offsets, scanned.offset),
+            (spans, scanned.span),
+            (parts, scanned.parts),
+        ):
+            all_of.append(part[:intact].astype(np.int64))
+        start = None if scanned.problem is None else _next_record(file, resume + 4)
+    return Records(
+        np.concatenate(offsets), np.concatenate(spans), np.flatnonzero(np.concatenate(parts) > 1)
+    )
+
+
+def _ends_right(file: File, end: int, span: int, listed: I64 | None, offset: int) -> bool:
+    """Return whether a record ends at the end in its header, although no valid record follows there.
+
+    Either its length is wrong, or the header after it. The `.idx` decides, or bytes that still look
+    like a header.
+    """
+    if listed is not None and end in listed:
+        return True
+    if file.size - end < 8:
+        return _may_end(file, offset, span)
+    head = file.read(end, 8)
+    magic, word = int.from_bytes(head[:4], "little"), int.from_bytes(head[4:], "little")
+    # a later part, if the first one is marked as whole; those are multiples of four
+    if magic == MAGIC:
+        return word >> 29 not in _LATER_PARTS or span % 4 != 0
+    if listed is not None and (listed > offset).any():
+        return False
+    following = _next_record(file, end + 4)
+    if (magic ^ MAGIC).bit_count() <= _FEW_BITS:
+        return True
+    if following is None:
+        return _may_end(file, offset, span)
+    return end + 8 + ((word & _LENGTH) + 3) // 4 * 4 == following
+
+
+def _may_end(file: File, offset: int, span: int) -> bool:
+    """Return whether the end in the last record's header is valid: no if it holds a JPEG that ends with the file."""
+    start, end = offset + 8 + IMAGE_HEADER, offset + 8 + span
+    if start + 3 > file.size or file.read(start, 3) != JPEG:
+        return True
+    last = file.read(max(start, file.size - 8), min(8, file.size - start)).rstrip(b"\0")
+    return not last.endswith(_END_OF_JPEG) or (
+        end >= start + 2 and file.read(end - 2, 2) == _END_OF_JPEG
+    )
+
+
+def _next_record(file: File, start: int) -> int | None:
+    """Return the offset of the first record from `start` on. Payloads never hold its magic at a multiple of four."""
+    start += -start % 4
+    for first in range(start, file.size - 7, _WINDOW):
+        size = min(_WINDOW + 4, (file.size - first) // 4 * 4)
+        words = np.frombuffer(file.read(first, size), "<u4")
+        for number in np.flatnonzero(words[:-1] == MAGIC).tolist():
+            if int(words[number + 1]) >> 29 in _FIRST_PARTS:
+                return int(first + 4 * number)
+    return None
+
+
+def _packed_maps(file: File, records: Records, fault: Fault) -> Records:
+    """Return the records that are valid packed maps."""
+    split = set(records.split.tolist())
+    good = np.ones(len(records.offset), np.bool_)
+    for row, (offset, span) in enumerate(
+        zip(records.offset.tolist(), records.span.tolist(), strict=True)
+    ):
+        try:
+            locate(records.payload(file, row) if row in split else file.read(offset + 8, span))
+        except FormatError as error:
+            good[row] = False
+            fault(
+                FormatError(f"record {row} is lost: {error.message}", file=file.path, offset=offset)
+            )
+    return records.chosen(np.flatnonzero(good))
+
+
+# Keys
+
+
+def _lines(table: File, fault: Fault) -> list[tuple[str, int]]:
+    """Return key and offset of every valid line of the `.idx`."""
+    text = table.read(0, table.size)
+    try:
+        parsed = parse_idx(text, table.path)
+    except FormatError as error:
+        fault(error)
+    else:
+        rows = np.arange(len(parsed.offset), dtype=np.int64)
+        keys = list(map(str, rows.tolist())) if parsed.keys is None else parsed.keys.take(rows)
+        return list(zip(keys, parsed.offset.tolist(), strict=True))
+    matches = (_LINE.fullmatch(line.removesuffix(b"\r")) for line in text.split(b"\n"))
+    return [
+        (match[1].decode("utf-8", "surrogateescape"), int(match[2])) for match in matches if match
+    ]
+
+
+def _keys(lines: list[tuple[str, int]], offsets: I64, file: File, fault: Fault) -> list[str]:
+    """Return the key of each record: the key in its line, or `at-OFFSET`."""
+    listed: dict[int, list[int]] = {}
+    for number, (_, offset) in enumerate(lines):
+        listed.setdefault(offset, []).append(number)
+    keys = []
+    for row, offset in enumerate(offsets.tolist()):
+        numbers = listed.get(offset, [])
+        if len(numbers) > 1 and row in numbers:  # a wrong line has the offset of another one
+            numbers = [row]
+        if len(numbers) == 1:
+            keys.append(lines[numbers[0]][0])
+            continue
+        keys.append(f"at-{offset}")
+        what = "several keys" if numbers else "no key"
+        message = f"the .idx has {what} for the record here: its sample gets the key {keys[-1]!r}"
+        fault(FormatError(message, file=file.path, offset=offset))
+    return keys

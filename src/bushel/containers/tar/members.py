@@ -1,4 +1,4 @@
-"""Tar framing, read forward: for streams of unknown size without seeking.
+"""Tar members with their data, read forward: for programs that stream shards, and streams of unknown size.
 
 `kernels.scan_tar` scans files and follows the same rules; tests compare the two. The format is
 POSIX ustar with the two common extensions for longer names and sizes: PAX records and GNU `L`

@@ -1,4 +1,8 @@
-"""Reading the table of an archive in one pass over its headers. Memory does not grow with the archive."""
+"""Reading the table of an archive in one pass over its headers. Memory does not grow with the archive.
+
+Of a damaged archive, members with valid headers are read, as long as all members of their sample
+have one.
+"""
 
 from __future__ import annotations
 
