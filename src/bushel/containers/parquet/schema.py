@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from bushel.filters.thrift import Struct
 
@@ -86,61 +86,46 @@ def _node(
     repetition = element.get(3, REQUIRED) if at else REQUIRED
     if repetition not in (REQUIRED, OPTIONAL, REPEATED):
         raise ValueError(f"element {name!r} of the schema has repetition {repetition!r}")
-    path = (*above, name) if at else ()
-    definition, repeats = definition + (repetition != REQUIRED), repeats + (repetition == REPEATED)
-    count = count_in(element, 5) if 5 in element else 0
-    converted = element.get(6) if isinstance(element.get(6), int) else None
-    union = element.get(10)
-    logical = min(union) if isinstance(union, dict) and union else None
-    children: list[Node] = []
-    position, at = at, at + 1
-    if not count and position:
-        physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
-        if physical > 7 or (physical == 7 and not width):
-            raise ValueError(
-                f"element {name!r} of the schema has physical type {physical} of {width} bytes"
-            )
-        time = None
-        if physical in _WHOLE:
-            time = _time_codec(converted, union)
-        if (
-            converted is None
-            and isinstance(union, dict)
-            and union.get(_INTEGER, {}).get(2) is False
-        ):
-            converted = UNSIGNED[0]
-        node = Node(
-            name,
-            path,
-            repetition,
-            physical,
-            width,
-            converted,
-            logical,
-            (),
-            leaf,
-            definition,
-            repeats,
-            time,
-        )
-        return node, at, leaf + 1
-    for _ in range(count):
-        child, at, leaf = _node(elements, at, path, leaf, definition, repeats)
-        children.append(child)
-    node = Node(
+    converted, union = element.get(6), element.get(10)
+    group = Node(
         name,
-        path,
-        repetition,
-        None,
-        0,
-        converted,
-        logical,
-        tuple(children),
-        -1,
-        definition,
-        repeats,
+        path=(*above, name) if at else (),
+        repetition=repetition,
+        physical=None,
+        width=0,
+        converted=converted if isinstance(converted, int) else None,
+        logical=min(union) if isinstance(union, dict) and union else None,
+        children=(),
+        leaf=-1,
+        definition=definition + (repetition != REQUIRED),
+        repeats=repeats + (repetition == REPEATED),
     )
-    return node, at, leaf
+    count = count_in(element, 5) if 5 in element else 0
+    if not count and at:
+        return _leaf(group, element, leaf), at + 1, leaf + 1
+    children: list[Node] = []
+    at += 1
+    for _ in range(count):
+        child, at, leaf = _node(elements, at, group.path, leaf, group.definition, group.repeats)
+        children.append(child)
+    return replace(group, children=tuple(children)), at, leaf
+
+
+def _leaf(node: Node, element: Struct, number: int) -> Node:
+    """Return an element without children as the leaf of this number."""
+    physical, width = count_in(element, 1), count_in(element, 2) if 2 in element else 0
+    if physical > 7 or (physical == FIXED and not width):
+        raise ValueError(
+            f"element {node.name!r} of the schema has physical type {physical} of {width} bytes"
+        )
+    union, converted, time = element.get(10), node.converted, None
+    if physical in _WHOLE:
+        time = _time_codec(converted, union)
+    if converted is None and isinstance(union, dict) and union.get(_INTEGER, {}).get(2) is False:
+        converted = UNSIGNED[0]
+    return replace(
+        node, physical=physical, width=width, converted=converted, leaf=number, time=time
+    )
 
 
 def _time_codec(converted: int | None, union: object) -> str | None:
