@@ -153,8 +153,7 @@ class _OfState:
     def of(
         cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
     ) -> _OfState:
-        from bushel._dataset.views.before_append import before_append
-        from bushel._dataset.views.before_removal import before_removal
+        from bushel._dataset.views.earlier import before_append, before_removal
         from bushel.loader.plan.who import plan_of_state
         from bushel.loader.state import LoaderState
 

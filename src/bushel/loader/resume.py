@@ -11,8 +11,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from bushel._dataset.views.before_append import BeforeAppend, before_append
-from bushel._dataset.views.before_removal import before_removal
+from bushel._dataset.views.earlier import BeforeAppend, before_append, before_removal
 from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.order.mixture import Mixture

@@ -9,8 +9,8 @@ import numpy as np
 
 from bushel._dataset.read.selection import Mask
 from bushel._dataset.read.shards import OpenShard, kinds
-from bushel._dataset.views.column_values import ColumnValues
 from bushel._dataset.views.samples import CHUNK, Sample
+from bushel._dataset.views.stored_values import StoredValues
 from bushel._runtime.public import public
 from bushel.containers import Shard, ShardIndex
 
@@ -37,7 +37,7 @@ _ELSEWHERE = {
 
 
 @public()
-class Dataset(ColumnValues):
+class Dataset(StoredValues):
     """A read-only sequence of samples, opened by `bushel.open` or made as a view of another dataset.
 
     Threads and forked processes may share it. A pickled copy opens its own files.

@@ -1,20 +1,20 @@
-"""A field whose values are given: by position, from memory or from another dataset."""
+"""Fields of partners in another dataset, and a field whose values are given by position, from memory or a dataset."""
 
 from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.read.joined import joined_readers
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.read.sides import Joined
 from bushel._dataset.views.inside import refuse_windows
-from bushel._dataset.views.partners import with_partners
 from bushel._dataset.views.samples import Samples
 from bushel._index.columns import LONGEST_TEXT, Column, Kind, numbers, of_texts
 from bushel._index.identity import table_digest
@@ -31,6 +31,38 @@ S = TypeVar("S", bound=Samples)
 
 _CODECS = {"i": "i64", "u": "u64", "b": "json"}
 _KINDS: dict[str, Kind] = {"i": "int", "u": "uint", "f": "float", "b": "bool"}
+
+
+def with_partners(
+    first: S,
+    other: Samples,
+    partners: I64,
+    joined: Joined,
+    *,
+    names: Collection[str],
+    others: Mapping[str, str],
+) -> S:
+    """Return a view of a dataset whose samples also have fields of their partners in another one.
+
+    Args:
+        first: The dataset. The view has its samples, in its order; with `how="inner"` only those
+            that have a partner.
+        other: The other dataset.
+        partners: int64[n], for each sample of the whole first dataset the position of its partner
+            in the whole other one; -1 for none.
+        joined: The description of the join.
+        names: The fields of the first dataset that the view has.
+        others: The fields of the other dataset that it has, with their new names.
+    """
+    reader = joined_readers(
+        first._reader, other._reader, partners, joined, names=names, others=others
+    )
+    positions = first._selection.positions
+    if joined.how == "inner":
+        chosen = np.asarray(positions, np.int64)
+        chosen = chosen[partners[chosen] >= 0]
+        positions = positions if len(chosen) == len(positions) else chosen
+    return type(first)((), reader=reader)._view(positions, [*names, *others.values()])
 
 
 def with_values(dataset: S, name: str, values: Any, kind: str | None) -> S:

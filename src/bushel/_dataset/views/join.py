@@ -12,9 +12,9 @@ from bushel._dataset.read.join_names import Names, can_name
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.sides import Joined
 from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.given_values import with_partners
 from bushel._dataset.views.info import stored_info
 from bushel._dataset.views.inside import refuse_windows
-from bushel._dataset.views.partners import with_partners
 from bushel._dataset.views.samples import Samples
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.log import log_info, log_warning

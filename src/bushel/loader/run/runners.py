@@ -1,19 +1,51 @@
-"""Choose how batches are made: gathered in groups, in threads with or without read-ahead, or one by one."""
+"""Choose how batches are made: in groups, in threads with or without read-ahead, or one by one; and make groups.
+
+A group is of batches that need no samples: numbers, texts, bytes and light objects.
+Reading a small batch takes a few microseconds, less than passing it from thread to thread. So one
+call reads a group of batches, of about a megabyte together. Rows that documents share are made of
+flat arrays of numbers.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterator
-from typing import TYPE_CHECKING
+import math
+from collections import deque
+from collections.abc import Collection, Generator, Iterator, Sequence
+from contextlib import suppress
+from functools import partial
+from itertools import accumulate, chain, islice, pairwise
+from time import perf_counter
+from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
+
+from bushel._runtime.arrays import I64, offsets_of
+from bushel._runtime.structs import Struct
+from bushel._runtime.threads import Result, Threads
+from bushel.loader.decode.micro_batch import count_bytes
+from bushel.loader.decode.sample_transforms import SOURCE
 from bushel.loader.plan.plan import BatchPlan
 from bushel.loader.read.batch_arrays import ArrayFactory, BufferPool
-from bushel.loader.run.groups import Groups, run_groups
+from bushel.loader.read.batch_reader import NumberReader
+from bushel.loader.read.number_field import Rooms
 from bushel.loader.run.pipeline import Finished, Pipeline
 from bushel.loader.run.run import Iteration, PrefetchWindow, run_inline, run_threads
+from bushel.loader.values.bad_samples import DAMAGE
+from bushel.loader.values.collate import Batch, Padded
+from bushel.loader.values.outputs import Output, Upload
+from bushel.loader.values.rows import Pieces
+from bushel.spec import KEY
 
 if TYPE_CHECKING:
-    from bushel.loader.read.list_fields import ListFields
+    from bushel.loader.read.list_fields import FieldList, ListFields
     from bushel.loader.run.read_ahead import ReadAhead
+
+_GROUP_BYTES = 1 << 20
+_MOST_BATCHES = 32  # in a group
+# that are asked for in advance, beyond those in work, while values have to be read from disk
+_COLD_GROUPS = 8
 
 
 def run_batches(
@@ -27,19 +59,18 @@ def run_batches(
     """Return the batches of an iteration, in the order of their plans."""
     pipeline = iteration.pipeline
     factory = pipeline.factory(pool)
-    numbers = (
-        frozenset[str]()
-        if factory.numbers is None
-        else {field.name for field in factory.numbers.fields}
-    )
-    listed = _listed(pipeline, factory)
-    if factory.names and numbers | (frozenset() if listed is None else listed.names) == set(
-        factory.names
-    ):
-        kind = None if pipeline.shape is None else _rows()
-        return run_groups(
-            iteration, plans, factory, threads=threads, window=window, kind=kind, listed=listed
-        )
+    listed, numbers, names = _listed(pipeline, factory), factory.numbers, set[str]()
+    if listed is not None:
+        names |= listed.names
+    if numbers is not None:
+        names |= {field.name for field in numbers.fields}
+    elif listed is not None:
+        numbers = listed.numbers
+    # no field needs samples
+    if numbers is not None and names == set(factory.names):
+        kind = Groups if pipeline.shape is None else RowGroups
+        groups = kind(iteration, factory, numbers, listed)
+        return _run_groups(groups, iteration, plans, threads=threads, window=window)
     if not threads:
         return run_inline(iteration, plans, factory)
     ahead = _read_ahead(pipeline, plans, window) if pipeline.source.remote else None
@@ -81,12 +112,6 @@ def run_one(
         batches.close()
 
 
-def _rows() -> type[Groups]:
-    from bushel.loader.run.groups import RowGroups
-
-    return RowGroups
-
-
 def _read_ahead(
     pipeline: Pipeline, plans: Iterator[BatchPlan], window: PrefetchWindow
 ) -> ReadAhead | None:
@@ -97,3 +122,301 @@ def _read_ahead(
     limit = window.most_bytes // 2
     grouping = Grouping.of(pipeline.order, pipeline.source.size, limit)
     return None if grouping is None else ReadAhead(plans, pipeline.extents, grouping, limit)
+
+
+def _run_groups(
+    groups: Groups,
+    iteration: Iteration,
+    plans: Iterator[BatchPlan],
+    *,
+    threads: int,
+    window: PrefetchWindow,
+) -> Generator[Finished]:
+    """Make batches in groups, in threads or in the consumer's own thread (`threads=0`)."""
+    first = next(plans, None)
+    if first is None:
+        return
+    plans = chain([first], plans)
+    size, in_work = _sizes(groups.bytes_of(first), threads, window)
+    pool = Threads(threads, "bushel-loader-gather") if threads else None
+    planned: deque[list[BatchPlan]] = deque()
+    running: deque[Result[_Group]] = deque()
+    upload = Upload(iteration.output)
+    try:
+        while True:
+            while len(running) < in_work:
+                ahead = in_work + _COLD_GROUPS if groups.waited and pool is not None else 1
+                while len(planned) < ahead and (group := list(islice(plans, size))):
+                    groups.note(group)
+                    planned.append(group)
+                if not planned:
+                    break
+                result: Result[_Group] = Result()
+                work = partial(groups.make, planned.popleft(), result)
+                work() if pool is None else pool.submit(work)
+                running.append(result)
+            if not running:
+                return
+            ready = sum(result.done for result in running) / len(running)
+            ready_group = running.popleft().get()
+            iteration.clock.add(
+                {"ready": ready * len(ready_group.batches), "asked": len(ready_group.batches)}
+            )
+            for finished in _uploaded(ready_group, upload, iteration.output):
+                yield finished
+                del finished
+                if pool is not None:
+                    pool.check_process()
+            if ready_group.error is not None:
+                raise ready_group.error
+    finally:
+        if pool is not None:
+            pool.close(wait=not pool.has_current())
+
+
+def _sizes(batch_bytes: int, threads: int, window: PrefetchWindow) -> tuple[int, int]:
+    """Return the number of batches in a group, and the number of groups that are worked on at a time."""
+    in_work = threads + 1 if threads else 1
+    most = min(_MOST_BATCHES, window.most_bytes // max(1, batch_bytes * in_work))
+    if window.least == window.most:  # the number that the user gave
+        in_work = min(in_work, window.most)
+        most = min(most, window.most // in_work)
+    return max(1, min(most, _GROUP_BYTES // max(1, batch_bytes))), in_work
+
+
+class _Group(Struct):
+    """The batches of a group that were made.
+
+    Attributes:
+        batches: The batches, which the consumer takes out one by one.
+        error: The error of the batch after them; None if there are all.
+        started: The first of the batches, whose copy to a device has started; None if it has not.
+    """
+
+    batches: deque[Finished]
+    error: BaseException | None = None
+    started: Any = None
+
+
+def _uploaded(made: _Group, upload: Upload, output: Output) -> Generator[Finished]:
+    """Take the batches out of a group, each after it was copied to the device of the output."""
+    while made.batches:
+        finished = made.batches.popleft()
+        if output.to != "numpy":
+            finished = replace(
+                finished, batch=upload.finish(made.started or upload.start(finished.batch))
+            )
+            # the next one is copied while the trainer works on this one
+            made.started = upload.start(made.batches[0].batch) if made.batches else None
+        yield finished
+        del finished
+
+
+class Made(NamedTuple):
+    """A batch, the size of the stored bytes that it was made of, and its fields that are to be collated yet."""
+
+    batch: Batch
+    size: int
+    lists: Collection[str] = ()
+
+
+class Groups:
+    """Makes the batches of groups. Threads share it."""
+
+    def __init__(
+        self,
+        iteration: Iteration,
+        factory: ArrayFactory,
+        numbers: NumberReader,
+        listed: ListFields | None,
+    ) -> None:
+        self.numbers, self._iteration = numbers, iteration
+        self._pipeline, self._factory, self._listed = iteration.pipeline, factory, listed
+        self._is_ragged = any(field.ragged for field in numbers.fields)
+        # of a ragged field the example's size
+        self._sample_bytes = sum(
+            math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields
+        )
+        self._lists = [
+            name for name in factory.names if all(field.name != name for field in numbers.fields)
+        ]
+
+    @property
+    def waited(self) -> bool:
+        """Whether values of the last batch were not in memory."""
+        lists = self._listed is not None and bool(self._lists) and self._listed.waited
+        return lists or self.numbers.waited
+
+    def bytes_of(self, plan: BatchPlan) -> int:
+        """Return the size of a batch in bytes, an estimate if it is ragged."""
+        size = len(plan.samples) * self._sample_bytes
+        if self._listed is not None and self._lists:
+            with suppress(*DAMAGE):  # found when it is read
+                size += self._listed.size(plan.samples, self._lists)
+        return size
+
+    def note(self, group: list[BatchPlan]) -> None:
+        """Take notice of a group that will be made soon."""
+        if self.waited:
+            samples = np.concatenate([plan.samples for plan in group])
+            with suppress(*DAMAGE):  # found when it is read
+                self.numbers.prefetch(samples)
+                if self._listed is not None and self._lists:
+                    self._listed.prefetch(samples, self._lists)
+
+    def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:
+        """Make the batches of a group."""
+        finished_group = _Group(deque())
+        try:
+            start = perf_counter()
+            batches: list[Made | None] = [None] * len(group)
+            with suppress(*DAMAGE):  # the bad sample is found when batches are made of samples
+                batches = self._batches(group)
+            self._iteration.clock.add({"storage": perf_counter() - start})
+            for plan, gathered in zip(group, batches, strict=True):
+                finished = (
+                    self._iteration.made(plan, self._factory)
+                    if gathered is None
+                    else self._finished(plan, gathered)
+                )
+                finished_group.batches.append(self._iteration.on_host(finished))
+        except Exception as error:  # raised after the batches before it
+            finished_group.error = error
+        except BaseException as error:
+            result.fail(error)
+            return
+        result.set(finished_group)
+
+    def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
+        """Make the batches of a group. None takes the place of one that has to be made of samples."""
+        excluded = self._pipeline.excluded
+        sample_lists = [plan.samples for plan in group]
+        samples = sample_lists[0] if len(sample_lists) == 1 else np.concatenate(sample_lists)
+        gathered = self._factory.gather(sample_lists)
+        lists = [name for name in self._factory.names if name not in gathered]
+        listed = self._parts(samples, lists)
+        keys = self.numbers.keys(samples) if self._pipeline.keys else None
+        batches: list[Made | None] = []
+        for number, (plan, end) in enumerate(
+            zip(group, accumulate(map(len, sample_lists)), strict=True)
+        ):
+            batch: Batch = {} if keys is None else {KEY: keys[end - len(plan.samples) : end]}
+            if self._pipeline.sources is not None:
+                batch[SOURCE] = self._pipeline.sources.names_of(plan.samples)
+            size = 0
+            for name in self._factory.names:
+                if name in gathered and (field := gathered[name][number]) is not None:
+                    batch[name] = value = field.batch
+                    size += value.nbytes if type(value) is np.ndarray else count_bytes(value)
+                elif listed is not None and name in listed:
+                    batch[name] = listed[name].values[end - len(plan.samples) : end]
+                    size += listed[name].size(end - len(plan.samples), end)
+            whole = len(batch) == len(self._factory.names) + (SOURCE in batch) + (keys is not None)
+            good = whole and (not excluded or excluded.isdisjoint(plan.samples.tolist()))
+            batches.append(Made(batch, size, lists) if good else None)
+        return batches
+
+    def _parts(self, samples: I64, names: list[str]) -> dict[str, FieldList] | None:
+        """Read fields that are not gathered. None: samples have to be made of them."""
+        if not names or self._listed is None or not self._listed.names.issuperset(names):
+            return None
+        return self._listed.read(samples, names, self._iteration.clock.add)
+
+    def _finished(self, plan: BatchPlan, made: Made) -> Finished:
+        """Return a gathered batch as the consumer gets it."""
+        batch = made.batch
+        if made.lists and self._listed is not None:
+            start = perf_counter()
+            for name in made.lists:
+                batch[name] = self._listed.collated(name, batch[name], plan.samples)
+            self._iteration.clock.add({"collate": perf_counter() - start})
+        if (call := self._pipeline.batch_transform) is not None:
+            from bushel.loader.values.generator import transformed
+
+            start = perf_counter()
+            batch = transformed(call, batch, self._pipeline.order.seed, plan)
+            self._iteration.clock.add({"collate": perf_counter() - start})
+        return Finished(plan.consumed, batch, len(plan.samples), made.size)
+
+
+class RowGroups(Groups):
+    """Makes batches whose rows are shared, if all of their fields are as long as the tokens."""
+
+    def bytes_of(self, plan: BatchPlan) -> int:
+        """Return the size of a batch in bytes."""
+        if plan.rows is None or self._pipeline.shape is None:
+            return 0
+        return (
+            len(plan.rows.ends)
+            * self._pipeline.shape.tokens
+            * sum(field.nbytes for field in self.numbers.fields)
+        )
+
+    def _batches(self, group: list[BatchPlan]) -> list[Made | None]:
+        batches = self._together(group)
+        if batches is not None:
+            return [
+                Made(batch, count_bytes([batch[name] for name in self._factory.names]))
+                for batch in batches
+            ]
+        if len(group) == 1:
+            return [None]
+        # one of them has to be read otherwise
+        return [batch for plan in group for batch in self._batches([plan])]
+
+    def _together(self, group: Sequence[BatchPlan]) -> list[Batch] | None:
+        """Return the batches of some plans; None if any has to be made of samples."""
+        shape, excluded = self._pipeline.shape, self._pipeline.excluded
+        rows = [plan.rows for plan in group if plan.rows is not None]
+        if shape is None or len(rows) < len(group):
+            return None
+        samples = np.concatenate([plan.samples for plan in group])
+        if excluded and not excluded.isdisjoint(samples.tolist()):
+            return None
+        names = [field.name for field in self.numbers.fields]
+        lengths = [self.numbers.lengths(number, samples) for number in range(len(names))]
+        tokens = lengths[names.index(shape.field)]
+        if tokens is None or any(
+            of_field is None or not np.array_equal(of_field, tokens) for of_field in lengths
+        ):
+            return None
+        pieces = Pieces.of(rows, [len(plan.samples) for plan in group], tokens)
+        # an error, which names the sample
+        if len(pieces.wrong) or (pieces.used > shape.tokens).any():
+            return None
+        samples = samples[pieces.places]
+        whole: Batch = {}
+        if self._pipeline.keys:
+            whole[KEY] = pieces.by_row(self.numbers.keys(samples))
+        for number, name in enumerate(names):
+            if (joined := self._joined(number, samples, pieces, shape.tokens)) is None:
+                return None
+            whole[name] = joined
+        if self._pipeline.sources is not None:
+            whole[SOURCE] = pieces.by_row(self._pipeline.sources.names_of(samples))
+        if shape.documents:
+            whole |= pieces.layout(shape.tokens)
+        whole["cu_seqlens"] = pieces.bounds()
+        if len(group) == 1:
+            return [whole]
+        ends = offsets_of(len(row_parts.ends) for row_parts in rows).tolist()
+        return [
+            {name: value[first:end] for name, value in whole.items()}
+            for first, end in pairwise(ends)
+        ]
+
+    def _joined(
+        self, number: int, samples: I64, pieces: Pieces, tokens: int
+    ) -> npt.NDArray[Any] | None:
+        """Return a field [rows, tokens]; None if a value cannot be gathered."""
+        field = self.numbers.fields[number]
+        rules = self._pipeline.collate
+        rule = rules.get(field.name) if isinstance(rules, dict) else None
+        flat = np.empty(int(pieces.starts[-1]), field.dtype)
+        if not self.numbers.gather_rows(
+            number, samples, Rooms(flat, pieces.starts, skip=pieces.begins)
+        ):
+            return None
+        return pieces.padded(
+            flat, tokens, rule.padding(field.dtype)[0] if isinstance(rule, Padded) else 0
+        )
