@@ -122,6 +122,20 @@ def test_bad_samples(tmp_path: Path, on_error: Any) -> None:
         compare(lambda: bushel.Loader(verified, 6, shuffle=True, threads=1, on_error=on_error))
 
 
+@pytest.mark.parametrize("fields", [["tokens", "label"], ["text", "tree"], None], ids=str)
+@pytest.mark.parametrize("on_error", ["raise", "skip", "replace"])
+def test_a_file_that_shrinks_is_met_by_both_lanes_alike(tmp_path: Path, fields: Any, on_error: Any) -> None:
+    ds = write(tmp_path / "data", "tar")
+    ds[0]
+    path = Path(str(ds.location(30, "text")[0]))
+    data = path.read_bytes()
+    with path.open("r+b") as file:
+        file.truncate(ds.location(25, "data")[1])
+    for threads in (0, 2):
+        compare(lambda: bushel.Loader(ds, 6, threads=threads, fields=fields, on_error=on_error))  # noqa: B023
+    path.write_bytes(data)
+
+
 def test_values_that_are_missing_or_do_not_collate(tmp_path: Path) -> None:
     some = write(tmp_path / "some", "tar", lambda n: {"text": "a"} | ({"data": b"b"} if n % 11 else {}))
     for options in ({}, {"collate": {"data": "list"}}, {"collate": {"text": "stack"}}, {"on_error": "skip"}):
