@@ -350,18 +350,22 @@ def _one_kind(
     )
 
 
-def class_folders(names: Sequence[str], *, inside: bool) -> list[str]:
+def class_folders(
+    names: Sequence[str], counts: Sequence[int] | None = None, *, inside: bool
+) -> list[str]:
     """Return the folder of each file that is its class; empty for a file outside of them.
 
     All are empty if most files lie outside of folders.
 
     Args:
         names: The paths of the files.
+        counts: The number of files that each name stands for, those of its folder; by default one.
         inside: Whether the first folder is a split, and the second one the class.
     """
     folders = [_class_folder(name, inside=inside) for name in names]
-    nested = len(folders) - folders.count("")
-    if 2 * nested < len(folders):
+    counts = [1] * len(folders) if counts is None else counts
+    nested = sum(count for count, folder in zip(counts, folders, strict=True) if folder)
+    if 2 * nested < sum(counts):
         return [""] * len(folders)
     return folders
 

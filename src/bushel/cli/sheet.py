@@ -64,7 +64,7 @@ def command(
     if drawn is None:
         raise ValueError(
             "the dataset has no image, clip or array to draw: the fields are"
-            f" {', '.join(dataset.spec)}"
+            f" {', '.join(dataset.spec) or 'none'}"
         )
     if drawn not in dataset.spec:
         raise KeyError(f"unknown field {drawn!r}: the fields are {', '.join(dataset.spec)}")

@@ -155,7 +155,10 @@ def repair(
     shards, positions = intact.shards, intact.positions
     if kind is None or not len(positions):
         problems = "; ".join(str(problem) for problem, _ in findings.problems[:3])
-        raise FormatError(f"no sample is intact: {problems}", file=str(source))
+        reason = f"no sample is intact: {problems}"
+        if not problems:
+            reason = "it has no samples, and no damage: there is nothing to repair"
+        raise FormatError(reason, file=str(source))
     if shard_samples is None and shard_bytes is None:
         shard_samples = _usual_shard_samples(target, shards)
     keyed = any(opened.keyed for opened in shards)

@@ -10,8 +10,10 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.local_splits import splits_at
@@ -23,7 +25,7 @@ from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 from bushel._recognise.archive import labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
 from bushel._recognise.splits import split_in
-from bushel._runtime.arrays import I64, U8, U32
+from bushel._runtime.arrays import I64, U8, U32, ranges
 from bushel.containers.base import ReadOptions
 from bushel.containers.folder import NAME_OF_MEDIA, report
 from bushel.containers.folder_metadata import (
@@ -37,7 +39,7 @@ from bushel.containers.folder_metadata import (
     values_of,
 )
 from bushel.errors import FormatError
-from bushel.kernels import crc32
+from bushel.kernels import crc32, number_texts
 from bushel.spec import Field
 from bushel.storage import Blocks
 
@@ -65,22 +67,25 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     if not media or not set(declared) <= media:
         return shards
     rows_of = [_rows_with(media, index) for index in indexes]
-    folders = _folders_of(
-        [key for index, rows in zip(indexes, rows_of, strict=True) for key in _keys(index, rows)]
-    )
-    if not any(folders):
+    folders = list(map(_folders_in, indexes, rows_of))
+    class_of = _classes_of(folders)
+    if not any(class_of.values()):
         return shards
-    classes = sorted({*folders, *_classes_beside(shards[0])} - {""})
-    labelled, first = list[OpenShard](), 0
-    for shard, rows in zip(shards, rows_of, strict=True):
-        labelled.append(
-            _with_labels(shard, rows, folders[first : first + len(rows)], classes, media)
-        )
-        first += len(rows)
-    outside = folders.count("")
-    others_left_out = sum(shard.samples for shard in shards) - len(folders)
+    classes = sorted({*class_of.values(), *_classes_beside(shards[0])} - {""})
+    number_of = {"": -1} | {name: number for number, name in enumerate(classes)}
+    labels = [
+        np.array([number_of[class_of[name]] for name in own.names], np.int64)[own.numbers]
+        for own in folders
+    ]
+    labelled = [
+        _with_labels(shard, rows, label, classes, media)
+        for shard, rows, label in zip(shards, rows_of, labels, strict=True)
+    ]
+    outside = sum(int(np.count_nonzero(label < 0)) for label in labels)
+    samples = sum(map(len, rows_of))
+    others_left_out = sum(shard.samples for shard in shards) - samples
     kind = media_of_members(next(iter(media))) or "file"
-    counts = {"class": len(classes), NAME_OF_MEDIA.get(kind, kind): len(folders) - outside}
+    counts = {"class": len(classes), NAME_OF_MEDIA.get(kind, kind): samples - outside}
     report(
         shards[0].shard.path(0),
         counts,
@@ -119,9 +124,45 @@ def _media_of(indexes: Sequence[ShardIndex]) -> set[str]:
     return labelled_media(counts, sum(index.samples for index in indexes))
 
 
-def _folders_of(keys: Sequence[str]) -> list[str]:
-    inside = bool(keys) and "/" in keys[0] and bool(folders_of_splits(keys))
-    return class_folders(keys, inside=inside)
+class _Folders(NamedTuple):
+    """The folders of the samples of an archive."""
+
+    names: list[str]  # each once, with a slash at its end; empty for samples in none
+    numbers: npt.NDArray[np.uint32]  # the number of the folder of each sample
+
+
+def _folders_in(index: ShardIndex, rows: I64) -> _Folders:
+    """Return the folders in the keys of some samples. No key is decoded: a million take a tenth of a second."""
+    keys = index.keys
+    assert keys is not None  # `_is_plain` has looked
+    slashes = np.flatnonzero(keys.text == ord("/"))
+    if not len(slashes):
+        return _Folders([""], np.zeros(len(rows), np.uint32))
+    start = keys.offsets[rows]
+    last = np.searchsorted(slashes, keys.offsets[rows + 1]) - 1
+    length = np.maximum(np.where(last < 0, 0, slashes[last] + 1 - start), 0)
+    text = keys.text[ranges(start, length)]
+    offsets = np.concatenate([np.zeros(1, np.int64), np.cumsum(length)])
+    numbered = number_texts(text, offsets, len(rows))
+    assert numbered is not None  # there are not more folders than samples
+    numbers_of_folders, first = numbered
+    names = [
+        text[offsets[row] : offsets[row + 1]].tobytes().decode("utf-8", "surrogateescape")
+        for row in first.tolist()
+    ]
+    return _Folders(names, numbers_of_folders)
+
+
+def _classes_of(folders: Sequence[_Folders]) -> dict[str, str]:
+    """Return the class of the samples in each folder of some archives; empty for folders without one."""
+    counts = Counter[str]()
+    for own in folders:
+        numbers_of_samples = np.bincount(own.numbers, minlength=len(own.names)).tolist()
+        counts.update(dict(zip(own.names, numbers_of_samples, strict=True)))
+    samples = [f"{name}." for name in counts]  # one of each folder
+    inside = bool(folders_of_splits(samples))
+    classes = class_folders(samples, list(counts.values()), inside=inside)
+    return dict(zip(counts, classes, strict=True))
 
 
 def _classes_beside(shard: OpenShard) -> set[str]:
@@ -149,24 +190,30 @@ def _classes_beside(shard: OpenShard) -> set[str]:
         return set()
     media = _media_of(indexes)
     return set(
-        _folders_of([key for index in indexes for key in _keys(index, _rows_with(media, index))])
+        _classes_of([_folders_in(index, _rows_with(media, index)) for index in indexes]).values()
     )
 
 
 def _with_labels(
     shard: OpenShard,
     rows: I64,
-    folders: Sequence[str],
+    label: I64,
     classes: Sequence[str],
     media: Collection[str],
 ) -> OpenShard:
-    """Return a shard with a label for each sample in a folder of a class, and without the other samples."""
-    number_of = {name: number for number, name in enumerate(classes)}
-    inside = np.array([bool(folder) for folder in folders], np.bool_)
-    label = np.array([number_of[folder] for folder in folders if folder], np.int64)
-    index = _taken(shard.index, rows[inside], media)
-    (offset, length), data = numbered_classes(label, classes)
-    index = _with_field(index, Field(LABEL, "int"), offset, length, data, numbers("int", label))
+    """Return a shard with a label for each sample in a folder of a class, and without the others, whose label is -1."""
+    inside = label >= 0
+    index, label = _taken(shard.index, rows[inside], media), label[inside]
+    (offset, length), data = numbered_classes(np.arange(len(classes)), classes)
+    extents = FieldExtents(
+        Field(LABEL, "int"),
+        "int",
+        len(index.files) + len(index.blocks),
+        offset[label],
+        length[label],
+        _checksums(offset, length, data)[label],
+    )
+    index = _with_field(index, extents, data, numbers("int", label))
     return _changed(shard, replace(index, labels={LABEL: tuple(classes)}))
 
 
@@ -230,14 +277,12 @@ def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenS
         taken, keys=Keys.of(keys_of_rows([row.file for row in rows], shard.shard.path(0)))
     )
     for name, values in _columns_of(rows, media, place):
-        taken = _with_field(
-            taken,
-            Field(name, values.codec),
-            values.offset,
-            values.length,
-            values.data,
-            values.column,
-        )
+        places = values.offset, values.length
+        distinct, row_of = np.unique(np.stack(places), axis=1, return_inverse=True)
+        sums = _checksums(*distinct, values.data)[row_of.reshape(-1)]
+        number = len(taken.files) + len(taken.blocks)
+        extents = FieldExtents(Field(name, values.codec), values.codec, number, *places, sums)
+        taken = _with_field(taken, extents, values.data, values.column)
     unnamed = index.samples - len(tables) - len({row for row, _ in named})
     report(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))
     return _changed(shard, taken)
@@ -284,21 +329,23 @@ def _changed(shard: OpenShard, index: ShardIndex) -> OpenShard:
     )
 
 
+def _checksums(offset: I64, length: I64, data: U8) -> U32:
+    """Return the checksums of values in some bytes."""
+    places = zip(offset.tolist(), length.tolist(), strict=True)
+    sums = [crc32(data[first : first + max(size, 0)]) for first, size in places]
+    return np.array(sums, np.uint32)
+
+
 def _with_field(
-    index: ShardIndex, field: Field, offset: I64, length: I64, data: U8, column: Column | None
+    index: ShardIndex, extents: FieldExtents, data: U8, column: Column | None
 ) -> ShardIndex:
     """Return a table with one more field, whose values lie in the table itself."""
-    places, row_of = np.unique(np.stack([offset, length]), axis=1, return_inverse=True)
-    sums = [crc32(data[first : first + max(size, 0)]) for first, size in places.T.tolist()]
-    checksums: U32 = np.array(sums, np.uint32)[row_of.reshape(-1)]
-    number = len(index.files) + len(index.blocks)
-    extents = FieldExtents(field, field.codec, number, offset, length, checksums)
-    columns = dict(index.columns)
+    name, columns = extents.field.name, dict(index.columns)
     if column is not None:
-        columns[field.name] = column
+        columns[name] = column
     return replace(
         index,
-        fields={**index.fields, field.name: extents},
+        fields={**index.fields, name: extents},
         columns=columns,
         blocks=(*index.blocks, Blocks.in_table(data)),
     )
