@@ -265,3 +265,10 @@ def test_lists_with_nulls_in_one_file_make_lists_of_all(tmp_path: Path) -> None:
         dataset = bushel.open(path, index="memory")
         assert dataset.spec["x"] == "json"
         assert [sample["x"] for sample in dataset] == [*first, *second]
+
+
+@pytest.mark.parametrize(("cell", "truth"), [("True", True), ("FALSE", False), ("true", True), ("1", True), ("", None)])
+def test_truth_values_of_csv(cell: str, truth: bool | None, tmp_path: Path) -> None:
+    (tmp_path / "x.csv").write_text(f"n,x\n0,{cell}\n1,False\n")
+    dataset = bushel.open(tmp_path / "x.csv", spec={"x": "bool"})
+    assert [sample.get("x") for sample in dataset] == [truth, False]

@@ -278,8 +278,8 @@ def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenS
     )
     for name, values in _columns_of(rows, media, place):
         places = values.offset, values.length
-        distinct, row_of = np.unique(np.stack(places), axis=1, return_inverse=True)
-        sums = _checksums(*distinct, values.data)[row_of.reshape(-1)]
+        distinct, place_of = np.unique(np.stack(places), axis=1, return_inverse=True)
+        sums = _checksums(distinct[0], distinct[1], values.data)[place_of.reshape(-1)]
         number = len(taken.files) + len(taken.blocks)
         extents = FieldExtents(Field(name, values.codec), values.codec, number, *places, sums)
         taken = _with_field(taken, extents, values.data, values.column)
