@@ -37,14 +37,14 @@ EXCEPTIONS = {
         _dataset/open/completeness.py:interrupted_write
         _dataset/open/folders.py:_overwrite_folder _dataset/open/folders.py:_replacements
         _pack/reshape.py:split _pack/run_folder.py:part_path
-        _pack/side_files.py:_beside sources/fetching.py:caller_path
+        sources/fetching.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24/datasets.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists
         compat/webdataset/commands/widsindex.py:_update compat/webdataset/writer.py:_Part._own
     """,
     "Bushel makes the name: a number, a kind, a random text, a constant of a container": """
-        containers/gulp/container.py:_Gulp.class_names _pack/side_files.py:labels_path
+        containers/gulp/container.py:_Gulp.class_names
         _index/table.py:Shard.removal_lists
         _dataset/open/remote_discovery.py:listed_in_manifest _writer/class_names.py:write_file_of_names
         storage/objects/lock.py:_now_beside storage/lock.py:FileLock._take

@@ -453,21 +453,6 @@ def test_an_empty_source(tmp_path: Path) -> None:
     assert (done.samples, len(opened(tmp_path / "x.ffr"))) == (0, 0)
 
 
-def test_labels_that_an_older_version_stored_beside_the_dataset_are_extended(tmp_path: Path) -> None:
-    with bushel.Writer(tmp_path / "out", {"image": "jpg", "label": "int"}, container="bag") as writer:
-        writer.append({"image": b"\xff\xd8", "label": 7}, key="x")
-    (tmp_path / "out.label2idx.json").write_text('{"class1": 7, "other": 0}')
-    bushel.pack(image_folder(tmp_path / "photos", 3), tmp_path / "out", container="bag", mode="append")
-    dataset = opened(tmp_path / "out")
-    assert [sample["label"] for sample in dataset.select_fields(["label"])] == [7, 8, 7, 9]
-    assert dataset.labels == {"label": ("other", *[""] * 6, "class1", "class0", "class2")}
-    (tmp_path / "old.label2idx.json").write_text('{"a": "b"}')
-    with bushel.Writer(tmp_path / "old", {"image": "jpg", "label": "int"}, container="bag") as writer:
-        writer.append({"image": b"\xff\xd8", "label": 7}, key="x")
-    with pytest.raises(bushel.errors.FormatError, match="a map of label names to whole numbers"):
-        bushel.pack(tmp_path / "photos", tmp_path / "old", container="bag", mode="append")
-
-
 def test_processes_need_no_guard_in_the_main_script_and_take_its_functions(tmp_path: Path) -> None:
     script = (
         "import sys, bushel\n"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import hashlib
 import io
 import logging
 import warnings
@@ -12,24 +11,16 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
+from tests._recognise.photos import stored
 
 import bushel
-from bushel.codecs import get_codec
 
 datasets = pytest.importorskip("datasets")
 pytestmark = [  # it leaves files open
     pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning"),
     pytest.mark.filterwarnings("ignore::ResourceWarning"),
 ]
-
-
-def stored(name: str) -> bytes:
-    """Return another file for each name; its contents only matter to those who decode it."""
-    seed = int.from_bytes(hashlib.sha256(name.encode()).digest()[:4], "big")
-    kind = "png" if name.endswith("png") else "jpg"
-    return bytes(get_codec(kind).encode(np.random.default_rng(seed).integers(0, 256, (8, 8, 3), np.uint8)))
 
 
 def folder(root: Path, names: Mapping[str, str | None] | list[str]) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests._recognise.test_as_datasets import stored
+from tests._recognise.photos import stored
 
 import bushel
 

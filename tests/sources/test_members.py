@@ -8,7 +8,6 @@ from tests.sources.folders import jpeg
 import bushel
 from bushel.errors import FormatError, TooManyErrors
 from bushel.sources import Recipe
-from bushel.sources.members import Members
 from bushel.testing import check_source
 
 
@@ -40,9 +39,10 @@ def test_a_recipe(tmp_path: Path) -> None:
         (["x/.jpg"], "has no extension"),
     ],
 )
-def test_what_makes_no_samples(names: list[str], message: str) -> None:
+def test_what_makes_no_samples(names: list[str], message: str, tmp_path: Path) -> None:
+    (tmp_path / "recipe").write_text("".join(f"{name} text:x\n" for name in names))
     with pytest.raises(FormatError, match=message):
-        Members([(name, "text:") for name in names], Path())
+        Recipe(tmp_path / "recipe")
 
 
 def test_a_line_without_a_place(tmp_path: Path) -> None:

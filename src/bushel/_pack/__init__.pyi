@@ -7,7 +7,6 @@ from bushel._pack.reshape import reshard as reshard
 from bushel._pack.reshape import split as split
 from bushel._pack.run_folder import part_path as part_path
 from bushel._pack.side_files import error_log_path as error_log_path
-from bushel._pack.side_files import labels_path as labels_path
 from bushel._pack.side_files import load_labels as load_labels
 from bushel._pack.write_dataset import PackResult as PackResult
 

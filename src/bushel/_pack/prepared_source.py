@@ -18,7 +18,6 @@ from bushel._pack.run_folder import planned_listing
 from bushel._pack.run_plan import check_part
 from bushel._pack.sample_encoder import SampleEncoder
 from bushel._pack.scale_out import RunOptions
-from bushel._pack.side_files import labels_path, load_labels
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import Shuffle, make_order
 from bushel._runtime.structs import Struct
@@ -73,12 +72,10 @@ def prepare_source(
             "fields= and rename= need a dataset as source: leave fields out of the source itself"
         )
     given = check_labels(options.writer.labels or {})
-    known, noted = (
-        _numbers_at(target, container)
-        if mode in ("append", "resume") and parts is None
-        else ({}, {})
-    )
-    opened, names = _with_numbers(opened, known, given, noted)
+    known: Labels = {}
+    if mode in ("append", "resume") and parts is None:
+        known = known_labels(target, container)
+    opened, names = _with_numbers(opened, known, given)
     fields = _target_fields(opened.spec, wanted.spec)
     folders = _folders(opened, container) if wanted.keys in (None, True) else None
     empty = opened.folders if folders is None and isinstance(opened, Foldered) else None
@@ -143,27 +140,15 @@ def _folders(source: Source | Stream, container: Container) -> tuple[str, ...] |
 # Class numbers
 
 
-def _numbers_at(path: AnyPath, container: Container) -> tuple[Labels, Mapping[str, int]]:
-    """Return how the dataset at a path numbers its classes.
-
-    Returns:
-        The names of classes in the dataset; and, if it has none, the numbers of labels in the file
-        that an older version wrote.
-    """
-    known = known_labels(path, container)
-    return known, {} if known else load_labels(labels_path(path, container))
-
-
 def _with_numbers(
-    source: Source | Stream, known: Labels, given: Labels, noted: Mapping[str, int]
+    source: Source | Stream, known: Labels, given: Labels
 ) -> tuple[Source | Stream, Labels]:
     """Return the source with the numbers of the dataset that it is added to, and its names of classes."""
     names = {**given, **known}
     if not isinstance(source, Labelled):
         return source, given or (check_labels(source.labels) if isinstance(source, Named) else {})
     field = next((name for name in ("label", "idx") if name in names), None)
-    numbers = noted if field is None else numbered(names[field])
-    new = source.relabelled(numbers) if numbers else source
+    new = source if field is None else source.relabelled(numbered(names[field]))
     if isinstance(new, Named):
         return new, check_labels({**given, **new.labels})
     own = {"label": in_order(new.label2idx)} if isinstance(new, Labelled) else {}

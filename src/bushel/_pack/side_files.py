@@ -13,33 +13,26 @@ import msgspec
 from bushel._index.sidecar import FOLDER
 from bushel._pack.sample_encoder import BadItem
 from bushel._runtime.public import public
-from bushel.containers import Container
 from bushel.errors import FormatError, StateError, naming
 from bushel.storage import AnyPath, make_workplace, read_whole, remove, sync_folder, write_whole
 from bushel.storage.names import below
 from bushel.storage.whole import sync_whole
 
 
-def _beside(target: AnyPath, suffix: str) -> AnyPath:
-    """Return the path of a file beside a dataset, such as `out/train.rec.errors.jsonl`.
-
-    The file is not in the dataset's folder, where some original readers take every file for a part
-    of the dataset.
-    """
-    if isinstance(target, Path) and not target.name:
-        target = target.resolve()
-    return target.parent / f"{target.name}.{suffix}"
-
-
 @public("bushel.runs")
 def error_log_path(target: AnyPath) -> AnyPath:
     """Return the path of the error log: `TARGET.errors.jsonl`.
+
+    It is not in the dataset's folder, where some original readers take every file for a part of the
+    dataset.
 
     Examples:
         >>> str(bushel.runs.error_log_path(Path("train")))
         'train.errors.jsonl'
     """
-    return _beside(target, "errors.jsonl")
+    if isinstance(target, Path) and not target.name:
+        target = target.resolve()
+    return target.parent / f"{target.name}.errors.jsonl"
 
 
 def error_text(error: BaseException) -> str:
@@ -320,18 +313,6 @@ _RECORD = msgspec.json.Decoder(_Noted)
 def record_path(root: AnyPath, name: str) -> AnyPath:
     """Return the path of the record of a packing run: see `RunRecord`."""
     return below(root, f"{FOLDER}/{name or 'dataset'}.pack.json", any_text=True)
-
-
-def labels_path(target: AnyPath, container: Container) -> AnyPath:
-    """Return the path of the numbers of classes: in the dataset, if the original tool keeps them there; else beside it.
-
-    Only GulpIO and older versions of Bushel number the classes there.
-    """
-    if container.names_file is not None and not (
-        container.suffix and target.name.endswith(container.suffix)
-    ):
-        return target / container.names_file
-    return _beside(target, "label2idx.json")
 
 
 @public("bushel.runs")

@@ -138,7 +138,7 @@ def _of_text(stored: Stored, declared: Field, reading: str) -> str:
             return f"as({target},{text})"
         return text
     if wanted == "bool":
-        return "as(bool,utf8)"
+        return "as(bool,csv-text)"
     if time_dtype(target) is not None:
         return f"as({target},{stored.codec})"
     if wanted == "array":

@@ -100,11 +100,9 @@ def _array(codec: str, value: Any, dtype: str) -> npt.NDArray[Any]:
 
 def _decode(name: str, target: Codec, stored: Codec, data: Buffer) -> Any:
     value = stored.decode(data)
-    if target.name == "bool" and isinstance(value, str):
-        value = value.lower()  # True of pandas, TRUE of spreadsheets
-    reads_json = stored.name == "csv-text" or (target.name == "bool" and stored.name == "utf8")
-    if reads_json and target.name != "utf8" and time_dtype(target.name) is None:
-        value = _JSON.decode(value.encode())
+    if stored.name == "csv-text" and target.name != "utf8" and time_dtype(target.name) is None:
+        # True of pandas, TRUE of spreadsheets
+        value = _JSON.decode((value.lower() if target.name == "bool" else value).encode())
     try:
         converted = exact(target.name, value)
     except CodecError as error:

@@ -285,9 +285,7 @@ def _samples(parts: Sequence[Dataset]) -> Iterator[dict[str, Any]]:
         stored = Stored(dataset)
         for first in range(0, len(dataset), _CHUNK):
             positions = range(first, min(first + _CHUNK, len(dataset)))
-            read = stored.fetched(positions)
-            for position in positions:
-                sample = read[position]
+            for sample in stored.samples(positions):
                 row = {name: _value(field, sample.get(name)) for name, field in fields.items()}
                 yield {KEY: sample[KEY], **row} if KEY in sample else row
 

@@ -17,10 +17,11 @@ registration:
 
 from __future__ import annotations
 
+import copy
 import itertools
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, overload, runtime_checkable
+from typing import Any, Protocol, Self, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -292,3 +293,15 @@ def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) 
     for number, name in enumerate(sorted(set(names) - labels.keys())):
         labels[name] = following + number
     return labels
+
+
+class Numbering:
+    """What sources that number their classes have in common: new numbers."""
+
+    label2idx: Mapping[str, int]
+
+    def relabelled(self, known: Mapping[str, int]) -> Self:
+        """Return the same samples with these classes numbered as given, and other classes after them."""
+        other = copy.copy(self)
+        other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
+        return other

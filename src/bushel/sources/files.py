@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-import copy
 import os
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar
 
 from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
 from bushel._recognise.layout import FolderLayout, layout_of_kind
 from bushel.containers.folder import classes_beside
 from bushel.containers.kept_folder import FolderNames, names_below
-from bushel.sources.base import Names, Sample, extend_labels
+from bushel.sources.base import Names, Numbering, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
 from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Clip, Image, Media
 from bushel.spec import KEY
@@ -187,7 +186,7 @@ class Files(_Folder):
         return f"{self._field} {self.root} {self._names.digest}"
 
 
-class LabelledFolder(_Folder):
+class LabelledFolder(_Folder, Numbering):
     """Files in one folder per class.
 
     The class of a file is the first folder of its relative path, and its key is that path without
@@ -228,7 +227,7 @@ class LabelledFolder(_Folder):
         listing: Iterable[str] | None = None,
     ) -> None:
         self.root = as_path(root)
-        names = _data_below(self.root) if listing is None else list(listing)
+        names = names_below(self.root) if listing is None else list(listing)
         lowered_suffixes = {suffix.lower() for suffix in suffixes}
         classes = classes_beside(self.root)
         layout = layout_of_kind(names, lowered_suffixes, classes, ordered=listing is not None)
@@ -254,12 +253,12 @@ class LabelledFolder(_Folder):
             None if a sample is not one media file and its class.
         """
         field, *others = layout.fields
-        if others or field not in _MEDIA:
+        if others or field not in UNCHANGED:
             return None
         files, source = layout.fields[field], cls.__new__(cls)
         source.root = root
         paths = [names[number] for number in files.files]
-        source._lay_out(names, layout, paths, _MEDIA[field], field, files.codec, None)
+        source._lay_out(names, layout, paths, UNCHANGED[field], field, files.codec, None)
         return source
 
     def _lay_out(
@@ -288,7 +287,8 @@ class LabelledFolder(_Folder):
     def file_field(self) -> str | None:
         """The field of the files, if they are local, and neither the medium nor a subclass changes them."""
         is_unchanged = (
-            type(self).__getitem__ is LabelledFolder.__getitem__ and type(self._media) in UNCHANGED
+            type(self).__getitem__ is LabelledFolder.__getitem__
+            and self._media in UNCHANGED.values()
         )
         return self._field if is_unchanged and isinstance(self.root, Path) else None
 
@@ -324,12 +324,6 @@ class LabelledFolder(_Folder):
     def labels(self) -> Mapping[str, Sequence[str]]:
         """The classes in the order of their numbers, for the field `label`."""
         return {"label": in_order(self.label2idx)} if self.label2idx else {}
-
-    def relabelled(self, known: Mapping[str, int]) -> Self:
-        """Return the same files with these classes numbered as given, and other classes after them."""
-        other = copy.copy(self)
-        other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
-        return other
 
 
 class _MediaFolder(LabelledFolder):
@@ -428,19 +422,3 @@ def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:
 def _file(root: AnyPath, name: str) -> AnyPath:
     """Return the path of a file by its name in a listing, which another process may have read from a file."""
     return below(root, name, any_text=True)
-
-
-def _data_below(root: AnyPath) -> FolderNames:
-    """Return the files below a folder that may be data, in order.
-
-    Raises:
-        FileNotFoundError, NotADirectoryError: It is not a folder.
-    """
-    names = names_below(root)
-    if not names and not root.is_dir():
-        raise FileNotFoundError(f"no such folder: {root}")
-    return names
-
-
-_MEDIA: Mapping[str, Media] = {"image": Image(), "clip": Clip(), "audio": Audio()}
-"""What reads the files of a folder, by the field that a layout has for them."""

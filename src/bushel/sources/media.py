@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
@@ -60,8 +60,18 @@ class Media(Protocol):
         ...
 
 
+class _Unchanged:
+    """Files unchanged."""
+
+    __slots__ = ()
+
+    def read(self, path: AnyPath) -> bytes:
+        """Return the file's bytes."""
+        return read_file(path)
+
+
 @dataclass(frozen=True, slots=True)
-class Image:
+class Image(_Unchanged):
     """Images unchanged, in the field `image`.
 
     Examples:
@@ -74,13 +84,9 @@ class Image:
         """Return `image`, with the codec of all names, or the codec `image` if there are several kinds."""
         return "image", _codec(names, "image")
 
-    def read(self, path: AnyPath) -> bytes:
-        """Return the file's bytes."""
-        return read_file(path)
-
 
 @dataclass(frozen=True, slots=True)
-class Clip:
+class Clip(_Unchanged):
     """Video files unchanged, in the field `clip`.
 
     Examples:
@@ -103,13 +109,9 @@ class Clip:
             )
         return "clip", _codec(names, "clip")
 
-    def read(self, path: AnyPath) -> bytes:
-        """Return the file's bytes."""
-        return read_file(path)
-
 
 @dataclass(frozen=True, slots=True)
-class Audio:
+class Audio(_Unchanged):
     """Sound files unchanged, in the field `audio`.
 
     Examples:
@@ -121,10 +123,6 @@ class Audio:
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return `audio`, with the codec of all names, or the codec `audio` if there are several kinds."""
         return "audio", _codec(names, "audio")
-
-    def read(self, path: AnyPath) -> bytes:
-        """Return the file's bytes."""
-        return read_file(path)
 
 
 def media_of_names(names: Collection[str]) -> Media:
@@ -139,13 +137,12 @@ def media_of_names(names: Collection[str]) -> Media:
             "the table names files of several kinds,"
             f" {' and '.join(sorted(map(str, kinds)))}: divide it"
         )
-    if kinds == {"clip"}:
-        return Clip()
-    return Audio() if kinds == {"audio"} else Image()
+    [kind] = kinds or {"image"}
+    return UNCHANGED[str(kind)]
 
 
-UNCHANGED = (Image, Clip, Audio)
-"""The media whose value is the file."""
+UNCHANGED: Mapping[str, Media] = {"image": Image(), "clip": Clip(), "audio": Audio()}
+"""The media whose value is the file, by the field that a layout has for them."""
 
 
 @dataclass(frozen=True, slots=True)

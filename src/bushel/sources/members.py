@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterator
 
 from bushel.codecs import codec_of_extension
 from bushel.errors import FormatError, UnsupportedError
@@ -13,52 +13,64 @@ from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_text
 
 
-class Members(FileSource):
-    """Samples of members, each with a name and a location.
+class Recipe(FileSource):
+    r"""A recipe for `tarp create`.
+
+    A line is a name, a space, and a location: a path, `file:PATH`, `text:TEXT` or `pipe:COMMAND`.
 
     The key is the name up to the first dot after the last slash, and the field is the rest:
     `a/7.left.jpg` is the field `left.jpg` of `a/7`. The members of one sample must be adjacent, as
     in a tar.
 
     Args:
-        members: Names and locations.
-        root: The folder that relative paths start from.
-        allow_commands: Whether a location may be `pipe:COMMAND`, whose output is read.
+        path: The path of the recipe.
+        root: The folder that relative paths start from; by default the working directory, as for
+            tarp.
+        allow_commands: Whether lines may run commands.
 
     Attributes:
         spec: Extensions to the codecs that WebDataset uses for them.
 
     Raises:
-        FormatError: A name has no extension, or the members of a sample repeat a name or are not
-            adjacent.
+        FormatError: A line has no location, a name has no extension, or the members of a sample
+            repeat a name or are not adjacent.
+
+    Examples:
+        >>> from bushel.sources import Recipe
+        >>> _ = Path("recipe").write_text("a.cls text:1\na.jpg photos/dog/1.jpg\n")
+        >>> bushel.pack(Recipe("recipe"), "made.tar").samples
+        1
     """
 
     def __init__(
-        self, members: Iterable[tuple[str, str]], root: AnyPath, *, allow_commands: bool = False
+        self,
+        path: str | os.PathLike[str] | AnyPath,
+        *,
+        root: str | os.PathLike[str] | AnyPath | None = None,
+        allow_commands: bool = False,
     ) -> None:
-        self._root, self._commands = root, allow_commands
+        self._root, self._commands = as_path(root or "."), allow_commands
         names: list[str] = []
         places: list[str] = []
-        starts: list[int] = []
-        seen: set[str] = set()
+        starts: dict[str, int] = {}
         key = None
         self.spec: dict[str, str] = {}
-        for name, place in members:
-            this, extension = _cut(name)
-            if this != key:
-                if this in seen:
+        for name, place in _members(as_path(path)):
+            stem, extension = _cut(name)
+            if stem != key:
+                if stem in starts:
                     raise FormatError(
-                        f"the members of sample {this!r} are not adjacent: sort them by name"
+                        f"the members of sample {stem!r} are not adjacent: sort them by name"
                     )
-                starts.append(len(names))
-                seen.add(this)
-                key = this
-            elif f"{this}.{extension}" in names[starts[-1] :]:
-                raise FormatError(f"sample {this!r} has the member {extension!r} twice")
-            names.append(f"{this}.{extension}")
+                starts[stem] = len(names)
+                key = stem
+            elif f"{stem}.{extension}" in names[starts[stem] :]:
+                raise FormatError(f"sample {stem!r} has the member {extension!r} twice")
+            names.append(f"{stem}.{extension}")
             places.append(place)
             self.spec.setdefault(extension, codec_of_extension(extension))
-        self._names, self._places, self._starts = Names(names), Names(places), [*starts, len(names)]
+        self._names, self._places = Names(names), Names(places)
+        self._starts = [*starts.values(), len(names)]
 
     def __len__(self) -> int:
         return len(self._starts) - 1
@@ -104,45 +116,16 @@ class Members(FileSource):
         return caller_path(self._root, place.removeprefix("file:"))
 
 
-class Recipe(Members):
-    r"""A recipe for `tarp create`.
-
-    A line is a name, a space, and a location: a path, `file:PATH`, `text:TEXT` or `pipe:COMMAND`.
-
-    Args:
-        path: The path of the recipe.
-        root: The folder that relative paths start from; by default the working directory, as for
-            tarp.
-        allow_commands: Whether lines may run commands.
-
-    Raises:
-        FormatError: A line has no location.
-
-    Examples:
-        >>> from bushel.sources import Recipe
-        >>> _ = Path("recipe").write_text("a.cls text:1\na.jpg photos/dog/1.jpg\n")
-        >>> bushel.pack(Recipe("recipe"), "made.tar").samples
-        1
-    """
-
-    def __init__(
-        self,
-        path: str | os.PathLike[str] | AnyPath,
-        *,
-        root: str | os.PathLike[str] | AnyPath | None = None,
-        allow_commands: bool = False,
-    ) -> None:
-        members = []
-        for number, line in enumerate(read_text(as_path(path)).split("\n"), 1):
-            if line.strip():
-                name, *place = line.strip().split(maxsplit=1)
-                if not place:
-                    raise FormatError(
-                        f"line {number}: expected a name and a location, found {line!r}",
-                        file=str(path),
-                    )
-                members.append((name, place[0]))
-        super().__init__(members, as_path(root or "."), allow_commands=allow_commands)
+def _members(path: AnyPath) -> Iterator[tuple[str, str]]:
+    """Yield name and location in each line of a recipe. Raise FormatError if a line has no location."""
+    for number, line in enumerate(read_text(path).split("\n"), 1):
+        name, *place = line.strip().split(maxsplit=1) or [""]
+        if place:
+            yield name, place[0]
+        elif name:
+            raise FormatError(
+                f"line {number}: expected a name and a location, found {line!r}", file=str(path)
+            )
 
 
 def _cut(name: str) -> tuple[str, str]:

@@ -2,46 +2,23 @@
 
 from __future__ import annotations
 
-import copy
 import itertools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from typing import Self
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._index.class_names import Labels
 from bushel.codecs import get_codec
+from bushel.codecs.registry import holds_media
 from bushel.containers import get_container
 from bushel.errors import FormatError
 from bushel.sources.base import Sample
 from bushel.sources.samples import Stream
 from bushel.spec import KEY, parse_spec
-from bushel.storage import is_local
 
 # samples, or bytes, of a stream that are read to find its fields
 _FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
-_AS_THEY_ARE = (
-    *(
-        "jpg",
-        "jpeg",
-        "png",
-        "webp",
-        "ppm",
-        "pgm",
-        "pbm",
-        "bmp",
-        "tif",
-        "tiff",
-        "gif",
-        "avif",
-        "heic",
-        "jxl",
-        "image",
-    ),
-    *("mp4", "webm", "clip", "wav", "flac", "mp3", "ogg", "audio"),
-)
-"""Codecs whose bytes are files, equal in every container."""
 
 
 def empty_folders_in(dataset: Dataset) -> list[str] | None:
@@ -59,7 +36,7 @@ def empty_folders_in(dataset: Dataset) -> list[str] | None:
 
 def stored_unchanged(codec: str) -> bool:
     """Return whether values of a codec are copied as stored bytes; others are decoded and encoded again."""
-    return codec.partition("(")[0] in (*_AS_THEY_ARE, "bytes")
+    return holds_media(codec) or codec == "bytes"
 
 
 class Stored:
@@ -82,7 +59,6 @@ class Stored:
 
     def __init__(self, dataset: Dataset) -> None:
         self.dataset = dataset
-        self._ahead: Mapping[int, Sample] = {}
         self._keyed = dataset.info.keyed
         self.spec = dataset.spec
         self.folders: Sequence[str] | None = empty_folders_in(dataset)
@@ -96,9 +72,14 @@ class Stored:
         return len(self.dataset)
 
     def __getitem__(self, position: int) -> Sample:
-        stored = self._ahead.get(position)
-        if stored is None:
-            [stored] = self.dataset.read([position], decode=False)
+        return self.samples([position])[0]
+
+    def samples(self, positions: Sequence[int]) -> list[Sample]:
+        """Return several samples, whose bytes are read at once."""
+        stored = self.dataset.read(list(positions), decode=False)
+        return list(map(self._sample, stored, positions))
+
+    def _sample(self, stored: Sample, position: int) -> Sample:
         rest = {name: value for name, value in stored.items() if name not in self._kept}
         sample = self.dataset.decode_sample(rest, position)
         sample.update((name, stored[name]) for name in self._kept if name in stored)
@@ -115,20 +96,6 @@ class Stored:
     def fingerprint(self) -> str:
         """The fingerprint of the dataset or view."""
         return self.dataset.fingerprint
-
-    @property
-    def remote(self) -> bool:
-        """Whether its files are remote."""
-        return not all(is_local(shard.shard.root) for shard in self.dataset.shards)
-
-    def fetched(self, positions: Sequence[int]) -> Self:
-        """Return the same source with the stored bytes of these samples in memory."""
-        other = copy.copy(self)
-        with suppress(Exception):  # samples are then read one by one, and damaged ones raise
-            other._ahead = dict(
-                zip(positions, self.dataset.read(list(positions), decode=False), strict=True)
-            )
-        return other
 
     def origin(self, position: int) -> str:
         """Return the file and the offset of its first field."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import csv
 import fnmatch
 import glob
@@ -20,7 +19,7 @@ from typing import Any, cast
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
-from bushel.sources.base import Sample, extend_labels
+from bushel.sources.base import Numbering, Sample, extend_labels
 from bushel.sources.fetching import FileSource, caller_path, listed, relative_to
 from bushel.sources.media import Media, media_of_names
 from bushel.spec import KEY
@@ -165,7 +164,7 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
     return rows
 
 
-class Table(FileSource):
+class Table(FileSource, Numbering):
     r"""Files that the rows of a table name, with the other columns as fields.
 
     Args:
@@ -302,12 +301,6 @@ class Table(FileSource):
         return (
             dict.fromkeys((self._label, "idx"), in_order(self.label2idx)) if self.label2idx else {}
         )
-
-    def relabelled(self, known: Mapping[str, int]) -> Table:
-        """Return the same rows with these labels numbered as given, and other labels after them."""
-        other = copy.copy(self)
-        other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
-        return other
 
     def _fill(self, template: str, position: int) -> str:
         try:
