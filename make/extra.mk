@@ -1,6 +1,6 @@
 # Targets that few people need: other environments, systems and compilers, long campaigns, releases. The Makefile includes this file.
 
-.PHONY: help-all extras test-lowest test-newest test-all-pythons workflows bench-check publish-docs wheels sdist sdist-layouts types installed ceiling interop-env suites object-store browser nightly fuzz campaign faults sanitize aarch64 wheel wheel-aarch64
+.PHONY: help-all extras test-lowest test-newest test-all-pythons workflows bench-check publish-docs wheels sdist sdist-layouts types installed ceiling interop-env suites corpora object-store browser nightly fuzz campaign faults sanitize aarch64 wheel wheel-aarch64
 
 help-all:  ## list all targets
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -27,6 +27,9 @@ interop-env: $(READY)  ## make environments with the original packages, in .inte
 suites: $(READY)  ## the originals' own tests with the drop-ins (fetched from GitHub; NAME=granular: one of them)
 	$(PYTHON_OF_VENV) -m pip install --quiet --disable-pip-version-check --requirement interop/original_suites.txt
 	$(PYTHON_OF_VENV) interop/original_suites.py $(NAME)
+
+corpora: $(READY)  ## public test corpora, compared with reference readers (fetched by Git; NAME=parquet: one of them)
+	$(PYTHON_OF_VENV) interop/public_corpora.py $(NAME)
 
 object-store:  ## start an S3 server on loopback (Ceph, installed if missing); stop it with scripts/object_store.sh stop
 	scripts/object_store.sh start

@@ -393,7 +393,9 @@ def _decoded(file: File, name: str) -> list[bytes | None]:
         else:
             batches = iter(ipc.open_stream(Seekable(file)))
         return as_json((batch.column(name) for batch in batches), name, file.path)
-    except (ArrowException, OSError, ValueError) as error:
+    except (ArrowException, OSError, ValueError, KeyError) as error:
         if isinstance(error, FormatError):
             raise
+        if isinstance(error, KeyError):  # of intervals of days
+            error = ValueError("pyarrow has no values of its type")
         raise FormatError(f"column {name!r}: {error}", file=file.path) from error
