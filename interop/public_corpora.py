@@ -284,14 +284,15 @@ def compare(corpus: Corpus, path: Path) -> str:
 
 
 _UNREADABLE = object()
+_LARGE = ("sparse-large", "large_string_map")
 FINE = ("same", "refused", "stricter", "more", "another form", "different, as known")
 
 
 def files_of(corpus: Corpus, folder: Path) -> Iterator[Path]:
-    """Yield the files of a corpus. A sparse file of a terabyte is left out."""
+    """Yield the files of a corpus. A sparse file of a terabyte and texts of 2 GiB are left out."""
     for top in corpus.folders:
         paths = (path for path in sorted((folder / top).rglob("*")) if path.name.lower().endswith(corpus.suffixes))
-        yield from (path for path in paths if path.is_file() and "sparse-large" not in path.name)
+        yield from (path for path in paths if path.is_file() and not path.name.startswith(_LARGE))
 
 
 def main() -> int:
