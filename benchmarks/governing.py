@@ -5,7 +5,7 @@
 
 Removing 1 % of the samples by their positions, opening the dataset before and after, and `bushel.diff` of two datasets
 with keys. One of them lacks 100 samples and has 100 other values. Times are wall-clock and CPU times. The
-last figure is the number of bytes read from disk meanwhile, after the data (not the index) left the page cache.
+last figure is the number of bytes read from disk in the meantime, after the data (not the index) left the page cache.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def write(path: Path, samples: int, *, keyed: bool) -> Path:
 
 
 def data_read(work: Callable[[], Any], *folders: Path) -> tuple[Any, int]:
-    """Return the result of a call, and what this process read from disk meanwhile, after the data left memory.
+    """Return the result of a call, and what this process read from disk in the meantime, after the data left memory.
 
     Data that the call reads, or maps and touches, come from disk then, and count. The index is still in memory.
     """

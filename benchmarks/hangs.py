@@ -3,7 +3,7 @@
     python benchmarks/hangs.py [--small] [--patience SECONDS]
 
 Every case runs in a process of its own, which is ended if it hangs. The cases need NumPy and the standard library only,
-besides Bushel.
+apart from Bushel.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ for _ in range(int(sys.argv[1])):
     time.sleep(0.0007)
     child = os.fork()
     if not child:
-        os._exit(0 if lock.acquire(timeout=1) else 1)  # without the timeout, for ever
+        os._exit(0 if lock.acquire(timeout=1) else 1)  # without the timeout, forever
     hung += os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
 print(f"{hung} of {sys.argv[1]} children hung")
 """

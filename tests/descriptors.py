@@ -1,4 +1,4 @@
-"""The open descriptors of this process, without the ones that threads open and close meanwhile.
+"""The open descriptors of this process, without the ones that threads open and close in the meantime.
 
 A count of all descriptors would go down whenever a client drops an idle connection to the server of an earlier test.
 """
@@ -15,7 +15,7 @@ def descriptors() -> set[tuple[int, str]]:
     for number in os.listdir("/proc/self/fd"):
         try:
             found.add((int(number), os.readlink(f"/proc/self/fd/{number}")))
-        except FileNotFoundError:  # closed meanwhile, as that of the list itself
+        except FileNotFoundError:  # closed in the meantime, as that of the list itself
             continue
     return found
 

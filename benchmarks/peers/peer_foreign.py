@@ -282,7 +282,7 @@ def _system_calls(folder: Path) -> Epoch:
 
 
 def _decompressor(folder: Path) -> Epoch:
-    """Expand the bytes of each sample, which lie in memory."""
+    """Expand the bytes of each sample, which are in memory."""
     from cramjam import zstd
 
     stored, room = [bytes(zstd.compress(sample["data"])) for sample in samples(1000)], bytearray(SIZE)

@@ -1,6 +1,6 @@
 """Upper limit: records in one file, read as slices of a memory map and copied to bytes objects.
 
-The offsets (u64, one more than there are records) lie in ``path + ".offsets"``, so records may differ in length.
+The offsets (u64, one more than there are records) are in ``path + ".offsets"``, so records may differ in length.
 """
 
 from __future__ import annotations

@@ -231,7 +231,7 @@ class Tiles:
         return cls(bytes(data[: int(segments[0])]), segments)
 
     def ranges(self, box: Box) -> list[tuple[int, int]]:
-        """Return the ranges of bytes that a crop needs besides the head: (offset, length), ascending and not adjacent.
+        """Return the ranges of bytes that a crop needs beside the head: (offset, length), ascending and not adjacent.
 
         Raises:
             CodecError: The header is damaged, or the segments do not belong to it.

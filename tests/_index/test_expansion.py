@@ -39,7 +39,7 @@ def test_large_blocks_are_expanded_for_every_value() -> None:
 
 
 def test_values_that_reach_across_need_both_blocks() -> None:
-    one = table(9_000, 100_000, 150_000)  # of three values, the second lies in two blocks
+    one = table(9_000, 100_000, 150_000)  # of three values, the second is in two blocks
     assert expansion_of([one]) == pytest.approx((1.5 + 3 + 1.5) / 3 * (1 - 0.256 / 0.9))
 
 

@@ -240,7 +240,7 @@ class TestErrors:
         done = bushel.pack(photos, tmp_path / "x.tar")
         assert (done.samples, done.errors, done.skipped) == (3, 0, {".cr2": 2, ".nef": 1})
         assert "skipped 2 .cr2, 1 .nef" in repr(done)
-        with pytest.raises(bushel.errors.FormatError, match=r"a\.nef: .*passes over files: 2 \.cr2, 1 \.nef"):
+        with pytest.raises(bushel.errors.FormatError, match=r"a\.nef: .*skips files: 2 \.cr2, 1 \.nef"):
             bushel.pack(photos, tmp_path / "y.tar", strict_files=True)
         assert not (tmp_path / "y.tar").exists()
 

@@ -257,7 +257,7 @@ def test_versions_name_kind_and_parameters() -> None:
     ]
 
 
-# Quality. Seeds are fixed, so these pass or fail for ever; the limits are four standard deviations or more.
+# Quality. Seeds are fixed, so these pass or fail forever; the limits are four standard deviations or more.
 
 
 def chi_square(counts: I64, expected: float) -> float:

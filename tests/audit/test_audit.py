@@ -30,12 +30,12 @@ def shuffled(epoch: int, rank: int, ranks: int) -> list[int]:
 
 
 def of_rank(order: list[int], rank: int, ranks: int) -> list[int]:
-    """Return the part of a rank, if each step takes the next samples of the order."""
+    """Return the part on a rank, if each step takes the next samples of the order."""
     return [number for at, number in enumerate(order) if at // BATCH % ranks == rank]
 
 
 def everything(epoch: int, rank: int, ranks: int) -> list[int]:
-    """Return the samples of a rank if nobody divided them."""
+    """Return the samples on a rank if nobody divided them."""
     return list(map(int, np.random.default_rng(epoch).permutation(SAMPLES)))
 
 
@@ -51,7 +51,7 @@ def without_a_shard(epoch: int, rank: int, ranks: int) -> list[int]:
 
 
 def doubled(epoch: int, rank: int, ranks: int) -> list[int]:
-    """Return the first batch of a rank twice."""
+    """Return the first batch on a rank twice."""
     order = shuffled(epoch, rank, ranks)
     return order[:BATCH] + order
 

@@ -52,9 +52,9 @@ def test_a_group_gets_its_options() -> None:
     assert _ran("a")[2]["size"] == Size()
 
 
-def test_the_options_of_a_group_stand_in_its_place_in_the_help() -> None:
+def test_the_options_of_a_group_have_its_title_in_the_help() -> None:
     text = _ran("--help")[1]
-    places = [text.index(option) for option in ("--loud", "--width", "--name", "--depth")]
+    places = [text.index(option) for option in ("--loud", "--depth", "Size:", "--width N", "--name")]
     assert places == sorted(places)
     assert "[default: 3; x>=1]" in text
 
@@ -71,7 +71,9 @@ def test_a_group_may_hold_another() -> None:
     assert CliRunner().invoke(made, ["--depth", "2"]).exit_code == 0
     assert called == [Form(Size(7, ["x"]), round=True), Form(Size())]
     text = CliRunner().invoke(made, ["--help"]).output
-    places = [text.index(option) for option in ("--width", "--name", "--round", "--depth")]
+    places = [
+        text.index(option) for option in ("Size:", "--width", "--name", "Form:", "--round", "Options:", "--depth")
+    ]
     assert places == sorted(places)
 
 

@@ -80,7 +80,7 @@ def remove(folder: ObjectPath, store: ObjectStore) -> None:
 
 
 def upload(folder: Path, target: ObjectPath, *, last: str = ".bushel") -> None:
-    """Copy a folder as other tools do, without times; what lies in folders called `last` comes last."""
+    """Copy a folder as other tools do, without times; files in folders called `last` come last."""
     files = [path for path in folder.rglob("*") if path.is_file()]
     for path in sorted(files, key=lambda path: (last in path.parts, path)):
         library().put(target.store, f"{target.key}/{path.relative_to(folder).as_posix()}", path.read_bytes())

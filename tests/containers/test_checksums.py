@@ -152,7 +152,7 @@ def test_fields_of_samples_that_follow_each_other_are_read_in_one_pass(
         assert crc32.dtype == np.uint32
         assert crc32.tolist() == [zlib.crc32(CONTENT[0][o : o + n]) if n >= 0 else 0 for o, n in extents]
     assert sum(seen) == sum(max(n, 0) for _, n in [*a, *b])
-    assert (sum(batches) == 180) == in_order  # the other way passes over missing values
+    assert (sum(batches) == 180) == in_order  # the other way skips missing values
     assert not in_order or max(batches) <= 7
 
 

@@ -290,7 +290,7 @@ def test_many_small_files_are_opened_for_each_read(tmp_path: Path) -> None:
     found = ds.read(range(len(ds)), ["image"], decode=False)
     assert {sample["__key__"]: bytes(sample["image"]) for sample in found} == photos
     assert ds["3/00010"]["image"].shape == (8, 8, 3)
-    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # what earlier tests left may be closed meanwhile
+    assert len(list(Path("/proc/self/fd").iterdir())) <= before  # what earlier tests left may be closed in the meantime
     (tmp_path / "3/00010.jpg").write_bytes(b"x" * 5)
     with pytest.raises(FormatError, match=r"00010\.jpg: the file has changed since .* opened: 5 bytes, then"):
         ds.read([ds.position("3/00010")])

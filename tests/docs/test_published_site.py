@@ -1,4 +1,4 @@
-"""Sites of several versions lie side by side in a branch, and a release of an old one does not replace the latest."""
+"""Sites of several versions are side by side in a branch, and a release of an old one does not replace the latest."""
 
 from __future__ import annotations
 

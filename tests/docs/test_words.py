@@ -14,6 +14,8 @@ _ANY_CASE = (
     r"|let(?:s|ting)? go|nevertheless|and so on|orientation says|shall|from which on|can be had|other ones than"
     r"|(?:is|are|was|were) no (?!longer|more|larger|smaller)\w+|those of"
     r"|(?<!\. )of which|be it|where (?:they lie|it lies)|whatever|but for|behind|told|tells|what (?:is|are)"
+    r"|lies?(?! inside)|lain|(?<!a )(?<!many )pass(?:ed|es|ing)? over(?! all)|besides|on record|for ever|meanwhile"
+    r"|of a rank|(?<!there )is another one|the begin of|ends? with the viewer|concluded from|taken? (?:it )?back"
     r"|(?:begins?|read) so(?! far)|(?:is|are|was|were|be) taken for (?:a|an|one|data)"
 )
 _THIS_CASE = (

@@ -1,5 +1,5 @@
 // libFuzzer targets for the scans of containers (scripts/fuzz_scans.sh): BUSHEL_SCAN names the one that is compiled. Each
-// gives the bytes whole and in parts, which must find the same, and checks that all that is found lies in the bytes.
+// gives the bytes whole and in parts, which must find the same, and checks that all that is found is in the bytes.
 #include <zlib.h>
 
 #include <algorithm>

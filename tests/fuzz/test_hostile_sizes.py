@@ -128,7 +128,7 @@ def test_footers_of_many_small_parts(body: bytes, message: str, tmp_path: Path) 
 
 
 def test_columns_that_need_many_arrays(tmp_path: Path) -> None:
-    """Tables of more than 4 MiB lie in a temporary file, which is mapped once."""
+    """Tables of more than 4 MiB are in a temporary file, which is mapped once."""
     (tmp_path / "x.csv").write_text(
         ",".join(f"c{number}" for number in range(9_000)) + "\n" + ("1," * 8_999 + "1\n") * 30
     )

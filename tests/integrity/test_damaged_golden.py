@@ -208,7 +208,7 @@ def test_what_is_saved_with_an_index(golden: Path, tmp_path: Path, case: dict[st
     found, others = repaired_samples(work, tmp_path / "out", original)
     if not same_time and name in ("bag/end-low-bit", "bag/ref-wrong-record", "tar/key-in-two-shards"):
         # files that are newer than the index and do not contradict themselves are read as they are now, but their
-        # values are compared with the checksums on record
+        # values are compared with the recorded checksums
         assert set(found) == set(case["intact"])
         assert others == (UNNOTICED[name] if name == "tar/key-in-two-shards" else 0)
         return

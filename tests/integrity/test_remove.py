@@ -56,7 +56,7 @@ def test_every_container_and_every_way(container: str, tmp_path: Path) -> None:
     assert bushel.restore(path, first.call).samples == 3
     assert list(bushel.open(path).keys) == keys(number for number in range(COUNT) if number not in (11, 19))
     assert bushel.restore(path, second.call).reason == "b"
-    assert bushel.restore(path, second.call).samples == 0  # it is taken back already
+    assert bushel.restore(path, second.call).samples == 0  # it is undone already
     assert bushel.open(path).fingerprint == before
     assert bushel.removals(path) == []
 

@@ -24,7 +24,7 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
 
 
 def all_of(source: Any, **options: Any) -> list[int]:
-    """Return the labels in a dataset, after reading all that they lie beside, in order, at random and by a loader."""
+    """Return the labels in a dataset, after reading all that they are beside, in order, at random and by a loader."""
     dataset = bushel.open(source, **options)
     labels = [sample["label"] for sample in dataset]
     assert [sample["label"] for sample in dataset.read(range(len(dataset))[::-1])] == labels[::-1]
@@ -46,7 +46,7 @@ def test_the_block_cache(server: Server, tmp_path: Path, monkeypatch: pytest.Mon
 
 
 def test_the_cache_of_tables(server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Tables of remote files without an index are kept in a folder; the list lies with the index that is made later."""
+    """Tables of remote files without an index are kept in a folder; the list is with the index that is made later."""
     monkeypatch.setenv("BUSHEL_TABLES_DIR", str(tmp_path / "tables"))
     shutil.rmtree(write(server.folder / "data", shard_samples=COUNT) / ".bushel")
     [shard] = (server.folder / "data").glob("*.tar")

@@ -189,7 +189,7 @@ def test_a_gmeta_without_an_entry_is_helped_by_the_index_alone(tmp_path: Path) -
         bushel.repair(tmp_path / "bare", tmp_path / "out")
     assert not (tmp_path / "out").exists()
     done = bushel.repair(source, tmp_path / "out")
-    assert done.samples == 7  # metadata lies in other bytes than the one that was changed
+    assert done.samples == 7  # metadata is in other bytes than the one that was changed
 
 
 def test_a_shard_that_lacks_a_file_does_not_keep_the_others_from_being_saved(tmp_path: Path) -> None:
@@ -354,7 +354,7 @@ def test_a_sample_that_is_not_on_record_is_kept_and_not_called_checked(tmp_path:
     done = bushel.repair(tmp_path / "in", tmp_path / "out")
     assert (done.samples, done.checked) == (3, False)
     [problem] = done.problems
-    assert (problem.kind, "1 of 3 samples on record are gone; 1 are new" in problem.message) == ("replaced", True)
+    assert (problem.kind, "1 of 3 recorded samples are gone; 1 are new" in problem.message) == ("replaced", True)
 
 
 def test_an_index_in_another_folder(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_a_shard_that_was_replaced(tmp_path: Path, container: str, generation: G
     replace_data(write(tmp_path / "b", container, generation, count=4, shard_samples=None), folder)
     report = bushel.verify(folder)
     assert kinds(report) == ["replaced"]
-    assert "2 of 6 samples on record are gone" in report.problems[0].message
+    assert "2 of 6 recorded samples are gone" in report.problems[0].message
     with pytest.raises(bushel.errors.FormatError, match="--force"):
         bushel.index(folder)
     bushel.index(folder, force=True)
@@ -78,7 +78,7 @@ def test_a_shard_of_other_samples(tmp_path: Path) -> None:
     replace_data(tmp_path / "b", folder)
     report = bushel.verify(folder)
     assert kinds(report) == ["replaced"]
-    assert "3 of 3 samples on record are gone" in report.problems[0].message
+    assert "3 of 3 recorded samples are gone" in report.problems[0].message
     assert "1 samples are new" in report.problems[0].message
 
 
@@ -90,11 +90,11 @@ def test_a_damaged_structure_does_not_hide_the_values(tmp_path: Path) -> None:
     os.utime(file, ns=(5, 5))
     report = bushel.verify(folder)
     assert kinds(report) == ["format"]
-    assert report.checksums_checked, "all values match the checksums on record"
+    assert report.checksums_checked, "all values match the recorded checksums"
     os.truncate(file, size // 2)
     report = bushel.verify(folder)
     assert set(kinds(report)) == {"format"}
-    assert "values on record are not in the file any more" in report.problems[-1].message
+    assert "recorded values are not in the file any more" in report.problems[-1].message
 
 
 def test_the_same_values_written_again(tmp_path: Path) -> None:
@@ -148,7 +148,7 @@ def test_repair_leaves_out_values_that_changed(tmp_path: Path, container: str, g
     file, offset = reading(tmp_path / "b").location(2, "image")
     overwrite(folder / Path(file).relative_to(tmp_path / "b"), offset + 300, b"changed", keep_time=False)
     done = bushel.repair(folder, tmp_path / "out")
-    if container != "ffrecord":  # a damaged record hides what was appended from the table on record
+    if container != "ffrecord":  # a damaged record hides what was appended from the recorded table
         assert (done.samples, done.lost) == (5, 1)
     assert {(each.kind, each.key) for each in done.problems if each.key} <= {("checksum", key(2))}
     assert key(2) not in reading(tmp_path / "out").keys
@@ -179,7 +179,7 @@ def test_an_empty_sequence_whose_name_is_damaged(tmp_path: Path) -> None:
     os.utime(data, ns=(5, 5))
     report = bushel.verify(data)
     assert kinds(report) == ["replaced"]
-    assert "1 sequences are empty on record and missing now" in report.problems[0].message
+    assert "1 sequences are recorded as empty and are missing now" in report.problems[0].message
     with pytest.raises(
         bushel.errors.FormatError, match="sequences that were empty and are missing now, or the reverse: 1"
     ):

@@ -111,7 +111,7 @@ def add_sidecars(data: Path) -> None:
 def test_granular_refuses_anything_beside_numbered_folders(
     original: Callable[[str], Original], golden: Path, tmp_path: Path, generation: str, package: str
 ) -> None:
-    """Why the sidecars of a sharded bag lie inside its shards."""
+    """Why the sidecars of a sharded bag are inside its shards."""
     run = original(f"granular-{generation}")
     root = tmp_path / "data"
     shutil.copytree(golden / package / "sharded" / "data", root, copy_function=shutil.copyfile)

@@ -1,4 +1,4 @@
-"""NumberTable: values of random shards, rows and kinds, as Python would decode them; and tables that lie."""
+"""NumberTable: values of random shards, rows and kinds, as Python would decode them; and tables that are."""
 
 import struct
 from pathlib import Path

@@ -100,7 +100,7 @@ def test_a_paused_buffer_takes_nothing() -> None:
 
 @pytest.mark.parametrize("change", ["pause", "add", "key"])
 def test_an_encoder_may_change_the_buffer(change: str) -> None:
-    """As another thread may, which runs meanwhile."""
+    """As another thread may, which runs in the meantime."""
     known = set[str]()
 
     def encode(value: int) -> bytes:

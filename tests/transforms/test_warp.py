@@ -68,7 +68,7 @@ def test_the_determinant_of_an_affine_map_is_its_scale() -> None:
 
 @given(st.integers(0, 2**32))
 def test_masks_and_points_go_where_the_pixels_go(seed: int) -> None:
-    """One pixel is set, and the map is inverted: the point of its centre lies on the pixel that shows it."""
+    """One pixel is set, and the map is inverted: the point of its centre is on the pixel that shows it."""
     rng = generator(seed)
     step = RandomAffine(40, (0.2, 0.2), (1.0, 2.0), (-10, 10, -10, 10)).step(40, 30, rng)
     mask = np.zeros((30, 40), np.int64)

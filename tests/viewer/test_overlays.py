@@ -1,4 +1,4 @@
-"""Annotations of pictures: which fields they are, what their numbers mean, and where their shapes lie."""
+"""Annotations of pictures: which fields they are, what their numbers mean, and where their shapes are."""
 
 from __future__ import annotations
 

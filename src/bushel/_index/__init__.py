@@ -1,1 +1,1 @@
-"""The index: where the bytes of every field of every sample lie, and how reads are planned from it."""
+"""The index: where the bytes of every field of every sample are, and how reads are planned from it."""

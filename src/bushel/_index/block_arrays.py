@@ -60,7 +60,7 @@ def blocks_in(arrays: Arrays, number: int, filters: Sequence[str], sizes: Sequen
     """Return the blocks of a block file. `number` is its number, `sizes` are the sizes of the files of the shard.
 
     Raises:
-        FormatError: The arrays do not describe blocks that lie inside these files.
+        FormatError: The arrays do not describe blocks that are inside these files.
     """
     name, get = f"__blocks__.{number}", arrays.get
     file = get(f"{name}.file", np.int32)

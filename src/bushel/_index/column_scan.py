@@ -196,7 +196,7 @@ class _Scan:
     # Numbers and texts, with kernels
 
     def _numbers(self) -> Column | None:
-        """Return the numbers of a codec whose numbers lie plainly in the stored bytes; None if some do not."""
+        """Return the numbers of a codec whose numbers are plainly in the stored bytes; None if some do not."""
         column = self._column
         layout = get_codec(column.codec).layout
         if not isinstance(layout, NumberLayout):

@@ -1,4 +1,4 @@
-"""The wanted contents of a shard's index besides extents: scans and columns, which are made by reading values."""
+"""The wanted contents of a shard's index apart from extents: scans and columns, which are made by reading values."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from bushel._index.value_scan import Scanned, scanned_in
 
 @dataclass(frozen=True, slots=True)
 class Contents:
-    """The wanted contents of an index besides extents."""
+    """The wanted contents of an index apart from extents."""
 
     # segments and seek tables of JPEGs, and packets of clips
     scans: frozenset[Scanned] = frozenset()

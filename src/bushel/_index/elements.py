@@ -11,7 +11,7 @@ from bushel.errors import FormatError
 
 
 def neighbours(at: I64, offsets: I64, last: I64) -> tuple[I64, Bools]:
-    """Return the elements at offsets from given ones, and which of them would lie outside of their sequence.
+    """Return the elements at offsets from given ones, and which of them would be outside of their sequence.
 
     Those are replaced by the first or the last element of the sequence, as LeRobot does.
 

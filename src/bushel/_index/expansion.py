@@ -24,7 +24,7 @@ KEPT = 256_000_000
 def expansion_of(tables: Iterable[ShardIndex]) -> float:
     """Return how many bytes blocks expand to for each byte that is read, when samples are read in random order.
 
-    Every value is taken to expand the blocks that it lies in, except for the part of all blocks
+    Every value is taken to expand the blocks that it is in, except for the part of all blocks
     that is kept.
 
     Returns:
@@ -69,7 +69,7 @@ def _expanded(distinct: float, touched: float) -> float:
 
 
 class Part(Struct, frozen=True):
-    """Some samples of a view that lie in one shard."""
+    """Some samples of a view that are in one shard."""
 
     table: ShardIndex
     rows: I64  # int64[n], their numbers in the shard
@@ -107,7 +107,7 @@ class Expansion(Struct, frozen=True):
         """
         rows: list[tuple[I64, I64, I64]] = []
         returned, numbered, most, run = 0, 0, 0, 1
-        # of each block file, however many fields lie in it
+        # of each block file, however many fields are in it
         first_of: dict[tuple[int, int], int] = {}
         for part in parts:
             for name, field in part.table.fields.items():

@@ -18,7 +18,7 @@ from bushel.errors import FormatError
 
 @dataclass(frozen=True, slots=True)
 class Difference:
-    """A value whose bytes differ from those on record in a table."""
+    """A value whose bytes differ from the recorded ones in a table."""
 
     key: str | None  # key of its sample, or None if samples have no keys
     sample: int  # number of its sample in the shard now
@@ -35,16 +35,16 @@ class Comparison:
     """The values of a table, compared with the current values of the shard."""
 
     now: ShardIndex  # the table of the shard now
-    equal: int  # number of values that have the checksum on record
-    # for each column of `now`, the rows that differ, and the checksums on record of these rows
+    equal: int  # number of values that have the recorded checksum
+    # for each column of `now`, the rows that differ, and the recorded checksums of these rows
     pairs: dict[str, tuple[I64, U32]]
-    missing: int  # number of values on record that the shard no longer has
-    # number of samples that have an empty sequence on record and no such field now, or the other
+    missing: int  # number of recorded values that the shard no longer has
+    # number of samples that have a recorded empty sequence and no such field now, or the other
     # way round; the shard has no bytes to compare
     empties: int
-    gone: int  # number of samples on record that the shard no longer has
+    gone: int  # number of recorded samples that the shard no longer has
     added: int  # number of samples that the shard did not have
-    # for each column of `now`, bool[rows]: whether the row has a checksum on record
+    # for each column of `now`, bool[rows]: whether the row has a recorded checksum
     compared: dict[str, Bools]
 
     @property
@@ -53,7 +53,7 @@ class Comparison:
         return sum(len(rows) for rows, _ in self.pairs.values())
 
     def expected(self) -> ShardIndex:
-        """Return the table of the shard now, with the checksums on record of the values that have one."""
+        """Return the table of the shard now, with the recorded checksums of the values that have one."""
         columns = dict(self.now.fields)
         for name, (rows, recorded) in self.pairs.items():
             column = columns[name]

@@ -53,7 +53,7 @@ def _hashes(text: U8, offsets: I64, form: Form) -> U64:
     start, end = offsets[:-1].copy(), offsets[1:].copy()
     long = np.flatnonzero(end - start >= 2)
     start[long[(text[start[long]] == _DOT) & (text[start[long] + 1] == _SLASH)]] += 2
-    cut = np.empty(2 * len(start), np.int64)  # the names in this form, and what lies between them
+    cut = np.empty(2 * len(start), np.int64)  # the names in this form, and the bytes between them
     cut[::2], cut[1::2] = start, end
     if form == "stem":
         dots = np.concatenate([[-1], np.flatnonzero(text == _DOT)])

@@ -1,4 +1,4 @@
-"""Values of block files that lie uncompressed in one piece of a real file. Pure: no I/O."""
+"""Values of block files that are uncompressed in one piece of a real file. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from bushel._runtime.arrays import I32, I64
 
 
 def in_one_piece(index: ShardIndex, extents: FieldExtents) -> tuple[I32, I64]:
-    """Return where the values of a field lie that are one piece of a real file.
+    """Return where the values of a field are that are one piece of a real file.
 
     Returns:
         file: int32[rows], number of the file, -1 for other values.

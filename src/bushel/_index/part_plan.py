@@ -18,7 +18,7 @@ from bushel.codecs.parts import HeadedRowsPart, Part, RowsPart, SharedPart, Valu
 from bushel.errors import CodecError
 
 Forms: TypeAlias = RowForms | Mapping[int, Outline]
-"""Where the rows of the arrays of a field in one shard lie; or the outlines of its values, by row of the table."""
+"""Where the rows of the arrays of a field in one shard are; or the outlines of its values, by row of the table."""
 
 
 def plan_parts(
@@ -30,7 +30,7 @@ def plan_parts(
 
     Args:
         values: By shard, the extents of the field, which is a plain one, the rows of the samples,
-            their places in the batch, and where its elements lie, if that is in the values
+            their places in the batch, and where its elements are, if that is in the values
             themselves.
         total: Number of samples in the batch.
         elements: The elements.

@@ -42,7 +42,7 @@ class Batch(Struct, frozen=True):
         return number if self.rows is None else int(self.rows[number])
 
     def parts(self) -> list[Batch]:
-        """Return the extents file by file, or in halves if all lie in one file, which may be a block file."""
+        """Return the extents file by file, or in halves if all are in one file, which may be a block file."""
         return list(self._by_file() if len(self.files) > 1 else self._halves())
 
     def _halves(self) -> Iterator[Batch]:
@@ -234,7 +234,7 @@ def plan_read(
         parts: Whether to read only the bytes that the wanted elements need, where these are known:
             packets of clips, rows of arrays. Their checksums are not verified, since they are of
             whole values.
-        forms: Where elements lie, if the values themselves say that, by number of the shard and
+        forms: Where elements are, if the values themselves say that, by number of the shard and
             field.
 
     Raises:

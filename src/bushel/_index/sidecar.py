@@ -421,7 +421,7 @@ def load_manifest(path: AnyPath) -> Manifest | None:
 def find_manifest(path: AnyPath) -> Manifest | None:
     """Return the manifest at a path; None if it is missing, unreadable or damaged.
 
-    `verify` reports a damaged one; without it, a dataset is read as it lies there.
+    `verify` reports a damaged one; without it, a dataset is read as it is there.
 
     Raises:
         OSError: An object store cannot be reached.

@@ -50,7 +50,7 @@ class PartTask(Struct, frozen=True):
     """Writes the part with a number."""
 
     run: RunFolder  # the files of the run
-    plan: RunPlan  # the plan that lies there
+    plan: RunPlan  # the plan that is there
     write: WritePart
     limit: ErrorLimit  # the treatment of errors, with the number in parts that are written
 

@@ -211,7 +211,7 @@ class PackJob(Struct, frozen=True):
     """The common settings of all parts of a packing run. On an engine, it is pickled."""
 
     run: RunFolder  # the files of the run
-    plan: RunPlan  # the plan that lies there
+    plan: RunPlan  # the plan that is there
     prepared: Prepared
     workers: Workers  # the threads or processes that encode samples
     # encodes a batch, in workers that are running; None to start them for each part

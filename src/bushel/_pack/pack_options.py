@@ -72,7 +72,7 @@ class Workers(Struct, frozen=True):
 
 
 class PackOptions(Struct, frozen=True):
-    """The arguments of `pack` and `convert` besides source, target and progress."""
+    """The arguments of `pack` and `convert` apart from source, target and progress."""
 
     samples: SampleOptions  # how a sample is stored
     shuffle: Shuffle  # order of the samples
@@ -89,7 +89,7 @@ class PackOptions(Struct, frozen=True):
 
         Args:
             arguments: The arguments, as `locals()` has them at the beginning of `pack` or
-                `convert`; others are passed over.
+                `convert`; others are skipped.
             changed: Arguments with other values, and further ones.
 
         Raises:

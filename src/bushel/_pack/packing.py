@@ -69,7 +69,7 @@ def pack(
     Threads (or, with `processes`, worker processes) fetch, transform and encode samples, and one
     writer stores them in order, so the files do not depend on the number of threads. The bytes of
     an unchanged image are stored as they are. At most 64 MiB of encoded samples wait for the
-    writer, besides one batch per thread or process.
+    writer, in addition to one batch per thread or process.
 
     Args:
         source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a
@@ -117,7 +117,7 @@ def pack(
             between 0 and 1 (float), or None for any number. A bad item is listed in
             `TARGET.errors.jsonl` and skipped.
         strict: Raise the first error unchanged, and keep finished shards for `mode="resume"`.
-        strict_files: Raise an error, before anything is written, if the source passes over files of
+        strict_files: Raise an error, before anything is written, if the source skips files of
             its folder. By default they are counted in the result.
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.

@@ -22,7 +22,7 @@ from bushel.errors import CodecError, MissingPackageError, SpecError, StateError
 from bushel.storage import AnyPath
 
 _QUEUED_BYTES = 64 << 20
-_BATCH_OVERHEAD = 1024  # bytes of an encoded batch besides its samples
+_BATCH_OVERHEAD = 1024  # bytes of an encoded batch apart from its samples
 _MAX_BATCH_ITEMS = 256
 _MAX_LISTED_ITEMS = 1024  # items of a batch whose bytes are known before
 _POSITIONS_AT_ONCE = 1 << 14

@@ -187,15 +187,15 @@ def _steps(transforms: Transforms, fields: Spec) -> dict[str, FieldSteps]:
 
 
 def check_none_skipped(source: Source | Stream) -> None:
-    """Check that a source passes over no files.
+    """Check that a source skips no files.
 
     Raises:
-        FormatError: The source passes over files; the message lists their kinds.
+        FormatError: The source skips files; the message lists their kinds.
     """
     if isinstance(source, Selective) and source.skipped:
         kinds = describe_skipped(source.skipped)
         raise FormatError(
-            f"strict_files=True, but the source passes over files: {kinds}. This is the first one",
+            f"strict_files=True, but the source skips files: {kinds}. This is the first one",
             file=source.first_skipped,
             hint="move them away, convert them, or leave out strict_files",
         )

@@ -47,7 +47,7 @@ def prepare_source(
     """Open a source, and decide how its samples are packed.
 
     Raises:
-        FormatError: The source passes over files, which `strict_files` forbids.
+        FormatError: The source skips files, which `strict_files` forbids.
         FileExistsError: The target is the source, or is in it, or contains it.
         SpecError: The container cannot hold the samples; the message names the reason, and the
             containers that can.

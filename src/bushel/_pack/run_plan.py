@@ -30,7 +30,7 @@ class RunPlan(msgspec.Struct, frozen=True):
     # the inputs that decide the bytes of the parts: fingerprint of the source, spec, transforms and
     # options
     arguments: dict[str, Any]
-    # CRC-32 of the listing of the source that lies beside the plan; None if the source is not a
+    # CRC-32 of the listing of the source that is beside the plan; None if the source is not a
     # folder
     listing: int | None = None
     version: int = _VERSION  # version of this layout

@@ -31,7 +31,8 @@ def class_colours() -> Pixels:
 def is_index_mask(array: npt.NDArray[Any]) -> bool:
     """Return whether the pixels of an image seem to be class numbers: one channel of uint8, all values small.
 
-    255, which marks pixels without a class, may occur too, unless it is the only value besides 0.
+    255, which marks pixels without a class, may occur too, unless it is the only value apart from
+    0.
     """
     if (
         array.dtype != np.uint8

@@ -57,7 +57,7 @@ class FolderLayout(Struct, frozen=True):
     left_out: tuple[tuple[str, str], ...] = ()
     # samples that have their whole names as keys, since others have the same without suffix
     twins: int = 0
-    splits: tuple[str, ...] = ()  # names of the folders of the splits, in which the classes lie
+    splits: tuple[str, ...] = ()  # names of the folders of the splits, in which the classes are
 
 
 class _Listing(Struct, frozen=True):
@@ -312,7 +312,7 @@ def _one_kind(
     *,
     ordered: bool = False,
 ) -> FolderLayout:
-    """Return samples of one media file each; folders are classes unless most files lie outside of them."""
+    """Return samples of one media file each; folders are classes unless most files are outside of them."""
     names, stems, extensions = listing.names, listing.stems, listing.extensions
     left_out: list[tuple[str, str]] = []
     files: Sequence[int] = range(len(names))
@@ -355,7 +355,7 @@ def class_folders(
 ) -> list[str]:
     """Return the folder of each file that is its class; empty for a file outside of them.
 
-    All are empty if most files lie outside of folders.
+    All are empty if most files are outside of folders.
 
     Args:
         names: The paths of the files.

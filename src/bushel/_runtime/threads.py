@@ -130,7 +130,7 @@ class Threads:
                         threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True)
                     )
                     self._threads[number].start()
-            if not self._end.alive:  # closed meanwhile
+            if not self._end.alive:  # closed in the meantime
                 self._jobs.put(None)
 
     def check_process(self) -> None:

@@ -80,7 +80,7 @@ class StoredBatch(Struct, frozen=True):
 
     @property
     def is_large(self) -> bool:
-        """Whether the samples are large on average, and lie in buffers already, so that writing them copies nothing."""
+        """Whether the samples are large on average, and are in buffers already, so that writing them copies nothing."""
         lie_in_buffers = all(
             isinstance(column, StoredColumn) for column in (self.columns or {}).values()
         )

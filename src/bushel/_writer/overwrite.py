@@ -1,7 +1,7 @@
 """Replace a local dataset atomically: the new one is staged beside it, and swapped with it when it is complete.
 
 The staging folder of `data/train` is `data/.bushel/overwrite/train`. It contains the new dataset,
-`train`, and the files that lie beside it, under their final relative names. `storage.publish` gives
+`train`, and the files that are beside it, under their final relative names. `storage.publish` gives
 all of them their names together.
 """
 

@@ -186,7 +186,7 @@ class Target(Struct, frozen=True):
 
 
 def check_alone(folder: AnyPath) -> None:
-    """Check that a folder without a dataset has no other files, among which the new shards would lie.
+    """Check that a folder without a dataset has no other files, among which the new shards would be.
 
     Hidden files do not count.
 
@@ -200,7 +200,7 @@ def check_alone(folder: AnyPath) -> None:
     )
     if others:
         raise FileExistsError(
-            f"{folder} has other files ({others[0]}), among which the new dataset would lie:"
+            f"{folder} has other files ({others[0]}), among which the new dataset would be:"
             " write to a folder of its "
             f"own, such as {folder / 'dataset'}"
         )

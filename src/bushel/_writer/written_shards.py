@@ -288,7 +288,7 @@ class WrittenShards:
             log_warning(
                 "%s: %s of the new samples stay removed: the same samples were removed before."
                 " `bushel remove --list` "
-                "prints the calls, and --undo takes one back",
+                "prints the calls, and --undo undoes one",
                 self.target.path,
                 f"{again:,}",
             )

@@ -17,7 +17,7 @@ U64 = npt.NDArray[np.uint64]
 
 
 class Recording(msgspec.Struct, frozen=True):
-    """One file: the steps of a rank in an epoch, from the first one after a start or a resume.
+    """One file: the steps on a rank in an epoch, from the first one after a start or a resume.
 
     Attributes:
         path: The file.

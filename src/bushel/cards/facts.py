@@ -143,5 +143,5 @@ def _counted(dataset: Dataset, column: str, *, hosts: bool) -> Counted:
 def _removals(source: Any, index: Any) -> list[Removal]:
     try:
         return removals(source, index=index)
-    except UnsupportedError:  # a place where no list of removed samples can lie
+    except UnsupportedError:  # a place where no list of removed samples can be
         return []

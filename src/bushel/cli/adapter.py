@@ -157,9 +157,6 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
             f"{options['output']}: {count(result.samples, 'sample')} written as {result.container}"
         )
         if result.errors:
-            say(
-                f"{count(result.errors, 'item')} failed: see {', '.join(result.error_logs)}",
-                quiet=False,
-            )
+            say(f"{count(result.errors, 'item')} failed: see {', '.join(result.error_logs)}")
 
     raise SystemExit(exit_code_of(work))

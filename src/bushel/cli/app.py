@@ -2,75 +2,65 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from importlib import import_module
-from typing import Any, NamedTuple
+from typing import Any
 
 import click
 
 from bushel import __version__
 from bushel.cli.command import command_from, complete_files
-from bushel.cli.messages import WRONG_USE, exit_code_of, guarded, say_json, stopped
+from bushel.cli.messages import WRONG_USE, guarded, say_json, stopped
 
-__all__ = ["ORIGINALS", "Original", "app", "exit_code_of", "guarded"]
-
-
-class Original(NamedTuple):
-    """A command of an original tool."""
-
-    # `module:function` in `bushel.compat`; the function takes the arguments and returns the exit
-    # code
-    path: str
-    help: str  # one line for the help
-
-    def load(self) -> Callable[[list[str]], int]:
-        """Import and return the function."""
-        module, _, function = self.path.partition(":")
-        loaded: Callable[[list[str]], int] = getattr(
-            import_module(f"bushel.compat.{module}"), function
-        )
-        return loaded
-
-
-ORIGINALS: dict[str, Original] = {
-    "gulp2_20bn_json_videos": Original(
-        "gulpio2.commands:gulp2_20bn_json_videos", "Gulp videos listed in a JSON file."
+ORIGINALS = {
+    "gulp2_20bn_json_videos": (
+        "gulpio2.commands:gulp2_20bn_json_videos",
+        "Gulp videos listed in a JSON file.",
     ),
-    "gulp2_20bn_csv_webm": Original(
-        "gulpio2.commands:gulp2_20bn_csv_webm", "Gulp videos listed in a CSV file."
+    "gulp2_20bn_csv_webm": (
+        "gulpio2.commands:gulp2_20bn_csv_webm",
+        "Gulp videos listed in a CSV file.",
     ),
-    "gulp2_20bn_csv_jpeg": Original(
-        "gulpio2.commands:gulp2_20bn_csv_jpeg", "Gulp folders of frames listed in a CSV file."
+    "gulp2_20bn_csv_jpeg": (
+        "gulpio2.commands:gulp2_20bn_csv_jpeg",
+        "Gulp folders of frames listed in a CSV file.",
     ),
-    "gulp2_activitynet": Original(
-        "gulpio2.commands:gulp2_activitynet", "Gulp a subset of ActivityNet."
+    "gulp2_activitynet": ("gulpio2.commands:gulp2_activitynet", "Gulp a subset of ActivityNet."),
+    "gulp2_kinetics": ("gulpio2.commands:gulp2_kinetics", "Gulp Kinetics."),
+    "gulp2_image_folder": (
+        "gulpio2.commands:gulp2_image_folder",
+        "Gulp images in a folder for each label.",
     ),
-    "gulp2_kinetics": Original("gulpio2.commands:gulp2_kinetics", "Gulp Kinetics."),
-    "gulp2_image_folder": Original(
-        "gulpio2.commands:gulp2_image_folder", "Gulp images in a folder for each label."
+    "gulp2_image_list": ("gulpio2.commands:gulp2_image_list", "Gulp the images of a list."),
+    "gulp2_video_folder": (
+        "gulpio2.commands:gulp2_video_folder",
+        "Gulp videos in a folder for each label.",
     ),
-    "gulp2_image_list": Original("gulpio2.commands:gulp2_image_list", "Gulp the images of a list."),
-    "gulp2_video_folder": Original(
-        "gulpio2.commands:gulp2_video_folder", "Gulp videos in a folder for each label."
+    "gulp2_register_adapter": (
+        "gulpio2.commands:gulp2_register_adapter",
+        "Make a command line for an adapter.",
     ),
-    "gulp2_register_adapter": Original(
-        "gulpio2.commands:gulp2_register_adapter", "Make a command line for an adapter."
+    "gulp2_sanity_check": (
+        "gulpio2.commands:gulp2_sanity_check",
+        "Check the files of a gulp directory.",
     ),
-    "gulp2_sanity_check": Original(
-        "gulpio2.commands:gulp2_sanity_check", "Check the files of a gulp directory."
+    "im2rec": (
+        "mxnet.commands:im2rec",
+        "Make lists of images and MXNet record files (both im2rec tools).",
     ),
-    "im2rec": Original(
-        "mxnet.commands:im2rec", "Make lists of images and MXNet record files (both im2rec tools)."
+    "rec2idx": ("mxnet.commands:rec2idx", "Rebuild the index of an MXNet record file."),
+    "tarp": (
+        "webdataset.commands.tarp:main",
+        "Make, join, split, sort and process WebDataset archives.",
     ),
-    "rec2idx": Original("mxnet.commands:rec2idx", "Rebuild the index of an MXNet record file."),
-    "tarp": Original(
-        "webdataset.commands.tarp:main", "Make, join, split, sort and process WebDataset archives."
-    ),
-    "widsindex": Original(
-        "webdataset.commands.widsindex:main", "Make, change and show the indexes of wids."
+    "widsindex": (
+        "webdataset.commands.widsindex:main",
+        "Make, change and show the indexes of wids.",
     ),
 }
-"""The commands by name, in the order of the help."""
+"""The commands of original tools: `module:function` in `bushel.compat`, and a line for the help.
+
+The function takes the arguments and returns the exit code.
+"""
 
 _OF_ORIGINALS = "Commands of the original tools"
 
@@ -128,25 +118,25 @@ START = """\
 bushel: read, check and write training data, and feed it to models
 
 Look
-  info PATH             what a dataset contains: samples, fields, sizes, checksums
+  info PATH             what a dataset has: samples, fields, sizes, checksums
   view PATH             its samples in a browser
   ls, cat, get          its keys, samples as JSON, one sample or one value
-  sheet, who, views     many samples in a picture, samples of a step, saved views
+  sheet, who, views     samples in one picture, samples of a step, saved views
 Make
   pack PATH TARGET      a dataset of images, videos, lists, arrays or files
-  convert PATH TARGET   the same samples in another container, or with other types
+  convert PATH TARGET   its samples in another container, or with other types
   split, merge, join    several datasets of one, or one of several
   card PATH             a data card
 Check
   verify PATH           structure, index, checksums, keys
   index PATH            record checksums, so that verify finds any later damage
-  repair, remove, diff  save intact samples, remove samples, compare two datasets
+  repair, remove, diff  save intact samples, remove some, compare two datasets
   audit RUN             what any loader gave to each rank
 Scale
   parts, finish         runs in parts on several machines
   bench PATH            how fast a dataset loads, and what limits it
 
-`bushel COMMAND --help` describes a command. `bushel --help` lists all, including
+`bushel COMMAND --help` describes a command, `bushel --help` lists all, also
 the original tools: gulp2_*, im2rec, im2rec-list, rec2idx, tarp, widsindex."""
 """What `bushel` alone prints: the commands to start with."""
 
@@ -167,7 +157,7 @@ class _Group(click.Group):
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
         if cmd_name in ORIGINALS:
-            return _original(cmd_name, ORIGINALS[cmd_name])
+            return _original(cmd_name, *ORIGINALS[cmd_name])
         if cmd_name not in _COMMANDS:
             return None
         function = import_module(f"bushel.cli.{cmd_name.replace('-', '_')}").command
@@ -207,7 +197,7 @@ class _Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups of commands into the help."""
-        originals = {name: original.help for name, original in ORIGINALS.items()}
+        originals = {name: text for name, (_, text) in ORIGINALS.items()}
         for title, rows in _GROUPS.items():
             with formatter.section(title):
                 formatter.write_dl(
@@ -222,11 +212,13 @@ class _Group(click.Group):
         raise click.exceptions.Exit(WRONG_USE)
 
 
-def _original(name: str, original: Original) -> click.Command:
+def _original(name: str, path: str, text: str) -> click.Command:
     """Return a command that passes all its arguments to the drop-in, which parses them as the original did."""
 
     def call(arguments: tuple[str, ...]) -> None:
-        raise click.exceptions.Exit(original.load()(list(arguments)))
+        module, _, function = path.partition(":")
+        run = getattr(import_module(f"bushel.compat.{module}"), function)
+        raise click.exceptions.Exit(run(list(arguments)))
 
     return click.Command(
         name,
@@ -236,7 +228,7 @@ def _original(name: str, original: Original) -> click.Command:
             )
         ],
         callback=guarded(call),
-        help=original.help,
+        help=text,
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )

@@ -22,7 +22,9 @@ def command(
     ] = None,
     as_json: Json = False,
 ) -> None:
-    """Examine what a loader gave to each rank: any loader, recorded by bushel.audit.record.
+    """Examine what any loader gave to each rank: shared, missing and repeated samples.
+
+    bushel.audit.record records it, of any loader.
 
     The report says which samples ranks share or had twice, which never came, whether ranks have
     equal steps, whether a resumed epoch equals the uninterrupted one, and whether two runs agree.

@@ -7,10 +7,12 @@ import os
 import re
 import types
 import typing
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any, Literal
 
 import click
+
+from bushel._runtime.structs import Struct
 
 if typing.TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -21,7 +23,7 @@ DEBUG = "bushel.debug"
 """Key in the metadata of a click context: whether an error is printed with its traceback."""
 
 
-class Argument:
+class Argument(Struct, frozen=True):
     """A positional argument of a command.
 
     Args:
@@ -34,21 +36,11 @@ class Argument:
             then a str or a `Several`.
     """
 
-    def __init__(
-        self,
-        help: str,
-        metavar: str | None = None,
-        several: bool = False,
-        joins: bool = False,
-        files: bool = True,
-    ) -> None:
-        self.help, self.metavar, self.several, self.joins, self.files = (
-            help,
-            metavar,
-            several,
-            joins,
-            files,
-        )
+    help: str
+    metavar: str | None = None
+    several: bool = False
+    joins: bool = False
+    files: bool = True
 
 
 class Several(list[str]):
@@ -103,7 +95,7 @@ def command_from(
         name: Name of the command.
         run: Called instead of `function`, with the same arguments.
     """
-    parameters = [_parameter(parameter, hint) for parameter, hint in _flat(function)]
+    parameters = [_parameter(parameter, hint) for parameter, hint, _ in _flat(function)]
     # a backspace before the examples makes click keep their lines
     text = re.sub(r"\n\n(?=Examples?:\n)", "\n\n\b\n", inspect.getdoc(function) or "")
     repeatable = {
@@ -134,7 +126,9 @@ def command_from(
             parameters.append(
                 click.Option(flags, is_flag=True, expose_value=False, callback=callback, help=help)
             )
-    return _Command(name, params=parameters, callback=call, help=text)
+    command = _Command(name, params=parameters, callback=call, help=text)
+    command.titles = {parameter.name: title for parameter, _, title in _flat(function)}
+    return command
 
 
 def _groups(function: Callable[..., Any]) -> dict[str, Any]:
@@ -143,14 +137,17 @@ def _groups(function: Callable[..., Any]) -> dict[str, Any]:
     return {name: kind for name, kind in hints.items() if hasattr(kind, "__struct_fields__")}
 
 
-def _flat(function: Callable[..., Any]) -> Iterator[tuple[inspect.Parameter, Any]]:
-    """Yield the parameters of a function and their annotations, with the fields of a group in its place."""
+def _flat(
+    function: Callable[..., Any], title: str = "Options"
+) -> Iterator[tuple[inspect.Parameter, Any, str]]:
+    """Yield the parameters of a function, their annotations and the titles of their groups."""
     hints, groups = typing.get_type_hints(function, include_extras=True), _groups(function)
     for parameter in inspect.signature(function).parameters.values():
         if parameter.name in groups:
-            yield from _flat(groups[parameter.name])
+            words = re.sub("(?<=[a-z])(?=[A-Z])", " ", groups[parameter.name].__name__)
+            yield from _flat(groups[parameter.name], words.capitalize())
         else:
-            yield parameter, hints[parameter.name]
+            yield parameter, hints[parameter.name], title
 
 
 def _made(group: Any, given: dict[str, Any]) -> Any:
@@ -168,18 +165,14 @@ def _log(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
         logging.getLogger("bushel").setLevel(logging.INFO)
 
 
-def _quiet(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    ctx.meta[QUIET] = wanted
-
-
-def _debug(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    ctx.meta[DEBUG] = wanted
+def _note(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
+    ctx.meta[f"bushel.{parameter.name}"] = wanted
 
 
 _EVERYWHERE = (
-    (["--debug"], "Show a traceback with an error.", _debug),
+    (["--debug"], "Show a traceback with an error.", _note),
     (["--verbose", "-v"], "Show log messages.", _log),
-    (["--quiet", "-q"], "Show no warnings.", _quiet),
+    (["--quiet", "-q"], "Show no warnings.", _note),
 )
 """Options of every command: flags, description, and the function that stores the value."""
 
@@ -190,47 +183,45 @@ _ESCAPE = "\0"  # prefix of a negative position, which hides it from click's par
 
 
 class _Command(click.Command):
-    """A command whose help describes its arguments as well as its options."""
+    """A command whose help describes its arguments, and its options in groups."""
+
+    titles: Mapping[str | None, str] = {}  # the title of the group of each option, by its name
+
+    def _arguments(self) -> list[_Argument]:
+        return [parameter for parameter in self.params if isinstance(parameter, _Argument)]
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """Write the arguments, then the options."""
-        rows = [
-            (parameter.make_metavar(ctx), parameter.text)
-            for parameter in self.params
-            if isinstance(parameter, _Argument)
-        ]
+        """Write the arguments, then the options of each group, then the options of every command."""
+        rows = [(argument.make_metavar(ctx), argument.text) for argument in self._arguments()]
         if rows:
             with formatter.section("Arguments"):
                 formatter.write_dl(rows)
-        super().format_options(ctx, formatter)
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for parameter in self.get_params(ctx):
+            record = parameter.get_help_record(ctx)
+            if record is not None and not isinstance(parameter, _Argument):
+                title = self.titles.get(parameter.name, "Other options")
+                sections.setdefault(title, []).append(record)
+        for title, records in sections.items():
+            with formatter.section(title):
+                formatter.write_dl(records)
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse the words of a command line. A negative number after an argument is an argument, not an option."""
-        takes = [
-            parameter
-            for parameter in self.params
-            if isinstance(parameter, _Argument) and parameter.name in ("sample",)
-        ]
-        if takes:
+        arguments = self._arguments()
+        if any(argument.name == "sample" for argument in arguments):
             args = [
                 _ESCAPE + arg if _POSITION.fullmatch(arg) and not before.startswith("-") else arg
                 for before, arg in zip(["-", *args], args, strict=False)
             ]
-        if any(isinstance(parameter, _Argument) and parameter.joins for parameter in self.params):
-            needed = (
-                sum(
-                    isinstance(parameter, _Argument) and parameter.required
-                    for parameter in self.params
-                )
-                - 1
-            )
+        if any(argument.joins for argument in arguments):
             flags = {
                 name
                 for parameter in self.params
                 if isinstance(parameter, click.Option) and parameter.is_flag
                 for name in (*parameter.opts, *parameter.secondary_opts)
             }
-            args = _joined(args, needed, flags)
+            args = _joined(args, sum(argument.required for argument in arguments) - 1, flags)
         try:
             return super().parse_args(ctx, args)
         except click.UsageError as error:
@@ -287,6 +278,33 @@ class _Argument(click.Argument):
         return super().type_cast_value(ctx, value)
 
 
+_OPTIONS_THAT_TAKE = {
+    "FILE": "output keys state tags token_file embeddings out",
+    "FOLDER": "root index against",
+    "PATH": "of",
+    "NAME": "container to split revision config view kind key delete save_view title creator"
+    " license engine generation progress",
+    "NAMES": "fields columns index_columns",
+    "FIELD": "field stratify",
+    "COLUMN": "sort weights bucket_by balance lengths license_column source_column",
+    "CONDITION": "where",
+    "SIZE": "shard_bytes resize batch_size batch_tokens",
+    "FORM": "jpeg",
+    "ID": "call undo",
+    "NUMBER": "max_errors",
+    "ADDRESS": "host",
+    "SUFFIX": "exts encoding",
+    "PATTERN": "file",
+    "URL": "url",
+}
+_TAKES = {name: taken for taken, names in _OPTIONS_THAT_TAKE.items() for name in names.split()}
+"""What the help says that an option takes, by the name of its parameter; N for other numbers."""
+
+
+_FORM = re.compile("[A-Z]+[=:][A-Z]+(:[A-Z]+)?")
+"""What an option takes, at the beginning of its help."""
+
+
 def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     kind, described = typing.get_args(hint)[:2]
     many, kind = _element(kind)
@@ -295,25 +313,25 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     if isinstance(described, Argument):
         if typing.get_origin(kind) is Literal:
             kind = click.Choice(typing.get_args(kind))
-        several = described.several
-        settings: dict[str, Any] = {
-            "type": kind,
-            "nargs": -1 if many or several else 1,
-            "required": needed,
-        }
         return _Argument(
             [parameter.name],
             described.help,
-            several=several,
+            several=described.several,
             joins=described.joins,
             metavar=described.metavar,
+            type=kind,
+            nargs=-1 if many or described.several else 1,
+            required=needed,
             shell_complete=complete_files if kind is str and described.files else None,
-            **settings,
         )
     names = described.names or (f"--{parameter.name.replace('_', '-')}",)
     declared = [*names, parameter.name]
     if kind is bool:
         return click.Option(declared, help=described.help, is_flag=True, default=default)
+    form = _FORM.match(described.help)
+    taken = _TAKES.get(parameter.name, "N" if kind in (int, float) else None)
+    if form:
+        taken = form[0]
     if typing.get_origin(kind) is Literal:
         kind = click.Choice(typing.get_args(kind))
     elif described.min is not None or described.max is not None:
@@ -323,7 +341,8 @@ def _parameter(parameter: inspect.Parameter, hint: Any) -> click.Parameter:
     )  # with one, click takes no option for missing
     return click.Option(
         declared,
-        help=described.help,
+        help=described.help.removeprefix(f"{taken}: "),
+        metavar=taken,
         type=kind,
         required=needed,
         multiple=many,

@@ -28,15 +28,15 @@ class ChangeOptions(Struct, frozen=True):
     fields: Annotated[str | None, Option("Fields to keep, such as image,label. [default: all]")] = (
         None
     )
-    rename: Annotated[list[str] | None, Option("OLD=NEW: rename a field; may be repeated.")] = None
+    rename: Annotated[list[str] | None, Option("OLD=NEW: Rename a field; may be repeated.")] = None
     spec: Annotated[
         list[str] | None,
-        Option("FIELD=TYPE: a new type, such as label=int; may be repeated."),
+        Option("FIELD=TYPE: A new type, such as label=int; may be repeated."),
     ] = None
     transform: Annotated[
         list[str] | None,
         Option(
-            "FIELD=MODULE:FUNCTION: changes the values of a field (by its new name); may be"
+            "FIELD=MODULE:FUNCTION: Changes the values of a field (by its new name); may be"
             " repeated."
         ),
     ] = None
@@ -68,7 +68,7 @@ def command(
     trust: TrustOptions,
     shown: OutputOptions,
 ) -> None:
-    """Write a dataset in another container, or with other fields, types or shards.
+    r"""Write a dataset in another container, or with other fields, types or shards.
 
     Keys and order stay the same. Bytes that both containers store alike are copied: no JPEG is
     encoded again.
@@ -76,9 +76,10 @@ def command(
     Examples:
       bushel convert 'train-{000..146}.tar' out/ --container bag --shard-bytes 1GB
       bushel convert train/ clean/ --container tar --view clean
-      bushel convert frames/ images.tar --fields frames --rename frames=jpg --spec frames=jpg
-      bushel convert texts/ tokens/ --rename text=tokens --spec text=array --transform
-      tokens=tokenizer:encode
+      bushel convert frames/ images.tar --fields frames --rename frames=jpg \
+        --spec frames=jpg
+      bushel convert texts/ tokens/ --rename text=tokens --spec text=array \
+        --transform tokens=tokenizer:encode
     """
     mode = modes.mode()
     run.parts.check()

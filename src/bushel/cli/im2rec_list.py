@@ -95,4 +95,4 @@ def _tell(counts: Mapping[str, int], names: Sequence[str], left_out: int) -> Non
     for number, name in enumerate(names):
         print_text(f"class {number}: {name}")
     if left_out:
-        say(f"note: passed over {count(left_out, 'image')} outside the class folders", quiet=False)
+        say(f"note: skipped {count(left_out, 'image')} outside the class folders")

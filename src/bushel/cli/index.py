@@ -69,7 +69,7 @@ def command(
     chosen: DatasetOptions,
     spec: Annotated[
         list[str] | None,
-        Option("FIELD=TYPE: a type that the files do not contain; may be repeated."),
+        Option("FIELD=TYPE: A type that the files do not contain; may be repeated."),
     ] = None,
     contents: ContentOptions,
     place: PlaceOptions,
@@ -79,8 +79,8 @@ def command(
 ) -> None:
     """Index a dataset, and store the index in `.bushel` beside it.
 
-    With checksums, `bushel verify` finds any later damage. Data that differ from the checksums on
-    record are refused; --force accepts them.
+    With checksums, `bushel verify` finds any later damage. Data that differ from the recorded
+    checksums are refused; --force accepts them.
 
     Example:
       bushel index train/

@@ -100,10 +100,8 @@ def command(
     )
     if result.save_view is not None:
         samples_in(joined, opened[0]).save_view(result.save_view)
-        say(
-            f"saved: bushel.open({first!r}, view={result.save_view!r})",
-            quiet=shown.quiet or shown.as_json,
-        )
+        if not (shown.quiet or shown.as_json):
+            say(f"saved: bushel.open({first!r}, view={result.save_view!r})")
     if result.keys is not None:
         _write_keys(joined, result.keys)
     if result.out is not None:

@@ -56,7 +56,7 @@ def command(
     Examples:
       bushel ls train/ -n 10 --fields
       bushel ls train/ --json | jq .key
-      bushel ls train/ --where 'label == 3' --columns label,image.width --sort -image.width --csv
+      bushel ls train/ --where 'label == 3' --columns label,image.width --csv
     """
     from bushel._dataset.open.open import open_any
     from bushel._dataset.views.dataset import Dataset

@@ -145,11 +145,10 @@ def resumable(target: str) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        say(f"bushel: stopped; --resume continues {target}", quiet=False)
+        say(f"bushel: stopped; --resume continues {target}")
         raise click.exceptions.Exit(130) from None
 
 
-def say(text: str, *, quiet: bool) -> None:
+def say(text: str) -> None:
     """Print a note on standard error."""
-    if not quiet:
-        click.echo(text, err=True)
+    click.echo(text, err=True)

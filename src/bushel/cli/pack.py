@@ -66,7 +66,7 @@ def command(
     reading: SourceOptions,
     spec: Annotated[
         list[str] | None,
-        Option("FIELD=TYPE: a new type, such as image=jpg; may be repeated."),
+        Option("FIELD=TYPE: A new type, such as image=jpg; may be repeated."),
     ] = None,
     media: MediaOptions,
     run: RunOptions,
@@ -83,7 +83,7 @@ def command(
       bushel pack photos/ out/ --container bag --resize 256 --max-errors 1%
       bushel pack photos/train.lst train.rec --root photos/
       bushel pack photos/ s3://bucket/train/ -c tar --parts 4096 --engine ray
-      bushel pack clips/ gulped/ --container gulp --rate 12 --resize 256 --shard-samples 100
+      bushel pack clips/ gulped/ --container gulp --rate 12 --resize 256
     """
     mode, images, videos = work.modes.mode(), media.images, media.videos
     run.parts.check()

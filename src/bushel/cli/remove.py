@@ -51,7 +51,7 @@ class CallOptions(Struct, frozen=True):
     """Options for earlier calls that removed samples, and for the bytes of these samples."""
 
     listed: Annotated[bool, Option("List the calls that removed samples.", "--list")] = False
-    undo: Annotated[str | None, Option("Take back a call, by the id of --list.")] = None
+    undo: Annotated[str | None, Option("Undo a call, by the id of --list.")] = None
     erase: Annotated[
         bool,
         Option(
@@ -82,9 +82,9 @@ def command(
 ) -> None:
     """Remove samples from a dataset, or restore them.
 
-    Everything that reads the dataset through Bushel passes over them from then on. Without --erase,
+    Everything that reads the dataset through Bushel skips them from then on. Without --erase,
     no data file is changed: the tools that wrote the files still see the samples. --erase writes
-    the shards that hold them again without them, and cannot be taken back. It can be repeated if it
+    the shards that hold them again without them, and cannot be undone. It can be repeated if it
     was interrupted. In object stores, and in files that Bushel does not write, `bushel convert`
     writes a dataset without the samples.
 

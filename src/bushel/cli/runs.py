@@ -214,12 +214,9 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
         print_json({"target": target, **asdict(done)})
     if not quiet:
         if done.skipped:
-            say(
-                f"note: passed over {describe_skipped(done.skipped)} (--strict-files: an error)",
-                quiet=False,
-            )
+            say(f"note: skipped {describe_skipped(done.skipped)} (--strict-files: an error)")
         for limit in done.limits:
-            say(f"note: {limit}", quiet=False)
+            say(f"note: {limit}")
         names = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())
         before = f" after {done.kept:,} from before" if done.kept else ""
         what = f"{count(done.samples, 'sample')} written as {done.container}{before} ({names})"
@@ -227,9 +224,6 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
         print_text(f"{target}: {what}, {size(done.bytes)} in {done.seconds:.1f} s, {rate}")
     if done.errors:
         say(
-            (
-                f"bushel: {count(done.errors, 'item')} could not be packed: see"
-                f" {', '.join(done.error_logs)}"
-            ),
-            quiet=False,
+            f"bushel: {count(done.errors, 'item')} could not be packed: see"
+            f" {', '.join(done.error_logs)}"
         )

@@ -80,10 +80,8 @@ def command(
     )
     with naming(output):
         sheet.save(output, quality=88)
-    say(f"{output}: {count(len(keys), 'sample')} of {len(dataset):,}", quiet=quiet)
+    if not quiet:
+        say(f"{output}: {count(len(keys), 'sample')} of {len(dataset):,}")
     if bad:
-        say(
-            f"bushel: {count(bad, 'sample')} cannot be drawn; `bushel verify --decode` prints why",
-            quiet=False,
-        )
+        say(f"bushel: {count(bad, 'sample')} cannot be drawn; `bushel verify --decode` prints why")
         raise click.exceptions.Exit(1)

@@ -61,7 +61,7 @@ class PageOptions(Struct, frozen=True):
     overlay: Annotated[
         list[str] | None,
         Option(
-            "FIELD=FORM: how a field annotates pictures, where its name and values do not"
+            "FIELD=FORM: How a field annotates pictures, where its name and values do not"
             " say: xyxy, xywh or "
             "cxcywh for boxes, or keypoints, with ,relative or ,pixels; mask; caption; none. May"
             " be repeated."
@@ -139,7 +139,7 @@ def command(
       bushel view coco/ --overlay objects=xywh
       bushel view train/ --embeddings clip.npy
       bushel view train/ --transforms my_training:augment
-      bushel view train/ --loader my_training:make_loader --tokenizer tokenizer.json
+      bushel view train/ --loader my_training:make_loader --tokenizer t.json
       bushel view train/ --port 8600 --token-file ~/.bushel-token
       bushel view 's3://bucket/train-{000..146}.tar' --port 8600 --no-browser
     """
@@ -167,21 +167,18 @@ def command(
         try:
             viewer.wait()
         except KeyboardInterrupt:
-            say("\nbushel: viewer ended", quiet=False)
+            say("\nbushel: viewer ended")
 
 
 def _say_where(shelf: Shelf, url: str, address: AddressOptions) -> None:
     from bushel.cli.output import print_text, say
 
     for shown in shelf.datasets:
-        say(f"{shown.name}: {shown.dataset!r}"[:500], quiet=False)
+        say(f"{shown.name}: {shown.dataset!r}"[:500])
     print_text(url)
     if address.host is not None:
-        say(
-            "other machines can open this URL; the token in it is all that protects the data",
-            quiet=False,
-        )
-    say("Ctrl-C ends the viewer", quiet=False)
+        say("other machines can open this URL; the token in it is all that protects the data")
+    say("Ctrl-C ends the viewer")
     sys.stdout.flush()
     if address.browser:
         import webbrowser

@@ -35,14 +35,14 @@ class OrderOptions(Struct, frozen=True):
         if self.pad not in (None, "wrap"):
             raise click.BadParameter(f"{self.pad!r}: expected wrap", param_hint="--pad")
         if batch_size is None and self.batch_tokens is None:
-            raise click.BadParameter("give the batch size of a rank", param_hint="--batch-size")
+            raise click.BadParameter("give the batch size on a rank", param_hint="--batch-size")
         if self.bucket_by is None and (self.batch_tokens is not None or ":" in str(batch_size)):
             raise click.BadParameter(
                 "sizes of batches by length need --bucket-by", param_hint="--batch-size"
             )
 
 
-class AskedOptions(Struct, frozen=True):
+class StepOptions(Struct, frozen=True):
     """The step or the sample that is asked for."""
 
     step: Annotated[int | None, Option("Step, counted from the start of the epoch.", min=0)] = None
@@ -57,15 +57,15 @@ def command(
     state: Annotated[str, Option("The state of the loader, saved as JSON.")],
     batch_size: Annotated[
         str | None,
-        Option("Batch size of a rank; with --bucket-by also such as 128:64,512:16."),
+        Option("Batch size on a rank; with --bucket-by also such as 128:64,512:16."),
     ] = None,
     world_size: Annotated[int, Option("Number of ranks.", min=1)] = 1,
-    wanted: AskedOptions,
+    wanted: StepOptions,
     options: OrderOptions,
     container: Kind = None,
     as_json: Json = False,
 ) -> None:
-    """Print the keys of the samples that a rank had at a step, or the steps that had a sample.
+    r"""Print the keys of the samples that a rank had at a step, or the steps that had a sample.
 
     The order, its seed and the epoch come from a state that the loader saved. No data are read. For
     a mixture, give the paths of all of its datasets, in their order. Each row of packs and chunks
@@ -73,7 +73,8 @@ def command(
     that, and names them.
 
     Examples:
-      bushel who train/ --state state.json --batch-size 256 --world-size 8 --step 340 --rank 3
+      bushel who train/ --state state.json --batch-size 256 --world-size 8 \
+        --step 340 --rank 3
       bushel who train/ --state state.json --batch-size 256 --key n01440764/10026
     """
     step, key = wanted.step or 0, wanted.key

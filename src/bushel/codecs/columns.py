@@ -33,7 +33,7 @@ def check_stored(
     """Return a column that is given as (bytes, offsets) as arrays: uint8[total] and int64[samples + 1].
 
     Raises:
-        SpecError: The offsets are not integers, do not ascend, or lie outside the bytes.
+        SpecError: The offsets are not integers, do not ascend, or are outside the bytes.
     """
     content = np.frombuffer(data, np.uint8) if len(data) else np.zeros(0, np.uint8)
     try:

@@ -1,6 +1,6 @@
 """The packets of a clip that must be decoded for given frames. Pure: packets are numbers and times here.
 
-The packets of a clip lie in decoding order, and its frames are counted in display order. The two
+The packets of a clip are in decoding order, and its frames are counted in display order. The two
 differ where frames are predicted from later ones. Decoding can start at a keyframe. A frame that is
 displayed before a keyframe but stored after it (in an open group of pictures) needs the keyframe
 before that one.

@@ -53,8 +53,8 @@ def _forward_reader() -> Any:
 def _readable(data: bytes) -> Iterator[int | io.BytesIO]:
     """Yield a file with some bytes, for libsndfile: on Linux a descriptor, which it reads without calling Python.
 
-    Otherwise it would take the interpreter's lock for every few kilobytes, and a Ctrl-C meanwhile
-    would be lost.
+    Otherwise it would take the interpreter's lock for every few kilobytes, and a Ctrl-C in the
+    meantime would be lost.
     """
     if not hasattr(os, "memfd_create"):
         yield io.BytesIO(data)

@@ -99,7 +99,7 @@ class RowsPart(Part, Struct, frozen=True, eq=False):
 
 
 class RowForm(Struct, frozen=True):
-    """Where the rows of a stored array lie.
+    """Where the rows of a stored array are.
 
     Attributes:
         header: Bytes before the first row.

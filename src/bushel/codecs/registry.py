@@ -367,7 +367,7 @@ def register_codec(
             them.
         encode_column: Encodes an array of values at once, for `Writer.extend`
             (`Codec.encode_column`).
-        layout: Returns where the elements of an array lie in its bytes, so that loaders copy them
+        layout: Returns where the elements of an array are in its bytes, so that loaders copy them
             without `decode`; None if this differs from value to value.
         runs_code: Whether `decode` runs code that the bytes bring along. Files that name the codec
             then give the stored bytes, unless the caller of `bushel.open` names it, too, or passes

@@ -57,7 +57,7 @@ class _Format(NamedTuple):
 
 
 class WavOutline:
-    """Where the frames of a WAV file lie, as far as its first bytes were seen. Threads may share it."""
+    """Where the frames of a WAV file are, as far as its first bytes were seen. Threads may share it."""
 
     def __init__(self, size: int) -> None:
         self._size, self._at, self._looks = size, 12, 0

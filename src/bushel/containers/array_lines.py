@@ -118,7 +118,7 @@ class ArrayLines:
 
 
 def _in_quotes(text: npt.NDArray[np.uint8]) -> npt.NDArray[np.bool_]:
-    """Return whether each byte lies in a string, whose first quote does, and whose last one does not."""
+    """Return whether each byte is in a string, whose first quote does, and whose last one does not."""
     quotes = text == _QUOTE
     slashes = np.flatnonzero(text == _BACKSLASH)
     if len(slashes):

@@ -199,7 +199,7 @@ class Container(ABC):
         keeps_folders: Whether it stores paths of folders that hold no sample
             (`WriteOptions.folders`).
         names_file: Name of the file in the folder of a dataset in which its original tool keeps the
-            names of classes; None if there is no such file.
+            names of classes; None if no such file exists.
         is_written: Whether it is also written: it then has `layout`, `shard`, `reopen` and
             `writer`, and writes byte for byte what its original tool writes.
         suffix: Suffix of a written dataset that is one file; empty if a dataset is always a folder.
@@ -229,7 +229,7 @@ class Container(ABC):
         """Return the shards of the dataset at a path, in the original reader's order; None for other containers.
 
         Args:
-            path: A file, or the folder of a dataset. It may lie in an object store.
+            path: A file, or the folder of a dataset. It may be in an object store.
 
         Raises:
             FormatError: The dataset is of this container, but too damaged to list its shards.
@@ -239,7 +239,7 @@ class Container(ABC):
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one shard, from the container's own index or by a scan.
 
-        The result is checked (`ShardIndex.check`): every extent lies in its file.
+        The result is checked (`ShardIndex.check`): every extent is in its file.
 
         Raises:
             FormatError: The files are damaged; the message says which, where, and what was

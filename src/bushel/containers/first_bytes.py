@@ -20,7 +20,7 @@ def codec_of_first_bytes(
     """Return the codec of byte strings, if the first three of at least 16 bytes agree, else `bytes`.
 
     Args:
-        file: The file that they lie in.
+        file: The file that they are in.
         offset: int64[n], bytes from its start.
         length: int64[n], bytes; -1 for a missing one.
         sound: As for `codec_by_magic`.

@@ -1,7 +1,7 @@
 """Plain files of a folder, read in place: photos in folders of classes or with metadata; files that share names.
 
 docs/folders.md has the rules, and `_recognise.layout` applies them. Every file is a block of one
-block file, so a field may lie in any number of files.
+block file, so a field may be in any number of files.
 The table holds class numbers.
 """
 
@@ -169,7 +169,7 @@ NAME_OF_MEDIA = {"image": "image", "clip": "clip", "audio": "sound"}
 def _table_of(
     layout: FolderLayout, shard: Shard, stamps: FileStamps, options: ReadOptions
 ) -> ShardIndex:
-    """Return the table of a layout: its files are blocks, and the numbers of classes lie in the table."""
+    """Return the table of a layout: its files are blocks, and the numbers of classes are in the table."""
     blocks, number_columns = [blocks_of(stamps)], dict[str, Column]()
     columns = {
         name: _extents(

@@ -54,7 +54,7 @@ class Values(Struct, frozen=True):
     """The stored values of a column."""
 
     codec: str  # name of their codec
-    offset: I64  # int64[rows], where each lies in `data`
+    offset: I64  # int64[rows], where each is in `data`
     length: I64  # int64[rows], bytes; -1 for a row without the value
     data: U8  # uint8[total]
     column: Column | None  # the values as a column of the index; None if they are not scalars
@@ -142,7 +142,7 @@ def _check_file(path: Path) -> None:
 
     Raises:
         FileNotFoundError: It does not exist.
-        FormatError: It is another one.
+        FormatError: It is a different file.
     """
     size = path.stat().st_size
     if not path.is_file():
@@ -271,7 +271,7 @@ def is_metadata(name: str) -> bool:
 
 
 def numbered_classes(classes: I64, labels: Sequence[str]) -> tuple[tuple[I64, I64], U8]:
-    """Return where the stored number of each sample's class lies in the bytes of all numbers, and these bytes."""
+    """Return where the stored number of each sample's class is in the bytes of all numbers, and these bytes."""
     encode = get_codec("int").encode
     stored = [bytes(encode(number)) for number in range(len(labels))]
     data, ends = joined(stored)

@@ -196,7 +196,7 @@ def keep_folder(
         root: The folder.
         names: The files.
         metadata: The files whose contents the table has, as they were before they were read.
-        index: The table. Its first block file has all files one after another, and no field lies in
+        index: The table. Its first block file has all files one after another, and no field is in
             a file itself.
     """
     cache, stamps = cache_of_tables(), index.files

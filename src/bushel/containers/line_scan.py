@@ -29,7 +29,7 @@ COMPRESSED = (".gz", ".zst")
 """Ends of the names of compressed files, which follow the usual suffix."""
 
 _ABOUT = ("README", "LICENSE", ".json", ".md", ".py", ".txt", ".yaml", ".yml")
-"""Files that may lie beside the data, and their suffixes."""
+"""Files that may be beside the data, and their suffixes."""
 
 _LONGEST_LINE = 128 << 20
 _SPACING = 256 << 10
@@ -340,7 +340,7 @@ class LineContainer(Container):
     Attributes:
         name: Its name.
         suffixes: The ends of the names of its files.
-        alone: The ends of the names of files that are its only if they are named, not if they lie
+        alone: The ends of the names of files that are its only if they are named, not if they are
             in a folder.
         scanned: Returns the table of a file; with a fault, the table of undamaged lines.
         stores_text: Numbers are stored as text.

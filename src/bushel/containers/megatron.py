@@ -61,7 +61,7 @@ class _Megatron(Container):
         return True
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the tokens of each document lie."""
+        """Return where the tokens of each document are."""
         data, file = open_file(shard.path(0)), open_file(shard.path(1))
         table = _read(file, data)
         if options.report is not None:

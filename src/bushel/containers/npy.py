@@ -106,7 +106,7 @@ def _declared(
 
 
 def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, int]:
-    """Return where the rows of one array lie, and how many there are."""
+    """Return where the rows of one array are, and how many there are."""
 
     def refuse(message: str, hint: str | None = None) -> FormatError:
         return FormatError(f"array {name!r}: {message}", file=file.path, offset=start, hint=hint)
@@ -129,7 +129,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
         )
     if fortran and len(shape) > 1:
         raise refuse(
-            "it is in Fortran order, so a row does not lie in one piece",
+            "it is in Fortran order, so a row is not in one piece",
             "save numpy.ascontiguousarray of it",
         )
     count, row = shape[0], dtype.itemsize * math.prod(shape[1:])
@@ -149,7 +149,7 @@ def _rows_of(file: File, name: str, start: int, size: int) -> tuple[PlainField, 
 
 
 def _members(file: File) -> dict[str, tuple[int, int, int]]:
-    """Return where each array of a `.npz` lies: start and size in bytes, and its CRC-32.
+    """Return where each array of a `.npz` is: start and size in bytes, and its CRC-32.
 
     Raises:
         FormatError: The file is not a zip archive or is damaged, or an array is compressed.
@@ -170,9 +170,7 @@ def _members(file: File) -> dict[str, tuple[int, int, int]]:
                     hint="write it with numpy.savez, or pack it with bushel.pack",
                 )
             if start < 0 or start > file.size - size:
-                raise FormatError(
-                    f"array {name!r} does not lie in the file", file=file.path, offset=at
-                )
+                raise FormatError(f"array {name!r} is not in the file", file=file.path, offset=at)
             if name in members:
                 raise FormatError(f"two arrays are called {name!r}", file=file.path, offset=at)
             members[name] = start, size, checksum

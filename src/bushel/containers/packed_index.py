@@ -127,7 +127,7 @@ class _Table:
         self.samples += 1
 
     def fields_in(self, file: int) -> dict[str, FieldExtents]:
-        """Return the finished fields, whose values lie in a file of this number."""
+        """Return the finished fields, whose values are in a file of this number."""
         return {
             name: rows.extents(
                 self.spec.get(name) or Field(name, "bytes", rows.sequence),

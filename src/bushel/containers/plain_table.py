@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class PlainField(NamedTuple):
-    """Where the values of a field lie.
+    """Where the values of a field are.
 
     Attributes:
         type: Type of the field: its codec, followed by `[]` for a sequence.
@@ -58,13 +58,13 @@ def table_of(
         container: Name of the container.
         shard: The shard.
         samples: Number of samples.
-        fields: Where the values of each field lie.
+        fields: Where the values of each field are.
         keys: The key of each sample; None if samples have none of their own.
         blocks: The block files of the shard, whose numbers follow the numbers of its files.
         columns: Values of scalar fields that the container has in memory, by field.
 
     Raises:
-        FormatError: A value does not lie in its file, or an array has the wrong length.
+        FormatError: A value is not in its file, or an array has the wrong length.
         FileNotFoundError: A file is missing.
 
     Examples:

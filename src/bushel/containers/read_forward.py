@@ -32,7 +32,7 @@ class _Local:
 
 
 class _Expanded:
-    """Reads a compressed file from front to back. Expanded blocks are not kept, unlike those that values lie in."""
+    """Reads a compressed file from front to back. Expanded blocks are not kept, unlike those that values are in."""
 
     def __init__(self, real: File, blocks: BlockFile) -> None:
         self._real, self._blocks, self._block = real, blocks, 0

@@ -36,11 +36,11 @@ class _Registration(Struct, frozen=True):
     forward: tuple[str, ...] = ()
     # ends of the names of its files that are read in the same way unless they have an index
     slow: tuple[str, ...] = ()
-    # ends of the names of files that are its data only if they are named, not if they lie in a
+    # ends of the names of files that are its data only if they are named, not if they are in a
     # folder
     alone: tuple[str, ...] = ()
     first_bytes: bool = False  # whether its files are recognised by their first bytes, too
-    nested: bool = False  # whether its datasets may lie in sub-folders that form one dataset
+    nested: bool = False  # whether its datasets may be in sub-folders that form one dataset
     # name of the container that reads the same files with an episode as a sample
     episodes: str | None = None
 
@@ -310,7 +310,7 @@ def candidates(names: Iterable[str]) -> list[Container]:
 def installed_candidates(names: Iterable[str]) -> list[Container]:
     """Return the containers that may own these files, of installed packages that have not been needed so far.
 
-    A container that cannot be used is passed over with a warning that names its package.
+    A container that cannot be used is skipped with a warning that names its package.
     """
     shapes = _shapes(names)
     containers = []
@@ -327,7 +327,7 @@ def installed_candidates(names: Iterable[str]) -> list[Container]:
 
 
 def nested_candidates(path: AnyPath, names: Iterable[str]) -> list[Container]:
-    """Return the containers whose datasets may lie in the sub-folders of a folder, given some of the names in it."""
+    """Return the containers whose datasets may be in the sub-folders of a folder, given some of the names in it."""
     containers = []
     for container, registration in list(_registered.items()):
         if registration.nested and any(

@@ -1,6 +1,6 @@
 """Containers in which parts of a file can be indexed on their own, so that a remote file is read only when needed.
 
-A *section* is a run of samples whose bytes lie together in one file. The sections of a file must be
+A *section* is a run of samples whose bytes are together in one file. The sections of a file must be
 known from a small part of it, such as a footer or a table of offsets.
 """
 

@@ -17,7 +17,7 @@ def file_shards(
     Args:
         path: The file or folder.
         owns: Returns whether a file of this name, in lower case, is one of the container.
-        beside: Returns whether another file of this name may lie in the folder. Hidden files may.
+        beside: Returns whether another file of this name may be in the folder. Hidden files may.
     """
     if not path.is_dir():
         return [Shard.of(path)] if owns(path.name.lower()) else None

@@ -52,7 +52,7 @@ def check_ends(file: File, ends: I64, first: int, at: int) -> None:
         row = int(bad.argmax()) if bad.any() else 0
         raise _damage(
             file,
-            f"sample {row} is said to lie at {ends[row]} to {ends[row + 1 : row + 2]}",
+            f"sample {row} is said to be at {ends[row]} to {ends[row + 1 : row + 2]}",
             at + 4 * row,
         )
 

@@ -1,4 +1,4 @@
-"""Pages of Parquet whose values do not lie in them as they are.
+"""Pages of Parquet whose values are not in them as they are.
 
 `parquet` expands all pages of a column chunk of numbers, its dictionary among them, to the plain
 numbers. A chunk is one block, since its pages refer to the dictionary at its beginning. The side

@@ -1,4 +1,4 @@
-"""The pages of a Parquet column chunk: headers, levels, and where values lie.
+"""The pages of a Parquet column chunk: headers, levels, and where values are.
 
 https://parquet.apache.org/docs/file-format/data-pages/. A page is a header of Thrift's compact
 protocol and a payload: repetition levels, definition levels, values. In pages of version 1 they are

@@ -133,13 +133,13 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
 def _table_from_files(
     container: Container, shard: Shard, recorded: ShardIndex | None, checks: Checks, found: Findings
 ) -> ShardIndex | None:
-    """Return the table that `bushel index` would make of the files, with the names and types on record if these fit.
+    """Return the table that `bushel index` would make of the files, with the recorded names and types if these fit.
 
-    Types that the files themselves have are preferred: a type on record that differs from them was
+    Types that the files themselves have are preferred: a recorded type that differs from them was
     declared by a user, or is damaged.
     """
     built, error = None, None
-    # a file that tells no fields is read once, with those on record
+    # a file that names no fields is read once, with the recorded ones
     lacks_fields = recorded is not None and container.lacks_fields
     if not lacks_fields:
         built, error = _own_table(container, shard, checks)
@@ -181,7 +181,7 @@ def _table_from_files(
 def _own_table(
     container: Container, shard: Shard, checks: Checks
 ) -> tuple[ShardIndex | None, FormatError | SpecError | None]:
-    """Return the table of a shard with the fields that its files tell; or None, and why there is none."""
+    """Return the table of a shard with the fields that its files name; or None, and the reason."""
     try:
         return container.index(shard, ReadOptions(pickle=checks.pickle)), None
     except (FormatError, SpecError) as refused:

@@ -1,4 +1,4 @@
-"""Checking the values of a shard against the checksums on record, also of one that changed after it was indexed."""
+"""Checking the values of a shard against the recorded checksums, also of one that changed after it was indexed."""
 
 from __future__ import annotations
 
@@ -105,7 +105,7 @@ def check_changed(
 
     Args:
         shard: The shard.
-        known: The table on record, checked.
+        known: The recorded table, checked.
         built: The table made from the files.
         files: The open files; None to compare the samples only.
         tick: Called with the number of bytes that were read since the last call.
@@ -113,7 +113,7 @@ def check_changed(
 
     Returns:
         The number of bytes of fields without a checksum in the files themselves that were compared
-        with a checksum on record, and whether all of them were.
+        with a recorded checksum, and whether all of them were.
     """
     now = built
     if files is None:
@@ -153,13 +153,13 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         )
     if compared.gone or compared.missing or compared.empties or (differing and not compared.equal):
         counts = [
-            (compared.gone, f"of {known.samples} samples on record are gone"),
-            (compared.missing, "values with a checksum on record are gone"),
+            (compared.gone, f"of {known.samples} recorded samples are gone"),
+            (compared.missing, "values with a recorded checksum are gone"),
             (
                 compared.empties,
-                "sequences are empty on record and missing now, or the other way round",
+                "sequences are recorded as empty and are missing now, or the other way round",
             ),
-            (differing, "values differ from their checksum on record"),
+            (differing, "values differ from their recorded checksum"),
             (compared.added, "samples are new"),
         ]
         what = ", ".join(f"{number} {text}" for number, text in counts if number)
@@ -190,7 +190,7 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
 
 
 def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
-    """Report fields and classes of changed files whose names differ from those on record."""
+    """Report fields and classes of changed files whose names differ from the recorded ones."""
     for difference in name_differences(before, built, changed=True):
         found.add(
             Problem(str(shard.path(0)), None, None, difference.field, "index", difference.what)
@@ -200,7 +200,7 @@ def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Find
 def within_files(
     known: ShardIndex, shard: Shard, stamps: tuple[FileStamp, ...], found: Findings
 ) -> ShardIndex | None:
-    """Return a table on record for files whose own structure is damaged, without the values that no longer lie in them.
+    """Return a recorded table for files whose own structure is damaged, without the values that no longer are in them.
 
     Returns:
         None if the shard has other files than the table.
@@ -218,7 +218,7 @@ def within_files(
             lost += int(outside.sum())
             columns[name] = replace(column, length=np.where(outside, MISSING, column.length))
     if lost:
-        message = f"{lost} values on record are not in the file any more"
+        message = f"{lost} recorded values are not in the file any more"
         found.add_file(shard.path(0), "format", message)
     return replace(known, files=stamps, fields=columns)
 

@@ -37,7 +37,7 @@ class FieldDiff:
         changed: The values differ: by presence, length or checksum, or when they were decoded.
         same_value: The bytes differ, but not the values that they decode to. Empty unless values
             were decoded.
-        unknown: Not decided by the index: the values have one length and no checksum on record, or
+        unknown: Not decided by the index: the values have one length and no recorded checksum, or
             the two containers store them in different forms.
 
     Examples:
@@ -302,7 +302,7 @@ class _Values:
 
     @cached_property
     def checked(self) -> Bools:
-        """bool[samples + 1]: whether the checksums are on record. The last one stands for no sample."""
+        """bool[samples + 1]: whether the checksums are recorded. The last one stands for no sample."""
         is_checked = [
             np.full(samples, extents is not None and extents.crc32 is not None)
             for samples, extents in self.parts

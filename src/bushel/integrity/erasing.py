@@ -75,7 +75,7 @@ class Erasure:
 
 @public()
 def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasure:
-    """Write the shards that hold removed samples again without them. This cannot be taken back.
+    """Write the shards that hold removed samples again without them. This cannot be undone.
 
     Each new shard takes the place of the old one in one step; readers that have that open continue
     with it. All other samples keep their bytes, keys and order (docs/removal.md). If the process is
@@ -89,7 +89,7 @@ def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasu
 
     Raises:
         KeyError: The call does not exist.
-        UnsupportedError: The samples lie in an object store, or in a container that is only read.
+        UnsupportedError: The samples are in an object store, or in a container that is only read.
             The error names the command that writes the dataset without them.
         FormatError: A sample that stays is damaged.
         InUseError: A writer is open for the dataset.
@@ -381,7 +381,7 @@ def target_of(shard: Shard) -> Path:
     """Return the path that is replaced with a shard: its folder, or its first file.
 
     Raises:
-        UnsupportedError: It lies in an object store, or is a symbolic link.
+        UnsupportedError: It is in an object store, or is a symbolic link.
     """
     root = shard.root
     if not isinstance(root, Path):

@@ -1,4 +1,4 @@
-"""Remove samples from a dataset: name them in a list beside the manifest, which every reader passes over."""
+"""Remove samples from a dataset: name them in a list beside the manifest, which every reader skips."""
 
 from __future__ import annotations
 
@@ -93,10 +93,10 @@ def remove(
     ignore_missing: bool = False,
     index: Any = "auto",
 ) -> Removal:
-    """Remove samples from a dataset: from now on, everything that reads it through Bushel passes over them.
+    """Remove samples from a dataset: from now on, everything that reads it through Bushel skips them.
 
     No data file is changed, so the tools that wrote the files still see the samples
-    (docs/removal.md). `restore` takes it back. The fingerprint of the dataset changes. A sample is
+    (docs/removal.md). `restore` undoes it. The fingerprint of the dataset changes. A sample is
     named by its key and the checksums of its values; values without a recorded checksum are read.
 
     Args:
@@ -108,7 +108,7 @@ def remove(
         ignore_missing: Whether keys that no sample has are left out, instead of raising a
             `KeyError`.
         index: As for `bushel.open`: the folder of the index, if that is not the folder of the data.
-            The list of removed samples then lies there.
+            The list of removed samples then is there.
 
     Returns:
         The removal. A call with the reason and the samples of an earlier one changes nothing, and
@@ -210,9 +210,9 @@ def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
 
 @public()
 def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
-    """Take back a call that removed samples. Samples that another call names, too, stay removed.
+    """Undo a call that removed samples. Samples that another call names, too, stay removed.
 
-    Taking it back again changes nothing.
+    Undoing it again changes nothing.
 
     Args:
         source: Anything that `bushel.open` takes.

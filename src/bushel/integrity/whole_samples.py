@@ -40,12 +40,12 @@ _CHUNK = 64  # number of samples that are checked in one read
 class Inspected:
     """The samples of a shard that may be intact."""
 
-    # the shard with its best available table; a second table has samples that lie elsewhere in its
+    # the shard with its best available table; a second table has samples that are elsewhere in its
     # files
     shards: tuple[OpenShard, ...]
     whole: I64  # int64[n], ascending positions of the intact samples, counted over these tables
     known: int  # number of samples that are known to have existed
-    checked: bool  # whether there is a checksum on record of every value in these tables
+    checked: bool  # whether there is a recorded checksum of every value in these tables
     findings: Findings  # the damaged places
 
     @property
@@ -126,10 +126,10 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
 def _with_known_checksums(
     place: Place, known: ShardIndex | None, index: ShardIndex, found: Findings
 ) -> tuple[ShardIndex, bool]:
-    """Return the table of a changed shard with the checksums on record of its values, and whether each has one.
+    """Return the table of a changed shard with the recorded checksums of its values, and whether each has one.
 
-    If no value has its own any more, the checksums on record are of another file, and not used.
-    Samples on record that the shard does not have are noted: they may be there under a damaged key.
+    If no value has its own any more, the recorded checksums are of another file, and not used.
+    Recorded samples that the shard does not have are noted: they may be there under a damaged key.
     """
     own = all(column.crc32 is not None for column in index.fields.values())
     if known is None:
@@ -145,12 +145,12 @@ def _with_known_checksums(
         return index, own
     if compared.empties:
         message = (
-            f"{compared.empties} sequences are empty on record and missing now, or the"
+            f"{compared.empties} sequences are recorded as empty and are missing now, or the"
             " other way round"
         )
         found.add_file(shard.path(0), "replaced", message)
     if compared.gone:
-        message = f"{compared.gone} of {known.samples} samples on record are gone"
+        message = f"{compared.gone} of {known.samples} recorded samples are gone"
         if compared.added:
             message += (
                 f"; {compared.added} are new, and are kept without a checksum to compare with"
@@ -212,7 +212,7 @@ def _spec(index: ShardIndex) -> Spec:
 def _table_from_files(
     place: Place, kept: ShardIndex | None
 ) -> tuple[ShardIndex | None, list[FormatError]]:
-    """Return the table made from the files, with the types on record if possible, and the errors in the files."""
+    """Return the table made from the files, with the recorded types if possible, and the errors in the files."""
     spec = None if kept is None else _spec(kept)
     try:
         stamps_of(place.shard)  # names a missing file

@@ -1,7 +1,7 @@
 """Compiled kernels: batched reads, checksums, keys, images, and scans of containers without an index of their own.
 
 A stub for each subject documents them: such as ``_files.pyi`` and ``_scans.pyi``. The C++ sources
-lie in one folder for each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``png``,
+are in one folder for each subject: ``files``, ``framing``, ``order``, ``scans``, ``jpeg``, ``png``,
 ``resize``, ``video``, and ``common`` for what these share.
 """
 

@@ -38,7 +38,7 @@ class MappedFile:
     map, without a system call. So are rows of up to 64 pages that are in memory, if the system reports it (``mincore``
     of Linux, which reports it to users who may write to the file). For other rows it first tries to read without
     waiting; the pages that are not in memory are requested for the whole batch at once (``posix_fadvise``) and then
-    read. If pages have left memory meanwhile, which the thread's count of major page faults shows, the record is
+    read. If pages have left memory in the meantime, which the thread's count of major page faults shows, the record is
     cleared.
 
     A file that grows is read up to its size at opening. A file that shrinks raises `ExtentError` at the next batch:
@@ -173,7 +173,7 @@ def read_small_files(
         folder: If it is given, paths are relative to it, and none may lead out of it.
 
     Returns:
-        The bytes of each extent; None for a file that cannot be opened or read, has another size or time, or lies
+        The bytes of each extent; None for a file that cannot be opened or read, has another size or time, or is
         outside of the folder.
 
     Raises:
@@ -187,7 +187,7 @@ def read_files(
     """Read whole files into one buffer, one after another, until a file cannot be read.
 
     It ends before a file that is missing, is not a regular one, does not fit, has another size than when it was opened,
-    or lies outside of the folder. The caller finds out why, if that file is the first one.
+    or is outside of the folder. The caller finds out why, if that file is the first one.
 
     Args:
         paths: The files.

@@ -25,7 +25,7 @@ def join_bytes(values: list[bytes], first: int, last: int, size: int) -> bytes:
         size: Their size together.
 
     Raises:
-        ValueError: The list has fewer values, or others, or their size is another one: it was changed meanwhile.
+        ValueError: The list has fewer values, or others, or their size differs: it was changed in the meantime.
     """
 
 def recordio_crc32(pieces: Sequence[_Bytes]) -> list[int] | None:

@@ -10,7 +10,7 @@ from typing_extensions import Buffer
 _Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python 3.12 and newer
 
 class LineScanner:
-    """Finds where the values in lines of JSON or records of CSV lie, chunk by chunk.
+    """Finds where the values in lines of JSON or records of CSV are, chunk by chunk.
 
     ::
 
@@ -21,7 +21,7 @@ class LineScanner:
     Args:
         names: Names of fields. For CSV, the columns in order; an empty name is a column that is not wanted.
         delimiter: The delimiter of CSV; 0 for lines of JSON.
-        closed: Whether other names of JSON than these are passed over.
+        closed: Whether other names of JSON than these are skipped.
         most_names: Greatest number of different names of JSON; more of them are a problem.
     """
 

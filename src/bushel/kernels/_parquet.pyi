@@ -11,12 +11,12 @@ _Bytes = Buffer | NDArray[np.uint8]  # NumPy declares __buffer__ only for Python
 def scan_byte_arrays(
     data: MappedFile | _Bytes, count: int, start: int = 0, size: int = -1
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Return where values lie that follow each other, each after its length in 4 bytes, little-endian.
+    """Return where values are that follow each other, each after its length in 4 bytes, little-endian.
 
     Args:
         data: A file, or bytes.
         count: Number of values.
-        start: Where the length of the first one lies.
+        start: Where the length of the first one is.
         size: Bytes of all values and their lengths; -1 for all from ``start`` on.
 
     Returns:

@@ -107,7 +107,7 @@ def scan_snappy(
     """Divide a raw Snappy stream into parts that refer to no bytes before them.
 
     The parts end at multiples of ``spacing`` expanded bytes that no literal and no copy reaches across. Literals
-    are passed over without reading them.
+    are skipped without reading them.
 
     Args:
         data: The stream, which begins with its expanded size.
@@ -337,7 +337,7 @@ class RiegeliChunks:
 def scan_riegeli(file: MappedFile, position: int, end: int, most: int) -> RiegeliChunks:
     """Read the headers of the chunks of an ArrayRecord file, up to the first chunk of another form.
 
-    Such a chunk is transposed or damaged, and the caller finds out which. All ranges lie in the file. The records
+    Such a chunk is transposed or damaged, and the caller finds out which. All ranges are in the file. The records
     of a chunk that is not compressed have as many bytes as it says.
 
     Args:

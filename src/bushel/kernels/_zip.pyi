@@ -64,7 +64,7 @@ class ZipScanner:
 class MemberGroups:
     """Divides the names of the members of an archive into the keys of samples and extensions.
 
-    Members with the same key are one sample, wherever they lie. Names that belong to no sample are those for which
+    Members with the same key are one sample, wherever they are. Names that belong to no sample are those for which
     `bushel.containers.tar.names.split_name` returns None.
 
     Args:
@@ -93,7 +93,7 @@ def zip_data(file: MappedFile, header: NDArray[np.int64]) -> NDArray[np.int64]:
     Headers that follow each other closely are read together, so ascending offsets are fastest.
 
     Returns:
-        int64[members]: the offsets; -1 where no header lies in the file.
+        int64[members]: the offsets; -1 where no header is in the file.
 
     Raises:
         ExtentError: The file has shrunk.

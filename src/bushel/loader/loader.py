@@ -140,7 +140,7 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         processes: Number of worker processes, each with `threads` threads; 0 for none. Use them for
             transforms in pure Python, or if the trainer needs its interpreter for itself. The
             dataset, transforms and collate functions are pickled; cloudpickle does that for
-            functions of the main script and lambdas. Batches lie in shared memory.
+            functions of the main script and lambdas. Batches are in shared memory.
         on_error: What to do with a sample that cannot be read, decoded or transformed: `"raise"`
             the error, `"skip"` the sample, so that the batch is smaller, or `"replace"` it with the
             next good sample of the epoch.

@@ -211,7 +211,7 @@ class StreamLoader(StreamOptions, LoaderBase[Item]):
             return None
         return (
             f"the {self.world_size} ranks of a stream have unequal steps, and may wait for each"
-            " other for ever: give "
+            " other forever: give "
             "steps=, the batches of an epoch on every rank, or run `bushel convert` and use a"
             " Loader with drop_last="
         )

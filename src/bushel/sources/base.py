@@ -211,7 +211,7 @@ class Foldered(Protocol):
 
 @runtime_checkable
 class Selective(Protocol):
-    """A source that passes over some files of a folder; `pack` counts them in its result.
+    """A source that skips some files of a folder; `pack` counts them in its result.
 
     Attributes:
         skipped: Number of files by kind: by suffix in lower case, or in words. Empty if every file

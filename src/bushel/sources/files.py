@@ -190,9 +190,9 @@ class LabelledFolder(_Folder, Numbering):
     """Files in one folder per class.
 
     The class of a file is the first folder of its relative path, and its key is that path without
-    the suffix, as when the folder is opened (docs/folders.md). If most files lie in the folder
+    the suffix, as when the folder is opened (docs/folders.md). If most files are in the folder
     itself, they have no label. Files with other suffixes, and stray files beside the folders of the
-    classes, are passed over and counted.
+    classes, are skipped and counted.
 
     Args:
         root: The folder.
@@ -205,7 +205,7 @@ class LabelledFolder(_Folder, Numbering):
         root: The folder.
         spec: The field that `media` makes, and `label`, an `int`.
         label2idx: Class names to labels.
-        skipped: Number of files that are passed over, by kind, such as `{".nef": 3}`.
+        skipped: Number of files that are skipped, by kind, such as `{".nef": 3}`.
         first_skipped: Path of one of them, or None.
 
     Raises:

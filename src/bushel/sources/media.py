@@ -175,7 +175,7 @@ class Frames:
     def __post_init__(self) -> None:
         if self.rate is not None and not 0 < self.rate <= 1000:
             raise ValueError(
-                f"the rate must lie between 0 and 1000 frames per second, not at {self.rate}"
+                f"the rate must be between 0 and 1000 frames per second, not at {self.rate}"
             )
         if self.stride < 1 or (self.short_edge is not None and self.short_edge < 1):
             raise ValueError(
@@ -260,7 +260,7 @@ class Frames:
 
 
 def _ticks_before(time: Fraction, step: Fraction) -> int:
-    """Return how many of the times 0, step, 2 step … lie before a time."""
+    """Return how many of the times 0, step, 2 step … are before a time."""
     return -(-time // step)
 
 

@@ -108,7 +108,7 @@ class File(Protocol):
             length: Number of bytes.
 
         Raises:
-            ExtentError: The extent does not lie within the file.
+            ExtentError: The extent is not within the file.
         """
         ...
 

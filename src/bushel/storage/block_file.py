@@ -33,7 +33,7 @@ class Closed(Protocol):
 
 
 class BlockFile:
-    """An open block file. Its bytes are in blocks, which lie in other files of the shard.
+    """An open block file. Its bytes are in blocks, which are in other files of the shard.
 
     Args:
         path: Its name in messages.
@@ -63,14 +63,14 @@ class BlockFile:
 
     @classmethod
     def over(cls, file: File, blocks: Blocks) -> BlockFile:
-        """Return the block file whose blocks lie in one file."""
+        """Return the block file whose blocks are in one file."""
         return cls(file.path, blocks, lambda _: file, file.mtime_ns)
 
     def read(self, offset: int, length: int, /) -> bytes:
         """Return the bytes of one extent.
 
         Raises:
-            ExtentError: The extent does not lie within the file, or a block of it cannot be
+            ExtentError: The extent is not within the file, or a block of it cannot be
                 expanded.
         """
         if offset < 0 or length < 0 or offset > self.size - length:

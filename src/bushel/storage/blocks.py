@@ -16,7 +16,7 @@ from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
 
 IN_TABLE = -1
-"""Number of the file of blocks that lie in the table itself (`Blocks.held`)."""
+"""Number of the file of blocks that are in the table itself (`Blocks.held`)."""
 
 EXPANDED = -2
 """Number of the file of pieces of blocks that have to be expanded."""
@@ -27,7 +27,7 @@ _HINT = "run `bushel index --force` on the dataset"
 
 
 class Side(Struct, frozen=True):
-    """The inputs of filters besides the stored bytes of each block.
+    """The inputs of filters apart from the stored bytes of each block.
 
     Attributes:
         offsets: int64[blocks + 1] or uint64[blocks + 1]; the side input of block `i` is
@@ -45,13 +45,13 @@ class Side(Struct, frozen=True):
 
 
 class Blocks(Struct, frozen=True):
-    """The blocks of one block file: where the stored bytes of each lie, and how they become its bytes.
+    """The blocks of one block file: where the stored bytes of each are, and how they become its bytes.
 
     Attributes:
         start: int64[blocks + 1], position in the block file where each block begins, ascending from
             0; the last is the size of the block file.
         file: int32[blocks], number of the file of the shard that holds the stored bytes;
-            `IN_TABLE`: they lie in `held`.
+            `IN_TABLE`: they are in `held`.
         offset: int64[blocks], bytes from the start of that file, or of `held`.
         length: int64[blocks], number of stored bytes.
         filter: uint8[blocks], number in `filters`.
@@ -93,7 +93,7 @@ class Blocks(Struct, frozen=True):
 
     @classmethod
     def in_table(cls, data: U8) -> Blocks:
-        """Return the block file of bytes that a table holds itself: values in memory, which lie in no file."""
+        """Return the block file of bytes that a table holds itself: values in memory, which are in no file."""
         length, zero = np.array([len(data)], np.int64), np.zeros(1, np.int64)
         return cls.of(zero, length, file=np.full(1, IN_TABLE, np.int32), held=data)
 
@@ -119,7 +119,7 @@ class Blocks(Struct, frozen=True):
         return is_stored
 
     def place(self, position: int, empty: int | None = None) -> tuple[int, int] | None:
-        """Return the file and the offset where the byte at a position is stored; None if it lies in no file.
+        """Return the file and the offset where the byte at a position is stored; None if it is in no file.
 
         `empty` is the number of an empty value among those at the position: an empty file has a
         block without bytes.
@@ -238,7 +238,7 @@ def plan_blocks(blocks: Blocks, offset: I64, length: I64) -> BlockPlan:
     Args:
         blocks: The blocks.
         offset: int64[n], positions in the block file.
-        length: int64[n]; extents of length 0 or less need nothing. The others lie within the block
+        length: int64[n]; extents of length 0 or less need nothing. The others are within the block
             file.
     """
     row = np.flatnonzero(length > 0)

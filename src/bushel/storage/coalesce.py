@@ -26,7 +26,7 @@ def coalesce(
 ) -> list[Span]:
     """Join extents of one file into few requests.
 
-    Extents that overlap, touch, or lie at most `gap` bytes apart share a request of at most `limit`
+    Extents that overlap, touch, or are at most `gap` bytes apart share a request of at most `limit`
     bytes. Extents of length 0 or less need no request and are in no span.
 
     Args:

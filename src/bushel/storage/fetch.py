@@ -42,7 +42,7 @@ class Held(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class NeededRanges:
-    """The ranges of real files that a batch needs besides the pieces that are copied from mapped files."""
+    """The ranges of real files that a batch needs apart from the pieces that are copied from mapped files."""
 
     # the extents: of pieces in other files, and then of the stored bytes of blocks
     extents: Extents
@@ -80,7 +80,7 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
     """Return the extents of mapped files that a batch will read: pieces, and stored bytes of blocks not in the cache.
 
     Raises:
-        ExtentError: An extent does not lie in its file.
+        ExtentError: An extent is not in its file.
     """
     pieces = pieces_of(files, extents)
     asked = needed_ranges(pieces)

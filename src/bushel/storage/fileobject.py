@@ -36,7 +36,7 @@ class FileObject:
         """Return the bytes of one extent.
 
         Raises:
-            ExtentError: The extent does not lie within the file, or the file has shrunk.
+            ExtentError: The extent is not within the file, or the file has shrunk.
         """
         if offset < 0 or length < 0 or offset + length > self.size:
             raise extent_error(0, "beyond", offset + length, self.size, self.path)

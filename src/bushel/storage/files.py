@@ -207,7 +207,7 @@ def prefetch(files: Sequence[File], extents: Extents) -> None:
     """Tell the operating system that these extents will be read soon. Does nothing for files that are not local.
 
     Raises:
-        ExtentError: An extent does not lie in its file.
+        ExtentError: An extent is not in its file.
     """
     if all(isinstance(file, MappedFile) for file in files):
         kernels.prefetch(

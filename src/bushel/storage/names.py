@@ -70,7 +70,7 @@ def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
     Raises:
         FormatError: As for `below`; or a part of the path is a symbolic link to a place outside the
             folder.
-        OSError: The path lies in a `.bushel` that is a symbolic link.
+        OSError: The path is in a `.bushel` that is a symbolic link.
     """
     path = below(folder, name, any_text=any_text)
     if isinstance(path, Path):
@@ -88,7 +88,7 @@ def inside(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
 
 
 def refuse_link(path: Path) -> None:
-    """Refuse a path to write to if a `.bushel` in it, or what lies below that, is a symbolic link.
+    """Refuse a path to write to if a `.bushel` in it, or anything below that, is a symbolic link.
 
     Raises:
         OSError: It is (`ELOOP`).
@@ -111,7 +111,7 @@ def remove_tree(folder: Path) -> None:
     """Remove a folder with all that is in it, as far as possible. Links in it are removed, not followed.
 
     Raises:
-        OSError: The folder lies in a `.bushel` that is a symbolic link.
+        OSError: The folder is in a `.bushel` that is a symbolic link.
     """
     refuse_link(folder)
     try_remove_tree(folder)

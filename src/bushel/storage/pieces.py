@@ -1,4 +1,4 @@
-"""The pieces that a batch of extents consists of. Pieces lie in real files: block files are resolved to them."""
+"""The pieces that a batch of extents consists of. Pieces are in real files: block files are resolved to them."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ class PackedBlock:
     file: BlockFile
     block: int  # its number in that
     row: int  # number of the first extent that needs it
-    # number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they lie in the
+    # number of the real file of its stored bytes in `Pieces.files`; `IN_TABLE` if they are in the
     # table
     home: int
     offset: int  # bytes from the start of that
@@ -38,9 +38,9 @@ class Pieces:
     """The pieces of a batch of extents, in any order."""
 
     files: list[File]  # the real files
-    tables: list[U8]  # stored bytes that lie in the tables of block files
+    tables: list[U8]  # stored bytes that are in the tables of block files
     packed: list[PackedBlock]  # the blocks to expand, each once
-    # int32[pieces], where each piece lies: number of a file; then, on from the number of files, of
+    # int32[pieces], where each piece is: number of a file; then, on from the number of files, of
     # one of `tables`, and then of one of `packed`
     source: I32
     offset: I64  # int64[pieces], bytes from the start of that
@@ -53,7 +53,7 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
     """Return the pieces of a batch of extents.
 
     Raises:
-        ExtentError: An extent does not lie in its file.
+        ExtentError: An extent is not in its file.
         OSError: A file of a block file cannot be opened.
     """
     numbers = (
@@ -153,7 +153,7 @@ def _check_numbers(numbers: I32, extents: Extents, files: int) -> None:
 
 
 def check_inside(file: File, extents: Extents, rows: I64) -> None:
-    """Check that extents lie in their file. Raise ExtentError if one does not."""
+    """Check that extents are in their file. Raise ExtentError if one does not."""
     offset, length = extents.offset[rows], extents.length[rows]
     bad = (length != -1) & (
         (offset < 0) | (length < 0) | (length > file.size) | (offset > file.size - length)

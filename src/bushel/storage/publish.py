@@ -134,7 +134,7 @@ class Publication:
     has its name, in one step where the system can do that.
 
     Args:
-        root: The folder in which the names lie.
+        root: The folder in which the names are.
         folder: The staging folder, in the same file system.
         sync: Whether to wait for the disk. Without that, kills are survived, power cuts are not.
 
@@ -201,7 +201,7 @@ def recover(root: Path, folder: Path, *, undo: Callable[[], object] = lambda: No
     The caller has the lock of the target.
 
     Args:
-        root: The folder in which the names lie.
+        root: The folder in which the names are.
         folder: The staging folder.
         undo: Called before it is undone; an error refuses that.
 
@@ -286,7 +286,7 @@ def _remove(path: Path, *, own: bool) -> None:
 
 
 def _remove_staged(root: Path, folder: Path, *, sync: bool) -> None:
-    """Remove a staging folder, the list last: a kill meanwhile does not lose it."""
+    """Remove a staging folder, the list last: a kill in the meantime does not lose it."""
     entries: Iterable[Path] = ()
     with suppress(FileNotFoundError):
         entries = list(folder.iterdir())

@@ -34,7 +34,7 @@ def read_many(
         The bytes of each extent in order, None for one of length -1.
 
     Raises:
-        ExtentError: An extent does not lie in its file, is in a block that cannot be expanded, or
+        ExtentError: An extent is not in its file, is in a block that cannot be expanded, or
             does not match its CRC; `row` is its number.
     """
     if all(isinstance(file, MappedFile) for file in files):
@@ -102,7 +102,7 @@ def _gathered(files: Sequence[File], extents: Extents, batch: _Batch) -> tuple[U
 
 
 def checksums_of(files: Sequence[File], extents: Extents) -> U32:
-    """Return the CRC-32 of extents. What lies in mapped files is not copied, also of block files.
+    """Return the CRC-32 of extents. Bytes in mapped files are not copied, also of block files.
 
     Returns:
         uint32[n]; 0 for a missing or empty value.

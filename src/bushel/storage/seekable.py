@@ -42,7 +42,7 @@ class Seekable(io.RawIOBase):
         return self._at
 
     def seek(self, offset: int, whence: int = os.SEEK_SET, /) -> int:
-        """Move to a position, which may lie after the end.
+        """Move to a position, which may be after the end.
 
         Raises:
             io.UnsupportedOperation: The position is negative. It is an OSError, and a ValueError.

@@ -65,7 +65,7 @@ class Sink:
                 self._pieces.append(bytes(self._waiting))
                 self._waiting.clear()
             self._pieces.append(raw)
-        else:  # too large to buffer, or it may be changed meanwhile
+        else:  # too large to buffer, or it may be changed in the meantime
             self.flush()
             if isinstance(raw, bytes):
                 self._put([raw])

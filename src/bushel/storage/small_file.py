@@ -30,7 +30,7 @@ class SmallFile:
         """Return the bytes of one extent.
 
         Raises:
-            ExtentError: The extent does not lie within the file.
+            ExtentError: The extent is not within the file.
             FormatError: The file has changed.
             OSError: The file cannot be read.
         """

@@ -87,7 +87,7 @@ class Staging:
         return below(self.place, name, any_text=True)
 
     def keep(self, positions: Mapping[str, int]) -> None:
-        """Continue files that already lie here, each after the given number of bytes."""
+        """Continue files that already are here, each after the given number of bytes."""
         self._positions = dict(positions)
 
     @property
@@ -171,7 +171,7 @@ class Staging:
 
         Raises:
             FileExistsError: `new`, and one of them exists already, or another writer has replaced
-                it meanwhile.
+                it in the meantime.
             InterruptedError: `stop` was set.
             OSError: The storage refuses, or cannot be reached.
         """

@@ -67,13 +67,13 @@ def leave_workplace(root: AnyPath) -> None:
 
 
 def make_staging_folder(folder: Path) -> None:
-    """Create a staging folder and its parents, which another writer may remove meanwhile if they are empty."""
+    """Create a staging folder and its parents, which another writer may remove in the meantime if they are empty."""
     refuse_link(folder)
     for _ in range(100):
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except (FileNotFoundError, FileExistsError):
-            # another writer created or removed it meanwhile
+            # another writer created or removed it in the meantime
             continue
         return
     folder.mkdir(parents=True, exist_ok=True)

@@ -144,7 +144,7 @@ def check_recognition(readable: Readable) -> None:
 
 
 def check_tables(readable: Readable) -> None:
-    """Check that every extent lies in its file, that a second pass finds the same, and that tables list their files."""
+    """Check that every extent is in its file, that a second pass finds the same, and that tables list their files."""
     shards = readable.own.shards(readable.copied("tables"))
     expect(shards, "no shards")
     samples = 0

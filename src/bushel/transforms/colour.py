@@ -42,7 +42,7 @@ def check_grey_or_rgb(image: Image, transform: str) -> None:
 class ColorJitter:
     """Change brightness, contrast, saturation and hue at random, in random order, as torchvision does.
 
-    Each value is a pair of bounds, or a number x: then the factor lies between max(0, 1 - x) and 1
+    Each value is a pair of bounds, or a number x: then the factor is between max(0, 1 - x) and 1
     + x, and the shift of the hue between -x and x. Saturation and hue of grey images do not change.
 
     Attributes:

@@ -24,7 +24,7 @@ Image: TypeAlias = npt.NDArray[np.uint8]
 
 
 class Crop(Struct, frozen=True):
-    """Keep a box. It is given in pixels and must lie inside the image.
+    """Keep a box. It is given in pixels and must be inside the image.
 
     Examples:
         >>> from bushel.transforms import Crop, apply_steps

@@ -36,7 +36,7 @@ class Warp(Struct, frozen=True):
     # a, b, c, d, e, f: the place (x, y) of the result shows the place (a x + b y + c, d x + e y +
     # f) of the image
     matrix: tuple[float, float, float, float, float, float]
-    fill: Fill = 0  # level of pixels whose place lies outside the image
+    fill: Fill = 0  # level of pixels whose place is outside the image
 
     def apply(self, image: Image) -> Image:
         """Return an image after the map: uint8, HxW or HxWxC."""

@@ -43,7 +43,7 @@ class Form:
     box: str = "xyxy"  # one of `FORMS`
     # whether they are fractions of the width and height of the picture; if not, they are pixels
     relative: bool = False
-    guessed: bool = False  # whether that was concluded from the values
+    guessed: bool = False  # whether that was inferred from the values
 
     def __str__(self) -> str:
         return f"{self.box}, {'relative' if self.relative else 'pixels'}"

@@ -18,7 +18,7 @@ from bushel.viewer.shelf import plain_text
 Tokenizer = Callable[[list[int]], str]
 """Returns the text of tokens."""
 
-# the entries of batches besides fields
+# the entries of batches apart from fields
 _OWN = ("positions", "documents", "cu_seqlens", KEY, SOURCE)
 _TOKENS = 48  # tokens of a document that are shown
 

@@ -20,7 +20,7 @@ class Extent:
     file: str | None
     offset: int  # offset in the file in bytes, or offset of the compressed block
     length: int  # number of bytes of the value
-    crc32: int | None  # CRC-32 of the value on record, or None
+    crc32: int | None  # recorded CRC-32 of the value, or None
     codec: str  # codec of the stored bytes
     # whether the value is not one piece of the file as it is: it has several, or is compressed
     pieces: bool = False
@@ -50,7 +50,7 @@ class Stored:
         return self._read(start, stop) if start < stop else b""
 
     def check(self, data: bytes) -> bool | None:
-        """Return whether the whole value `data` has the checksum on record, or None if no checksum is on record."""
+        """Return whether the whole value `data` has the recorded checksum, or None if no checksum is recorded."""
         if self.extent.crc32 is None:
             return None
         return crc32(data) == self.extent.crc32

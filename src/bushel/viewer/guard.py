@@ -83,7 +83,9 @@ class Door:
     """The requirements that a request must meet."""
 
     token: str
-    hosts: tuple[str, ...] = ()  # names that the Host header may have, besides loopback addresses
+    hosts: tuple[
+        str, ...
+    ] = ()  # names that the Host header may have, apart from loopback addresses
     # whether every IP address is a valid Host, because the server listens on all interfaces
     any_address: bool = False
     # whether pages may be shown in a frame of a page on this machine, such as a notebook

@@ -25,9 +25,6 @@ _SHORT = 4096  # size in bytes up to which values are read for the grid
 _PLAYERS: Mapping[str, str] = {"clip": "video", "audio": "audio"}
 """The elements of a page that play a value while the pointer is over it, by kind."""
 
-_RATES = {"duration": "s", "fps": "frames/s"}
-"""Columns of clips that the grid shows, with their units."""
-
 _LINE = 240  # number of characters of a value in the grid
 
 
@@ -102,9 +99,6 @@ def rows_of(
     if windows_of(dataset) is not None:
         for row in rows:
             row["values"] = [["window", window_text(dataset, row["position"])]]
-    for field in chosen:
-        if field.kind == "clip":
-            _add_rates(shown, rows, positions, field.name)
     short = [field.name for field in shown.fields if field.short]
     by_fields: dict[tuple[str, ...], list[int]] = {}
     for number in range(len(positions)):
@@ -152,18 +146,6 @@ def _seen_as(field: ShownField) -> str:
     if field.visual or field.kind == "bytes":
         return "picture"
     return field.kind
-
-
-def _add_rates(
-    shown: Shown, rows: list[dict[str, Any]], positions: Sequence[int], name: str
-) -> None:
-    """Add the duration and the rate of clips, if the index has columns of them."""
-    view = shown.dataset[list(positions)]
-    for part, unit in _RATES.items():
-        if f"{name}.{part}" in column_choices(shown):
-            for row, number in zip(rows, view.column(f"{name}.{part}").tolist(), strict=True):
-                if number is not None:
-                    row["values"].append([f"{name}.{part}", f"{number:.3g} {unit}"])
 
 
 def _add_values(

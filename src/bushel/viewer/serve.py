@@ -57,7 +57,7 @@ def make_shelf(
         sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its
             dataset, and one of the loaders.
         transforms: Transforms that the training page offers, by name.
-        tags: The file that keeps the tags; None if they end with the viewer.
+        tags: The file that keeps the tags; None if they are lost when the viewer closes.
         overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
         embeddings: Files `.npy` with a vector for each sample of one of the datasets.
         loaders: Loaders whose batches the page of batches shows, by name.
@@ -323,7 +323,8 @@ def view(
             the viewer is started again on the same port. It is made if it does not exist. By
             default, each viewer has a new token.
         tags: A file that keeps the tags which are given to samples in the browser, for the next
-            viewer. It is made if it does not exist. By default, they end with the viewer.
+            viewer. It is made if it does not exist. By default, they are lost when the viewer
+            closes.
         overlays: How fields annotate pictures, where their names and values do not say. By field:
             `"xyxy"`, `"xywh"` or `"cxcywh"` for boxes, or `"keypoints"`, each with `",relative"` or
             `",pixels"` if need be; `"mask"`, `"caption"` or `"none"`.

@@ -196,7 +196,7 @@ class Shelf:
     # transforms that the training page offers, by name
     transforms: Mapping[str, Any] = field(default_factory=dict)
     tags: Sequence[Tags] = ()  # the tags of each dataset, by number
-    # the file that keeps the tags; None if they end with the viewer
+    # the file that keeps the tags; None if they are lost when the viewer closes
     tag_file: TagFile | None = None
     # the measures of fields so far, by number of the dataset and field
     measures: dict[tuple[int, str], Measures] = field(default_factory=dict)

@@ -38,7 +38,7 @@ PRESETS: Mapping[str, Sequence[Any]] = {
     ),
     "evaluate 224": (Resize(256), CenterCrop(224)),
 }
-"""Transforms that the page offers, besides those that were named when the viewer was started."""
+"""Transforms that the page offers, apart from those that were named when the viewer was started."""
 
 _LARGEST = (1 << 64) - 1
 _TILES = 256  # largest number of samples of a batch that are shown
@@ -177,7 +177,7 @@ class TrainingPages(Pages):
 
     @at("/d/{d:int}/training")
     def training(self, request: Any) -> Any:
-        """A batch of a rank, and one sample in several epochs."""
+        """A batch on a rank, and one sample in several epochs."""
         shown = self._site.shown(request)
         settings = Settings.of(shown, self._transforms, request.query_params)
         positions, steps = positions_of_batch(shown.dataset, settings)

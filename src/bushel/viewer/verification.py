@@ -107,7 +107,7 @@ def _problem(shown: Shown, problem: Problem) -> dict[str, Any]:
 def state_of_shard(result: VerifyResult | None, paths: list[str], *, checksums: bool) -> str:
     """Return the state of a shard: `unknown`, `ok`, `partly` (some bytes have no checksum) or `bad`.
 
-    With `checksums`, the CRC-32 of all its fields is on record.
+    With `checksums`, the CRC-32 of all its fields is recorded.
     """
     if result is None:
         return "unknown"

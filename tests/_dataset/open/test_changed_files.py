@@ -110,7 +110,7 @@ def test_bytes_that_change_in_place(dataset: Dataset, container: str) -> None:
     samples = expected(container, make_samples(container, COUNT))
     position = next(at for at, sample in enumerate(samples) if sample.get("text"))
     file, offset = dataset.location(position, "text")
-    if container == "gulp":  # the text lies in the table, from which the index has its copy
+    if container == "gulp":  # the text is in the table, from which the index has its copy
         position, file, offset = next(at for at, sample in enumerate(samples) if sample["parts"]), "", 0
         file, offset = dataset.location(position, "parts")
     stamp = os.stat(file)

@@ -209,7 +209,7 @@ def test_index_refuses_other_checksums(tmp_path: Path, container: str) -> None:
         bushel.index(folder)
     error = caught.value
     assert (error.key, error.field, error.file, error.offset) == (key(0), "image", str(file), offset)
-    assert error.message.startswith("the data differ from the checksums on record (values with other bytes: 1)")
+    assert error.message.startswith("the data differ from the recorded checksums (values with other bytes: 1)")
     with pytest.raises(bushel.errors.FormatError, match="would lose their checksums"):
         bushel.index(folder, checksums=False)
     assert before == {path: path.read_bytes() for path in folder.rglob("*.safetensors")}

@@ -115,7 +115,7 @@ def test_a_changed_byte_names_sample_and_file(both: tuple[Dataset, Dataset]) -> 
     own = shard.index.fields["image"]
     blocks, at = shard.index.blocks_of(own.file), int(own.offset[2]) + 5
     if blocks is not None and blocks.file[int(blocks.start.searchsorted(at, "right")) - 1] == IN_TABLE:
-        pytest.skip("this byte lies in the table")
+        pytest.skip("this byte is in the table")
     place = shard.index.place(own.file, at)
     assert place.file is not None
     flip(Path(str(shard.path(place.file))), place.offset)

@@ -68,7 +68,7 @@ def test_the_pixels_are_those_of_the_whole(
         asked.clear()
         dataset.read_crop(position, "image", BOX)
         assert part / 2 < read_of(asked) / len(PHOTOS[position]) <= part
-        assert len(asked) == (2 if part < 1 else 1)  # the header, then what lies near one another in one request
+        assert len(asked) == (2 if part < 1 else 1)  # the header, then the bytes near one another in one request
 
 
 def test_only_the_needed_part_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

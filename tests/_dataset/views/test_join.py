@@ -301,7 +301,7 @@ def test_misses_are_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureF
 
 
 def captioned(folder: Path) -> Dataset:
-    """Three captions for each of eight photos of twelve, which lie in three shards."""
+    """Three captions for each of eight photos of twelve, which are in three shards."""
     dataset = photos(folder / "photos", shard_samples=5, seek=True)
     rows = [{"image": f"cat/{number % 8}.jpg", "n": number, "text": f"caption {number}"} for number in range(24)]
     return bushel.join(lines(folder / "captions.jsonl", rows), dataset, on="image")

@@ -85,7 +85,7 @@ def test_links_that_lead_back_are_not_followed(tmp_path: Path) -> None:
 def test_wrong_plans(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="chunks=0 is too small"):
         ListPlan(chunks=0)
-    with pytest.raises(ValueError, match="must lie between 0 and 1"):
+    with pytest.raises(ValueError, match="must be between 0 and 1"):
         ListPlan(train_ratio=0.7, test_ratio=0.4)
     with pytest.raises(NotADirectoryError):
         list(find_images(tmp_path / "missing"))

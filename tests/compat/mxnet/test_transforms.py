@@ -134,7 +134,7 @@ def test_turning() -> None:
 
 
 def test_wrong_use() -> None:
-    with pytest.raises(ValueError, match="does not lie inside"):
+    with pytest.raises(ValueError, match="is not inside"):
         transforms.CropResize(30, 0, 30, 10)(IMAGE)
     with pytest.raises(NotImplementedError, match="Block"):
         mx.gluon.Block()(1)

@@ -175,7 +175,7 @@ class TestDamage:
 
 
 def try_all(folder: Path, data: bytes) -> None:
-    """Only Bushel's own errors may come out, and no extent may lie outside of the file."""
+    """Only Bushel's own errors may come out, and no extent may be outside of the file."""
     try:
         table = index(folder, data)
     except BushelError:

@@ -263,7 +263,7 @@ def test_damage_gives_an_error_that_names_the_url_or_other_values(name: str, ser
 
 
 def _wide(server: Server) -> tuple[str, bushel.Dataset]:
-    """Write a file of four row groups of 512 KiB, in which photos lie between labels and texts."""
+    """Write a file of four row groups of 512 KiB, in which photos are between labels and texts."""
     pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
     noise = random.Random(5)
     rows = [

@@ -66,7 +66,7 @@ class TestReading:
                 2,
                 3,
                 4,
-            ]  # the payload of record 0 is the word itself, which lies in one piece
+            ]  # the payload of record 0 is the word itself, which is in one piece
 
     def test_order_and_keys_are_those_of_the_idx(self, tmp_path: Path) -> None:
         expected = [("b", {"data": b"abcde"}), ("été", {"data": b""}), ("x y", {"data": b"abcd"})]

@@ -78,7 +78,7 @@ def test_only_errors_of_bushel_come_out_of_mutated_archives(tmp_path: Path, kind
         for _ in range(draw.choice([1, 1, 2, 8])):
             at = draw.randrange(0, 5120)
             data[at : at + draw.choice([1, 1, 4, 12])] = draw.randbytes(draw.choice([1, 1, 4, 12]))
-        for at in range(0, len(data) - 511, 512):  # so that what lies behind the checksum is reached
+        for at in range(0, len(data) - 511, 512):  # so that bytes after the checksum is reached
             block = data[at : at + 512]
             if block[257:262] == b"ustar" and draw.random() < 0.7:
                 block[148:156] = b" " * 8

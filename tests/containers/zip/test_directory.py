@@ -1,4 +1,4 @@
-"""Where the directory of a zip archive lies."""
+"""Where the directory of a zip archive is."""
 
 from __future__ import annotations
 

@@ -37,7 +37,7 @@ class Shelf(Container):
         return [Shard(path, name, (name,)) for name in own] or None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the texts of one file lie."""
+        """Return where the texts of one file are."""
         if options.spec is not None and list(options.spec) != ["text"]:
             wanted = ", ".join(options.spec)
             raise SpecError(f"a shelf has one field, text: not {wanted}")

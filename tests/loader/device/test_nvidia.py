@@ -188,7 +188,7 @@ class TestWithoutAGpu:
 
         monkeypatch.setattr(nvidia, "_Slot", fails)
         decoder = NvidiaDecoder(batches=1)
-        for _ in range(3):  # it would wait for ever if the slot were lost
+        for _ in range(3):  # it would wait forever if the slot were lost
             with pytest.raises(RuntimeError, match="no driver"), decoder._slot(0):
                 pass
 

@@ -55,7 +55,7 @@ def rows_by_document(costs: list[int], tokens: int, window: int, seed: int, e: i
 
 
 def rows_of(plan: Plan, epoch: int = 0, consumed: int = 0) -> list[list[tuple[int, int]]]:
-    """The samples of each row with their first tokens, of the batches of a rank."""
+    """The samples of each row with their first tokens, of the batches on a rank."""
     found = []
     for batch in plan.at(epoch).batches(consumed):
         assert batch.rows is not None

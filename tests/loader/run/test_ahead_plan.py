@@ -18,7 +18,7 @@ Columns = tuple[npt.NDArray[np.int64], ...]
 
 
 def columns(rows: list[tuple[int, int, int, int]]) -> Columns:
-    """File, offset, length and turn of extents that lie one after another, with gaps, in three files."""
+    """File, offset, length and turn of extents that are one after another, with gaps, in three files."""
     reached = [0, 0, 0]
     found = []
     for file, gap, length, turn in rows:

@@ -45,7 +45,7 @@ def children(parent: int | None = None) -> set[int]:
         if entry.name.isdigit():
             try:
                 stat = (entry / "stat").read_text()
-            except OSError:  # ended meanwhile
+            except OSError:  # ended in the meantime
                 continue
             if int(stat.rpartition(")")[2].split()[1]) == (parent or os.getpid()):
                 found.add(int(entry.name))

@@ -138,7 +138,7 @@ class QuietServer(ThreadingHTTPServer):
     def server_close(self) -> None:
         """End what is left of them."""
         for connection in list(self._connections):
-            with suppress(OSError):  # ended meanwhile
+            with suppress(OSError):  # ended in the meantime
                 connection.shutdown(socket.SHUT_RDWR)
         super().server_close()
 

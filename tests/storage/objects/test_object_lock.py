@@ -82,7 +82,7 @@ def test_another_machine_has_a_lease(store: Kept) -> None:
 
 
 def test_a_store_that_compares_tags_without_quotes(store: Kept) -> None:
-    """Ceph 16 does: a writer that follows a killed one waited for ever."""
+    """Ceph 16 does: a writer that follows a killed one waited forever."""
     store.compares = "plain"
     leave(store, THERE, LEASE_SECONDS * 2)
     with Lock([(PATH, False)], "target") as lock:

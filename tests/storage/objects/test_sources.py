@@ -1,4 +1,4 @@
-"""Sources whose files lie in object stores."""
+"""Sources whose files are in object stores."""
 
 from __future__ import annotations
 

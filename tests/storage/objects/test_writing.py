@@ -244,7 +244,7 @@ class TestIndexAndVerify:
         write_whole(folder("s3://bucket/set") / name, data[:at] + bytes([data[at] ^ 1]) + data[at + 1 :])
         found = bushel.verify("s3://bucket/set")
         kinds = {problem.kind for problem in found.problems}
-        assert kinds == {"checksum"}  # the object is another one, but its checksums are on record
+        assert kinds == {"checksum"}  # the object differs, but its checksums are recorded
 
 
 class TestConvert:

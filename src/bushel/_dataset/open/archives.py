@@ -339,7 +339,7 @@ def _checksums(offset: I64, length: I64, data: U8) -> U32:
 def _with_field(
     index: ShardIndex, extents: FieldExtents, data: U8, column: Column | None
 ) -> ShardIndex:
-    """Return a table with one more field, whose values lie in the table itself."""
+    """Return a table with one more field, whose values are in the table itself."""
     name, columns = extents.field.name, dict(index.columns)
     if column is not None:
         columns[name] = column

@@ -83,7 +83,7 @@ def recovered_table(
         shard: The shard.
         options: The user's declarations about the data.
         error: The error at which indexing it ended.
-        known: The fields that a table on record has, or None.
+        known: The fields that a recorded table has, or None.
 
     Raises:
         FormatError: `error`, if no sample can be located.

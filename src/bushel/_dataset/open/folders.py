@@ -65,7 +65,7 @@ def is_half_replaced(folder: Path, name: str = "") -> bool:
     """Return whether files that belong together were getting their names when their writer was killed.
 
     Args:
-        folder: The folder in which the files lie.
+        folder: The folder in which the files are.
         name: Name of the file that was replaced; empty for any in the folder.
     """
     replacements = _replacements(folder, name)
@@ -103,8 +103,9 @@ def _replacements(folder: Path, name: str) -> list[Path]:
 def pinned(paths: Sequence[AnyPath]) -> Iterator[Callable[[], bool]]:
     """Yield a function that returns whether paths still lead into the same local folder.
 
-    Overwriting a folder exchanges it with another one. The folder stays open meanwhile, so that its
-    inode is not given to another one. One file, and files in several folders, are not watched.
+    Overwriting a folder exchanges it with another one. The folder stays open in the meantime, so
+    that its inode is not given to another one. One file, and files in several folders, are not
+    watched.
     """
     folders = {path.parent for path in paths} if len(paths) > 1 else set(paths)
     folder = folders.pop()

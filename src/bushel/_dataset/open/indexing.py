@@ -73,7 +73,7 @@ def index(
     """Index a dataset and store the index, beside it or at `index`: `.bushel/*.safetensors` and a manifest.
 
     Data of shards with an index that fits are not read, unless checksums are asked for and they
-    have none. Checksums on record are compared with the data of a shard that changed; data that
+    have none. Recorded checksums are compared with the data of a shard that changed; data that
     differ are refused without `force`.
 
     Args:
@@ -102,7 +102,7 @@ def index(
         index: A folder or URL in which to store the index instead of beside the data, which may be
             read-only. Open the dataset with the same `index=`. The shards must have different
             names.
-        force: Index every shard again, and accept bytes that differ from the checksums on record.
+        force: Index every shard again, and accept bytes that differ from the recorded checksums.
         threads: Number of shards to index at once. Default: the CPUs that this process may use; 8
             for object stores.
         pickle: As for `open`.
@@ -114,8 +114,8 @@ def index(
         The dataset.
 
     Raises:
-        CorruptError: Bytes differ from the checksums on record; the error names the first samples.
-        FormatError: A shard is damaged, or lacks values whose checksums are on record.
+        CorruptError: Bytes differ from the recorded checksums; the error names the first samples.
+        FormatError: A shard is damaged, or lacks values whose checksums are recorded.
         SpecError: `frames`, or a column of clips, is wanted, and PyAV is not installed; or a field
             cannot have a column, or is declared as `jpg(url)`, say.
         UnsupportedError: `keys`, and the dataset is not in a local folder.

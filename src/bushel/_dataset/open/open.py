@@ -325,7 +325,7 @@ def _checked_shards(
 
 
 def _below_fields(source: Any, config: str | None, split: str | None) -> tuple[str | None, str]:
-    """Return a split that is still to be chosen; and the beginning of the keys of one that lies below fields."""
+    """Return a split that is still to be chosen; and the beginning of the keys of one that is below fields."""
     if config is not None or split is None or not (beginnings := splits_below_fields(source)):
         return split, ""
     if split == ALL:

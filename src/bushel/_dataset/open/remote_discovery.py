@@ -122,7 +122,7 @@ class ListedFiles(Struct, frozen=True):
     known: Mapping[str, tuple[int, int]]
 
     def have(self, names: Sequence[str], files: Sequence[FileStamp]) -> bool:
-        """Return whether files with the sizes and ETags that a table has on record were listed.
+        """Return whether files with the sizes and ETags that a table has recorded were listed.
 
         Args:
             names: The names of the files.

@@ -74,7 +74,7 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         source: What the caller calls the dataset: files have lists of their own.
 
     Raises:
-        UnsupportedError: The shards lie in several folders, or nothing can be written there.
+        UnsupportedError: The shards are in several folders, or nothing can be written there.
     """
     if shard.name and str(shard.path(0)) in map(str, expand_paths(source)):
         place = below(shard.beside, own_list(shard.name), any_text=True)
@@ -82,7 +82,7 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         place = above / FOLDER / REMOVED
     elif any(each.beside != shard.beside for each in shards):
         raise UnsupportedError(
-            "the dataset lies in several folders: remove samples from each of them"
+            "the dataset is in several folders: remove samples from each of them"
         )
     else:
         place = shard.beside / shard.shared / REMOVED

@@ -133,7 +133,8 @@ def table_to_read(
         recover: Whether to read what can be read of a shard with a damaged structure.
 
     Raises:
-        CorruptError: Checksums are asked for, and bytes have other checksums than those on record.
+        CorruptError: Checksums are asked for, and bytes have other checksums than the recorded
+            ones.
         FormatError: The shard is damaged, or `policy` is `require` and it has no table that fits.
     """
     keep = policy == "auto"
@@ -207,7 +208,7 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
         "sequences that were empty and are missing now, or the reverse": compared.empties,
     }
     counts = "; ".join(f"{what}: {number}" for what, number in counted.items() if number)
-    counts = f"the data differ from the checksums on record ({counts})"
+    counts = f"the data differ from the recorded checksums ({counts})"
     named = list(islice(compared.differences(), _NAMED))
     if not named:
         raise FormatError(counts, file=str(shard.path(0)), hint=hint)
@@ -437,7 +438,7 @@ def bind(
     """Return the entries of a table's files with their current times if the table describes the files, else None.
 
     Files of the recorded size and time are not read. Where a time differs, the stamp decides. An
-    object in a store is another one if its ETag is another one. A table that was copied to a store
+    object in a store is a different one if its ETag differs. A table that was copied to a store
     is valid if the sizes agree and it was stored after the data, or if the stamps fit.
 
     Args:

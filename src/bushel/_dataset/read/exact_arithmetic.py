@@ -56,7 +56,7 @@ def _applied(function: Binary, a: Any, b: Any) -> Any:
 
 
 def _common_type(function: Binary, a: Any, b: Any) -> type[np.generic] | None:
-    """Return the type in which NumPy's results equal Python's; None if there is none."""
+    """Return the type in which NumPy's results equal Python's, or None."""
     if any(is_text(operand) or _is_object(operand) for operand in (a, b)):
         return None
     floats, compares = _is_float(a) + _is_float(b), function in _COMPARISONS

@@ -61,9 +61,9 @@ class Reader(ShardRows):
         joins: The descriptions of the joins.
         sides: The datasets that were joined to the first one.
         windows: The windows that positions count; None if they count samples.
-        row_forms: Where the rows of arrays with headers lie, by number of the shard and field, as
+        row_forms: Where the rows of arrays with headers are, by number of the shard and field, as
             far as it is known.
-        outlines: Where the elements of other values lie, by number of the shard, field and row, as
+        outlines: Where the elements of other values are, by number of the shard, field and row, as
             far as it is known.
         whole_clips: An entry per clip that had to be read whole after a part was read; `drained`
             takes them.

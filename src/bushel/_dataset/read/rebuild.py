@@ -32,7 +32,7 @@ class Indexing:
     # again
     contents: Contents | None = None
     labels: Labels = field(default_factory=dict)  # names of classes for shards that have none
-    # whether to index shards whose table fits, and to accept other checksums than those on record
+    # whether to index shards whose table fits, and to accept other checksums than the recorded ones
     force: bool = False
 
 
@@ -43,9 +43,9 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
         The table, and whether data of the shard were read to make it.
 
     Raises:
-        CorruptError: Bytes have other checksums than those on record, and `wanted.force` is not
+        CorruptError: Bytes have other checksums than the recorded ones, and `wanted.force` is not
             set.
-        FormatError: The shard is damaged, or lacks values whose checksums are on record.
+        FormatError: The shard is damaged, or lacks values whose checksums are recorded.
         SpecError: Frames are wanted, there are clips, and PyAV is not installed.
         OSError: The sidecar cannot be written.
     """
@@ -77,7 +77,7 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
 
 
 def again(index: ShardIndex, known: ShardIndex, shard: Shard) -> ShardIndex:
-    """Return a table of unchanged files with the contents that the table on record has, made of the values again."""
+    """Return a table of unchanged files with the contents that the recorded table has, made of the values again."""
     return _completed(index, shard.with_files_of(known), None, known)
 
 
@@ -97,7 +97,7 @@ class Rebuilt:
     """A shard whose sidecar is as wanted."""
 
     shard: OpenShard  # the shard with its table
-    # size of its files in bytes if data were read to make the table; 0 if the table on record fits
+    # size of its files in bytes if data were read to make the table; 0 if the recorded table fits
     bytes: int
 
 

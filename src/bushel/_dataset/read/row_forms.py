@@ -1,4 +1,4 @@
-"""Learning where the rows of arrays lie: the headers of a few arrays of each field and shard are read once.
+"""Learning where the rows of arrays are: the headers of a few arrays of each field and shard are read once.
 
 Elements of other values with an outline are found by first reading a few bytes of each value.
 """
@@ -59,7 +59,7 @@ def ranged_fields(
 def forms_of(
     reader: RowSource, groups: Iterable[Group], wanted: Mapping[str, Elements]
 ) -> Mapping[tuple[int, str], RowForms]:
-    """Return where the rows of the wanted arrays of a batch lie, by number of the shard and field.
+    """Return where the rows of the wanted arrays of a batch are, by number of the shard and field.
 
     Arrays without headers of their own are left out, and so are fields whose elements are not rows.
     """
@@ -133,7 +133,7 @@ class Source(RowSource, Protocol):
 def forms_and_outlines(
     reader: Source, groups: Sequence[Group], wanted: Mapping[str, Elements], total: int
 ) -> Mapping[tuple[int, str], Forms]:
-    """Return where the wanted elements of a batch lie, by shard and field: in rows with headers and in other values."""
+    """Return where the wanted elements of a batch are, by shard and field: in rows with headers and in other values."""
     return {**forms_of(reader, groups, wanted), **outlines_of(reader, groups, wanted, total)}
 
 
@@ -142,7 +142,7 @@ def outlines_of(
 ) -> dict[tuple[int, str], dict[int, Outline]]:
     """Return the outlines of the wanted values of a batch of `total` samples, by shard and field, and by row.
 
-    Each knows where its wanted elements lie, or that the value has to be read whole. All values of
+    Each knows where its wanted elements are, or that the value has to be read whole. All values of
     the batch are looked at together, round by round, since each round may be a request to an object
     store.
     """

@@ -218,7 +218,7 @@ class OpenShard(Struct):
 
     @property
     def _has_many_files(self) -> bool:
-        """Whether values lie in blocks of many local files, which should not stay open."""
+        """Whether values are in blocks of many local files, which should not stay open."""
         first = len(self.stamps)
         return (
             first > _MANY_FILES

@@ -192,7 +192,7 @@ def share_out(samples: int, shares: Mapping[str, float]) -> dict[str, int]:
         return {name: int(share) for name, share in shares.items()}
     if any(not 0 <= share <= 1 for share in shares.values()) or abs(total - 1) > 1e-6:
         raise ValueError(
-            f"shares must lie between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
+            f"shares must be between 0 and 1 and add up to 1, not to {total}: {dict(shares)}. "
             "For numbers of samples, give whole numbers only"
         )
     whole = sum(Fraction(share) for share in shares.values())

@@ -176,7 +176,7 @@ class Dataset(StoredValues):
 
     @property
     def fingerprint(self) -> str:
-        """32 hexadecimal digits that identify the data of this dataset or view, wherever it lies.
+        """32 hexadecimal digits that identify the data of this dataset or view, wherever it is.
 
         Keys, types, class names, and the lengths and checksums of values decide it; where no
         checksums are known (`info`), sizes and stamps of files take their place. Names, times
@@ -345,7 +345,7 @@ class Dataset(StoredValues):
         Raises:
             FileExistsError: There is a view of this name.
             ValueError: This cannot be a name: up to 100 letters, digits and `. _ -`.
-            UnsupportedError: The dataset is joined, or lies in several folders.
+            UnsupportedError: The dataset is joined, or is in several folders.
 
         Examples:
             >>> ds.where("label == 'dog'").save_view("dogs")
@@ -371,7 +371,7 @@ class Dataset(StoredValues):
             kind: Type of values in memory, such as `json`; by default it is inferred.
 
         Raises:
-            ValueError: There is such a field, the number of values is another one, or a view has
+            ValueError: There is such a field, the number of values differs, or a view has
                 samples several times.
             SpecError: The type cannot be inferred.
             CodecError: A value is not of this type.

@@ -69,7 +69,7 @@ def sample_in_notebook(sample: Mapping[str, Any], origin: tuple[Reader, int] | N
             )
             sounds = {name: stored[name] for name in names if name in stored}
     except (BushelError, OSError):
-        # the file was deleted meanwhile: the decoded sample is still shown
+        # the file was deleted in the meantime: the decoded sample is still shown
         labels = {}
     return sample_html(sample, labels, sounds)
 

@@ -224,7 +224,7 @@ def _folder(dataset: Any) -> AnyPath:
     """Return the folder of the views of a dataset.
 
     Raises:
-        UnsupportedError: The dataset is joined, or lies in several folders.
+        UnsupportedError: The dataset is joined, or is in several folders.
     """
     shards = dataset.shards
     view_shards = (
@@ -237,7 +237,7 @@ def _folder(dataset: Any) -> AnyPath:
         or made_of_others
         or (above is None and any(shard.beside != view_shards[0].beside for shard in view_shards))
     ):
-        what = "this one is joined, has windows, or lies in several folders"
+        what = "this one is joined, has windows, or is in several folders"
         raise UnsupportedError(f"a view is saved beside a dataset: {what}")
     if above is not None and view_shards[0].index is None:
         return above / f"{FOLDER}/views"

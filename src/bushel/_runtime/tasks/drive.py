@@ -34,7 +34,7 @@ class Schedule:
 
     Args:
         numbers: Numbers of the tasks, in order. They are drawn as needed.
-        slots: Number of attempts that may run at a time, besides second attempts of tasks that
+        slots: Number of attempts that may run at a time, apart from second attempts of tasks that
             hang.
         retries: How often a task that failed is tried again.
         backoff: Seconds before the first retry; each further one waits twice as long.

@@ -165,7 +165,7 @@ class FileReader:
 
     Threads may share it, a forked process may continue to use it, and a pickled copy opens the
     files again. `check_data` compares records with their checksums; the header is always checked. A
-    damaged file is a `DamagedFileError`. Records that `bushel remove` removed are passed over: `n`
+    damaged file is a `DamagedFileError`. Records that `bushel remove` removed are skipped: `n`
     and the numbers count the other records, while `get_offsets` and `get_checksums` describe the
     whole file.
     """

@@ -173,7 +173,7 @@ class BagWriter(Closing):
 class BagReader(Closing):
     """Reads one bag file of any generation, or bytes that hold one.
 
-    Records of samples that `bushel remove` removed are passed over: the numbers count the others.
+    Records of samples that `bushel remove` removed are skipped: the numbers count the others.
     `cache_index` keeps the table in memory, rather than mapped from a temporary file, and
     `cache_data` the records. `index` is the `.idx` file of generation C, by default the one beside
     the bag, if it exists.

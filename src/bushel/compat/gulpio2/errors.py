@@ -75,7 +75,7 @@ class FrameError(CodecError, ValueError):
 
 
 class UnreadableFrameError(CorruptError, ValueError):
-    """A frame is not a JPEG, or does not lie in the file."""
+    """A frame is not a JPEG, or is not in the file."""
 
 
 class VideoNotFoundError(FileNotFoundError, AssertionError):

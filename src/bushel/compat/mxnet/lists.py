@@ -40,7 +40,7 @@ class ListPlan:
         train, test = self.train_ratio, self.test_ratio
         if not (0 <= train <= 1 and 0 <= test <= 1 and train + test <= 1 + 1e-9):
             raise ValueError(
-                f"train_ratio={train} and test_ratio={test} must lie between 0 and 1, and so"
+                f"train_ratio={train} and test_ratio={test} must be between 0 and 1, and so"
                 " must"
                 " their sum"
             )
@@ -83,8 +83,8 @@ def number_as_pack(lines: Iterable[ListLine]) -> tuple[list[ListLine], tuple[str
     """Number the classes as `bushel.pack` does: by the first folder of the paths, in sorted order.
 
     Returns:
-        The images in folders; the names of the classes in order, none if all images lie in the root
-        itself; and the number of images that were left out, since they lie beside the folders.
+        The images in folders; the names of the classes in order, none if all images are in the root
+        itself; and the number of images that were left out, since they are beside the folders.
     """
     all_lines = list(lines)
     inside = [line for line in all_lines if os.sep in line.path]

@@ -85,7 +85,7 @@ class MXRecordIO:
     """Reads (`r`), writes (`w`) or appends (`a`) the records of a file, a path, `s3://…` or a path-like object.
 
     A record is in the file when `write` returns, so it can be read at once, and survives a killed
-    process. Records of local files that `bushel remove` removed are passed over.
+    process. Records of local files that `bushel remove` removed are skipped.
     """
 
     def __init__(self, uri: Any, flag: str) -> None:

@@ -75,7 +75,7 @@ class LRUCleanup:
         self.cache_dir = cache_dir
 
     def cleanup(self) -> None:
-        """Remove the oldest files until the rest fits. Files that other processes remove meanwhile are skipped."""
+        """Remove the oldest files until the rest fits. Files that other processes remove first are skipped."""
         if self.cache_dir is None or not os.path.exists(self.cache_dir):
             return
         if self.interval is not None and time.time() - self.last_run < self.interval:

@@ -216,7 +216,7 @@ class LMDBCached(PipelineStage):
     def run(self, source: Iterable[Any]) -> Iterator[Any]:
         """Yield the samples of the database if it is complete, else of the source.
 
-        Samples that `bushel remove` removed from their local shards since are passed over.
+        Samples that `bushel remove` removed from their local shards since are skipped.
         """
         if self.is_complete():
             removed = lru_cache(maxsize=None)(removed_keys)

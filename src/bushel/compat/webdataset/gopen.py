@@ -32,7 +32,7 @@ _CURL_STOPPED, _CURL_NOT_READ = 23, 26  # exit codes of curl if its reader, or i
 class Pipe:
     """A running program (words, or a line for the shell): its output to read from, or its input to write to.
 
-    `ignore_status` are exit codes besides 0 that are not errors. `fed` is the input of a program
+    `ignore_status` are exit codes apart from 0 that are not errors. `fed` is the input of a program
     whose output is read.
     """
 

@@ -274,7 +274,7 @@ def tarfile_samples(
     A `stream` or a `local_path` beside the `url` of a shard is read instead; the samples of a shard
     with a `local_path` have it as `__local_path__`. `select_files` gets the (new) names of
     files. The handler gets errors of shards that cannot be opened, that are damaged, or that have
-    two files for one field. Samples of local shards that `bushel remove` removed are passed over.
+    two files for one field. Samples of local shards that `bushel remove` removed are skipped.
 
     If a program has replaced `url_opener`, `tar_file_expander` or `group_by_keys` in this module,
     the three are called one after the other, as in the original.

@@ -59,7 +59,7 @@ class _ArrayRecord(Container):
         return file_shards(path, _NAME.fullmatch)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the records of one file lie. The headers of all chunks are read."""
+        """Return where the records of one file are. The headers of all chunks are read."""
         stored = open_file(shard.path(0))
         reader = Reader(stored)
         records = Records(reader)
@@ -157,7 +157,7 @@ class Records:
         self._arrays.share = int(last[-1]) / self._reader.size
 
     def _add_blocks(self, begin: I64, end: I64, compression: U8, expanded: I64) -> None:
-        """Add blocks that lie between these positions."""
+        """Add blocks that are between these positions."""
         compressed = compression > 0
         offset = place_of(begin)
         stored = np.where(end > begin, place_of(end - 1) + 1 - offset, 0)

@@ -76,7 +76,7 @@ class Column:
 
     @property
     def buffers(self) -> int | None:
-        """Number of its own buffers; None for views, which have others besides."""
+        """Number of its own buffers; None for views, which have others, too."""
         if self.dictionary is not None or self.type in _TWO_BUFFERS:
             return 2
         if self.type in (Type.BINARY, Type.UTF8, Type.LARGE_BINARY, Type.LARGE_UTF8, 25, 26):
@@ -106,7 +106,7 @@ class Batch:
     rows: int
     # length and number of nulls of each column and child, in order
     nodes: tuple[tuple[int, int], ...]
-    # where each buffer lies in the file, and its length in bytes
+    # where each buffer is in the file, and its length in bytes
     buffers: tuple[tuple[int, int], ...]
     codec: str | None  # the filter that its buffers are compressed with, or None
     dictionary: int | None  # number of the dictionary, or None for a record batch
@@ -358,7 +358,7 @@ class FlatTable:
     at: int
 
     def _place(self, field: int) -> int:
-        """Return where the value of a field lies, or 0 for a field that is not stored."""
+        """Return where the value of a field is, or 0 for a field that is not stored."""
         vtable = self.at - _number(self.data, self.at, "<i")
         size = _number(self.data, vtable, "<H")
         slot = 4 + 2 * field

@@ -15,7 +15,7 @@ from bushel.storage import File
 from bushel.storage.block_list import BlockList
 
 _LARGE = (Type.LARGE_BINARY, Type.LARGE_UTF8, Type.LARGE_LIST)
-_SHORT = 12  # bytes of the longest value that lies in its view
+_SHORT = 12  # bytes of the longest value that is in its view
 _FLOATS = ("<f2", "<f4", "<f8")
 _WHOLE = (Type.INT, Type.DATE, Type.TIME, Type.TIMESTAMP, Type.INTERVAL, Type.DURATION)
 
@@ -28,7 +28,7 @@ class Part:
     column: Column
     rows: int  # number of its values
     nulls: int  # number of nulls among them
-    buffers: tuple[tuple[int, int], ...]  # where its own buffers lie, and their lengths
+    buffers: tuple[tuple[int, int], ...]  # where its own buffers are, and their lengths
     codec: str | None  # the filter that they are compressed with, or None
     children: tuple[Part, ...]
 
@@ -182,7 +182,7 @@ def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
 
 
 def _of_views(part: Part, made: BlockList | None, valid: Bools) -> tuple[I64, I64]:
-    """Return where the values of views lie: short ones in the views themselves, the others in further buffers."""
+    """Return where the values of views are: short ones in the views themselves, the others in further buffers."""
     views = array_of(part.raw(1), part.rows * 4, np.dtype("<i4")).astype(np.int64).reshape(-1, 4)
     places = [part.place(number, made) for number in range(1, len(part.buffers))]
     base, size = np.array(places, np.int64).T

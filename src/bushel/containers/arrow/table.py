@@ -64,7 +64,7 @@ class _Growing:
         column: The column.
         number: Its number.
         arrays: The arrays of all columns, which go to a temporary file if they are large: where
-            binaries, texts, lists of numbers or elements of lists lie; how many elements come
+            binaries, texts, lists of numbers or elements of lists are; how many elements come
             before each list; numbers or truth values; and which numbers or lists are nulls.
         made: The blocks of its buffers, if they are compressed.
         json: Whether pyarrow has to decode it.

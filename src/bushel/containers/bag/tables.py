@@ -99,7 +99,7 @@ def separate_table(table: File, data: File) -> Table:
     """Read the table of generation C, an `.idx` file of ends. Bytes after the last end are uncommitted records.
 
     Raises:
-        FormatError: The table contradicts itself, or its records lie outside the bag.
+        FormatError: The table contradicts itself, or its records are outside the bag.
     """
     if table.size % 8:
         raise FormatError(
@@ -245,7 +245,7 @@ def decode_refs(data: bytes, offsets: I64, sequences: Sequence[bool], path: str)
 def encode_refs(
     starts: Sequence[Sequence[int] | None], samples: int
 ) -> Iterator[tuple[bytes | memoryview, I64]]:
-    """Yield the records of `refs.bag` for bags whose records lie in the order of the samples.
+    """Yield the records of `refs.bag` for bags whose records are in the order of the samples.
 
     Args:
         starts: For each field in the order of their names: for a sequence field the number of each

@@ -128,7 +128,7 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
         The number of bytes of each copied bag, by name.
 
     Raises:
-        SpecError: The records do not lie in the order of the samples, so a new table cannot
+        SpecError: The records are not in the order of the samples, so a new table cannot
             describe them.
     """
     positions = {}

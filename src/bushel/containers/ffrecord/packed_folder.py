@@ -81,7 +81,7 @@ def parse_folder(record: bytes) -> tuple[list[str], list[str]]:
 
 
 class FolderTree:
-    """Paths of files that can lie together in one folder.
+    """Paths of files that can be together in one folder.
 
     Args:
         paths: The files, by record number.

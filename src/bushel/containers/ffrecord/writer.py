@@ -4,7 +4,7 @@ The header comes first and has 12 bytes per record, but the number of records is
 end. So a file is staged as three: `NAME.part`, the records after as much room as the expected
 number needs; `NAME.table`, a row per record; and `NAME.folders`, the empty folders of a packed
 folder. `finish` makes the file from them without changing them, so a process that is killed
-meanwhile can be resumed.
+in the meantime can be resumed.
 """
 
 from __future__ import annotations
@@ -109,7 +109,7 @@ class FFRecordWriter(ShardWriter):
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
     ) -> int:
-        """Write many plain values or files: records lie one after another, and the table lists their offsets.
+        """Write many plain values or files: records are one after another, and the table lists their offsets.
 
         Maps are written at once if their values are large.
         """

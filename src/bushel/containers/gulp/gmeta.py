@@ -253,7 +253,7 @@ def frames_field(spec: Spec) -> Field:
 def meta_columns(
     parsed: Gmeta, text: bytes, file: int, fields: list[Field]
 ) -> dict[str, FieldExtents]:
-    """Return the columns of fields that lie in the meta dicts."""
+    """Return the columns of fields that are in the meta dicts."""
     if [(field.type, field.name) for field in fields] == [("json", "meta")]:
         return {"meta": FieldExtents(fields[0], "json", file, parsed.offset, parsed.length)}
     from bushel._index.builders import FieldBuilder

@@ -206,7 +206,7 @@ class Regions:
         return words_of_tables.view(np.uint8)
 
     def frames(self) -> ClipFrames | None:
-        """Return where the packets lie in the regions, for reading some of them; None if a region is too large."""
+        """Return where the packets are in the regions, for reading some of them; None if a region is too large."""
         if int(self._ends.max(initial=0)) >= 1 << 32:
             return None
         lengths = self._of_packets("lengths")

@@ -1,6 +1,6 @@
 """LeRobot's datasets, version 3, with an episode as a sample: what `bushel.open(path, episodes=True)` reads.
 
-Numbers of an episode's rows lie one after another, so they are one array; the frames of a camera
+Numbers of an episode's rows are one after another, so they are one array; the frames of a camera
 are one value, and single frames of it can be read. See docs/format-lerobot.md for the types.
 """
 

@@ -1,4 +1,4 @@
-"""The folder `meta` of a LeRobot dataset: its features, its tasks, and where the frames of each episode lie."""
+"""The folder `meta` of a LeRobot dataset: its features, its tasks, and where the frames of each episode are."""
 
 from __future__ import annotations
 

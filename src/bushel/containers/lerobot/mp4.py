@@ -110,7 +110,7 @@ def read_packets(file: File) -> ClipPackets:
 
 
 def _moov(file: File) -> _Box:
-    """Return the box `moov`. The boxes before it are passed over."""
+    """Return the box `moov`. The boxes before it are skipped."""
     at = 0
     head, start = file.read(0, min(_HEAD, file.size)), 0
     for _ in range(_MOST_BOXES):
@@ -204,7 +204,7 @@ def _repeated(box: _Box, count: int) -> I64:
 
 
 def _offsets(stbl: _Box, lengths: I64) -> I64:
-    """Return where each frame lies: frames of a chunk follow each other."""
+    """Return where each frame is: frames of a chunk follow each other."""
     if (wide := stbl.find(b"co64")) is not None:
         pairs = wide.table(2).astype(np.int64)
         chunks = (pairs[:, 0] & 0x7FFFFFFF) << 32 | pairs[:, 1]

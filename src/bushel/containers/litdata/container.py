@@ -85,7 +85,7 @@ class _Litdata(Container):
         )
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the leaves of the items of one chunk lie. A compressed chunk is expanded for that."""
+        """Return where the leaves of the items of one chunk are. A compressed chunk is expanded for that."""
         dataset = load_index(shard.root, parsed)
         if dataset is None or shard.name not in dataset.chunks:
             message = f"it does not list the chunk {shard.name!r} any more"
@@ -168,7 +168,7 @@ def _framed(file: File, items: int) -> tuple[Blocks, I64, I64]:
 def _fields(
     dataset: Description, file: File, begin: I64, span: I64, options: ReadOptions, number: int
 ) -> dict[str, PlainField]:
-    """Return where the values of each leaf lie, in the file of this number."""
+    """Return where the values of each leaf are, in the file of this number."""
     tokens = dataset.config.item_loader == TOKENS
     leaves = (
         iter([(begin, span)])

@@ -38,7 +38,7 @@ _CODECS = {
     "pkl": ("pickle", None),
     "ndarray": ("mds-array", None),
 }
-"""The type of a field by the encoding of its column, and the codec of its stored bytes if that is another one."""
+"""The type of a field by the encoding of its column, and the codec of its stored bytes if that differs."""
 _LISTS = {"jpeg_array": ("jpg", 0), "jpegarray": ("jpg", 0)} | {
     f"list[{kind}]": (_CODECS[kind][0], 4) for kind in ("pil", "jpeg", "png")
 }
@@ -68,7 +68,7 @@ class _Mds(Container):
         return certain_streams(path, _listed)
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the values of one shard lie. A compressed shard is expanded for that."""
+        """Return where the values of one shard are. A compressed shard is expanded for that."""
         entry = _entry(shard)
         file, blocks = _opened(shard, entry)
         try:
@@ -84,7 +84,7 @@ class _Mds(Container):
     def _fields(
         self, entry: Entry, file: File, number: int, options: ReadOptions
     ) -> dict[str, PlainField]:
-        """Return where the values of each column lie, in the file of this number."""
+        """Return where the values of each column are, in the file of this number."""
         fields = {}
         # the original takes 0 for a variable size
         sizes = [size or None for size in entry.column_sizes]

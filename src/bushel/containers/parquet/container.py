@@ -100,7 +100,7 @@ class _Parquet(Container):
         )
 
     def narrowed(self, section: Section, names: Collection[str]) -> Section:
-        """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
+        """Return a section with only some columns: their chunks, and the bytes in small gaps between these."""
         return narrowed(section, names)
 
     def index_section(

@@ -1,4 +1,4 @@
-"""The footer of a Parquet file: its schema, its row groups, and where the chunk of each leaf lies.
+"""The footer of a Parquet file: its schema, its row groups, and where the chunk of each leaf is.
 
 https://github.com/apache/parquet-format (README.md, parquet.thrift). A footer is checked as it is
 read; nothing above it reads a number of the wrong type.
@@ -186,7 +186,7 @@ def _group(group: Struct, leaves: int, size: int) -> RowGroup:
 
 def _chunk(chunk: Struct, size: int) -> Chunk:
     if chunk.get(1):
-        message = "a column chunk lies in another file, which Bushel does not read"
+        message = "a column chunk is in another file, which Bushel does not read"
         raise _RefusedError(message, "open the files that have the data")
     [meta] = _structs({3: [chunk.get(3)]}, 3)
     codec, length = count_in(meta, 4), count_in(meta, 7)

@@ -1,6 +1,6 @@
 """The page index of a Parquet file: where the data pages of each chunk begin, and with which row.
 
-https://parquet.apache.org/docs/file-format/pageindex/. With it, a row group that lies on a server
+https://parquet.apache.org/docs/file-format/pageindex/. With it, a row group that is on a server
 is cut into runs of rows, so that reading a row fetches the pages that have it and not the row
 group. Only offset indexes are read: the smallest and largest values of pages (column indexes) do
 not show where a row is.
@@ -338,7 +338,7 @@ def sections_of(
 
 
 def narrowed(section: Section, names: Collection[str]) -> Section:
-    """Return a section with only some columns: their chunks, and what lies in small gaps between these."""
+    """Return a section with only some columns: their chunks, and what is in small gaps between these."""
     groups: Groups = section.details
     nodes = [node for node in groups.footer.fields if node.name in names]
     fields = tuple(field for field in groups.fields if field.name in names)

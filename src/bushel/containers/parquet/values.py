@@ -1,4 +1,4 @@
-"""Where the values of a leaf lie, in the file or in a block file of its pages: lists, numbers and byte arrays."""
+"""Where the values of a leaf are, in the file or in a block file of its pages: lists, numbers and byte arrays."""
 
 from __future__ import annotations
 
@@ -30,20 +30,20 @@ from bushel.kernels import MappedFile, read_hybrid, scan_byte_arrays, scan_snapp
 from bushel.storage import Blocks, File
 from bushel.storage.block_list import BlockList
 
-_DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that do not lie in a page
+_DECODED = (DELTA_PREFIXES, SPLIT)  # encodings of byte arrays that are not in a page
 _SNAPPY_PART = 1 << 16
 
 
 @dataclass(frozen=True, slots=True)
 class Places:
-    """Where the byte arrays of a leaf lie."""
+    """Where the byte arrays of a leaf are."""
 
-    offset: I64  # int64[rows or elements], where each lies: in the file, or in `blocks`
+    offset: I64  # int64[rows or elements], where each is: in the file, or in `blocks`
     length: I64  # int64[rows or elements], bytes; -1 for a null
     # int64[rows + 1], the elements of each row of a list; None if the leaf does not repeat
     starts: I64 | None
     absent: Bools | None  # bool[rows], the rows without a list; None if the leaf does not repeat
-    blocks: Blocks | None  # the block file; None if the bytes lie in the file as they are
+    blocks: Blocks | None  # the block file; None if the bytes are in the file as they are
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,7 +69,7 @@ class ScannedPlaces:
 
 
 def places_of(file: File, footer: Footer, node: Node) -> Places:
-    """Return where the byte arrays of a leaf that does not repeat lie: see `scan_places`."""
+    """Return where the byte arrays of a leaf that does not repeat are: see `scan_places`."""
     arrays = GrowingArrays()
     return scan_places(file, footer, node, None, arrays, "").within(arrays.finish())
 
@@ -77,7 +77,7 @@ def places_of(file: File, footer: Footer, node: Node) -> Places:
 def scan_places(
     file: File, footer: Footer, node: Node, group: Node | None, arrays: GrowingArrays, key: str
 ) -> ScannedPlaces:
-    """Find where the byte arrays of a leaf lie.
+    """Find where the byte arrays of a leaf are.
 
     Args:
         file: The file.
@@ -131,7 +131,7 @@ def scan_places(
 
 
 def _lies_plain(pages: ChunkPages) -> bool:
-    """Return whether the byte arrays of a chunk lie in the file as they are."""
+    """Return whether the byte arrays of a chunk are in the file as they are."""
     return pages.chunk.codec == "stored" and not any(
         each in _DECODED for each in pages.chunk.encodings
     )
@@ -152,7 +152,7 @@ def _page(
     count: int,
     entries: tuple[I64, I64],
 ) -> tuple[I64, I64]:
-    """Return where the byte arrays of a page lie, without nulls."""
+    """Return where the byte arrays of a page are, without nulls."""
     if page.encoding == DICTIONARY:
         numbers = indices(payload.values(), count, len(entries[0]))
         return entries[0][numbers], entries[1][numbers]
@@ -162,7 +162,7 @@ def _page(
 def _lying(
     pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int
 ) -> tuple[I64, I64]:
-    """Return where the byte arrays of a page lie, as they are in its payload: in the file, or in the block file."""
+    """Return where the byte arrays of a page are, as they are in its payload: in the file, or in the block file."""
     node, file = pages.node, pages.file
     before = page.offset + sum(page.before or (0,)) + payload.start
     if page.encoding == PLAIN and node.physical != FIXED:
@@ -188,7 +188,7 @@ def _fixed(pages: ChunkPages, page: Page, payload: Payload, count: int) -> tuple
 def _decoded(
     pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int
 ) -> tuple[I64, I64]:
-    """Return where the byte arrays of a page lie in a block of the decoded values."""
+    """Return where the byte arrays of a page are in a block of the decoded values."""
     if made is None:
         raise OtherEncoding  # the footer does not list the encoding
     if page.encoding == DELTA_PREFIXES:
@@ -206,7 +206,7 @@ def _decoded(
 
 
 def _stored(pages: ChunkPages, page: Page) -> tuple[int, int, int, str]:
-    """Return where the part of a page lies that may be compressed, its bytes, those it expands to, and its filter."""
+    """Return where the part of a page is that may be compressed, its bytes, those it expands to, and its filter."""
     before = sum(page.before or (0,))
     return (
         page.offset + before,
@@ -253,7 +253,7 @@ class ScannedLists:
 def scan_lists(
     file: File, footer: Footer, node: Node, group: Node, arrays: GrowingArrays, key: str
 ) -> ScannedLists:
-    """Find where the lists of numbers of a leaf lie. Their numbers are adjacent in the block file.
+    """Find where the lists of numbers of a leaf are. Their numbers are adjacent in the block file.
 
     Args:
         file: The file.

@@ -38,7 +38,7 @@ _U64 = 1 << 64
 _WORD = 4  # size of a length word in bytes
 # bytes of a record and of its image's header, if the label is a single number
 _FRAME = 8 + IMAGE_HEADER
-# where fields lie in such a record
+# where fields are in such a record
 _PLACES = {"label": 0, "id": 8, "id2": 16, "image": IMAGE_HEADER}
 _Value: TypeAlias = "tuple[str, int, Buffer]"  # a value in a record: field, start, bytes
 

@@ -69,7 +69,7 @@ class _Tar(Container):
         return [Shard.of(path)] if path.name.lower().endswith(self.suffixes) else None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return the index of one archive, from one pass over its headers; a compressed one is expanded for that."""
+        """Return the index of one archive, from one skip its headers; a compressed one is expanded for that."""
         from bushel.containers.tar.reading import read_table
 
         file = open_file(shard.path(0))

@@ -171,7 +171,7 @@ _STEPS, _STEPS_PER_BYTE = 1 << 20, 20
 def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
     """Return where samples begin, and the end, by an index of Energon, with its path; None without an index.
 
-    An index whose offsets do not increase, or lie outside the archive, is left out with a warning.
+    An index whose offsets do not increase, or are outside the archive, is left out with a warning.
     """
     recorded = _of_file(archive.parent / f"{archive.name}{SUFFIX}", size)
     if recorded is None and isinstance(archive, Path):
@@ -275,7 +275,7 @@ def _part(file: File, first: int, last: int) -> Members | None:
         whole = scanned.terminated and not scanned.trailing_bytes
     else:
         whole = not scanned.terminated and len(ends) > 0 and int(ends[-1]) == last
-    # a record for the whole archive would lie between a member and the next header
+    # a record for the whole archive would be between a member and the next header
     if (
         not whole
         or scanned.problem is not None

@@ -5,7 +5,7 @@ to its first dot; the rest after that dot, in lower case, is the extension, whic
 
 An archive that Bushel wrote begins with a description: names and types of its fields, and names of
 classes. It is a comment for the whole archive (a global PAX record), which other readers of
-archives pass over. Names and types are stored as in a sidecar, so that an archive that lost its
+archives skip. Names and types are stored as in a sidecar, so that an archive that lost its
 sidecar is read as before. It is not trusted: unusable parts are ignored with a warning in the log,
 and the fields then follow from the extensions.
 

@@ -1,4 +1,4 @@
-"""Reading the table of an archive in one pass over its headers. Memory does not grow with the archive.
+"""Reading the table of an archive in one skip its headers. Memory does not grow with the archive.
 
 Of a damaged archive, members with valid headers are read, as long as all members of their sample
 have one.
@@ -73,7 +73,7 @@ def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, 
 
 
 class _Pass:
-    """A pass over the headers of an archive."""
+    """A skip the headers of an archive."""
 
     def __init__(self, file: File, declared: Spec | None, comment: bytes | None = None) -> None:
         self.comment = comment  # which describes the fields
@@ -152,7 +152,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     whole[repeated] = False
     for sample in _incomplete(table, gaps):
         whole[sample] = False
-        what = "it lacks a field that most samples have, and lies beside damage"
+        what = "it lacks a field that most samples have, and is beside damage"
         message = f"sample {table.keys[sample]!r} is lost: {what}"
         fault(
             FormatError(message, file=file.path, offset=int(_first_offset(table)[sample]) - _BLOCK)

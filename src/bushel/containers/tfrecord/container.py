@@ -1,7 +1,7 @@
 """TFRecord: records with checksums, whose data usually are `tf.train.Example` messages.
 
 A kernel finds the records and the features of Examples. Bytes and lists of numbers are extents of
-the file, or of its blocks if it is compressed by gzip or zlib; single integers lie in the table.
+the file, or of its blocks if it is compressed by gzip or zlib; single integers are in the table.
 docs/format-tfrecord.md has the rules.
 """
 
@@ -53,7 +53,7 @@ class _Tfrecord(Container):
         return _is_head(head) and int.from_bytes(head[:8], "little") <= size - _HEAD.size - 4
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
-        """Return where the features of each Example lie, or the data of each record, from one pass over the file."""
+        """Return where the features of each Example are, or the data of each record, from one skip the file."""
         real, file, blocks = _opened(shard)
         spec = options.spec or {}
         examples = (

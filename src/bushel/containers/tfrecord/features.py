@@ -87,7 +87,7 @@ class _Step(NamedTuple):
     first: int  # number of the first sample
     samples: int
     rows: slice  # rows of the feature
-    at: I64 | slice  # where these records lie among the samples
+    at: I64 | slice  # where these records are among the samples
 
     def spread(
         self,

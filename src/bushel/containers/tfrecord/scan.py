@@ -1,4 +1,4 @@
-"""The scan of a TFRecord file from front to back: where its records and the values of their features lie."""
+"""The scan of a TFRecord file from front to back: where its records and the values of their features are."""
 
 from __future__ import annotations
 
@@ -42,17 +42,17 @@ class Feature(NamedTuple):
     record: I64 | None  # int64[rows], which records these are; None if all have it
     # of bytes: int64[rows], values of each of these records; None if each has one
     counts: I64 | None
-    offset: I64  # of numbers: int64[rows], where the packed values lie
+    offset: I64  # of numbers: int64[rows], where the packed values are
     length: I64  # of numbers: int64[rows], bytes of the packed values
     first: I64  # of numbers: int64[rows], the first value (the bits of a float)
-    value_offset: I64  # of bytes: int64[values], where each value lies
+    value_offset: I64  # of bytes: int64[values], where each value is
     value_length: I64  # of bytes: int64[values], bytes of each value
 
 
 class Records(NamedTuple):
     """The records of a file, whose arrays are in a temporary file if they are large."""
 
-    offset: I64  # int64[records], where the data of each record lie
+    offset: I64  # int64[records], where the data of each record are
     length: I64  # int64[records], bytes of data
     copied: U8  # lists of numbers that are not in one piece in the file
     features: tuple[Feature, ...]  # in order of appearance; none if a record is not an Example

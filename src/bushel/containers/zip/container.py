@@ -113,7 +113,7 @@ class _Table:
         members: Its members.
         places: The place of each extension.
         fields: The fields by name, each with the codec of the stored bytes.
-        offset: Where the value of each member lies: in the file, or in the block file.
+        offset: Where the value of each member is: in the file, or in the block file.
     """
 
     def __init__(

@@ -1,7 +1,7 @@
 """The directory at the end of a zip archive, which is read in windows, and the headers before the data of members.
 
-Nothing in it is trusted: a kernel checks that entries lie in the directory, and `data_of` that
-members lie in the file.
+Nothing in it is trusted: a kernel checks that entries are in the directory, and `data_of` that
+members are in the file.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def name_in(names: U8, offsets: I64, row: int) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """Where the directory of an archive lies.
+    """Where the directory of an archive is.
 
     Attributes:
         file: The archive.
@@ -147,7 +147,7 @@ def directory_of(file: File) -> Directory:
 
 
 def data_of(file: File, header: I64) -> I64:
-    """Return where the data of members begin, given the offsets of their headers; -1 where no header lies.
+    """Return where the data of members begin, given the offsets of their headers; -1 where no header is.
 
     Raises:
         FormatError: The file has shrunk.

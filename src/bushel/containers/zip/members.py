@@ -1,4 +1,4 @@
-"""The members of a zip archive: where their data lie, which sample each belongs to, and the keys of samples.
+"""The members of a zip archive: where their data are, which sample each belongs to, and the keys of samples.
 
 The arrays go to temporary files, so that memory does not grow with their number, except for 20 to
 28 bytes a sample.
@@ -190,7 +190,7 @@ def _steps(members: int, order: I64 | None) -> Iterator[tuple[slice, I64]]:
 def _grouped(
     file: File, entries: Mapping[str, npt.NDArray[Any]], order: I64 | None, groups: MemberGroups
 ) -> dict[str, npt.NDArray[Any]]:
-    """Return where the data of each member lie, its sample and extension, and the keys of the samples.
+    """Return where the data of each member are, its sample and extension, and the keys of the samples.
 
     If the directory is not in the order of the data, its numbers in that order are returned, too.
     """
@@ -216,7 +216,7 @@ def _grouped(
 
 
 def _data(file: File, entries: Mapping[str, npt.NDArray[Any]], numbers: I64 | slice) -> I64:
-    """Return where the data of some entries lie.
+    """Return where the data of some entries are.
 
     Raises:
         FormatError: A member is not in the file.

@@ -57,7 +57,7 @@ private:
 // A pool of pixel memory, of at most 64 MiB, from which decoded images are taken and to which they return: new pages
 // from the system cost a quarter of the time that decoding a video frame takes. Any thread may use it. Nobody waits for
 // it: memory comes from the system, and returns to it, while another thread holds the pool. So a child of a fork that
-// happened meanwhile never waits for a thread that it does not have.
+// happened in the meantime never waits for a thread that it does not have.
 class PixelStore {
 public:
     static PixelStore &shared() {

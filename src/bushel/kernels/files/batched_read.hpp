@@ -21,7 +21,7 @@ struct Batch {
     bool missing(std::size_t row) const { return length[row] == -1; }
 };
 
-// Check that every row lies inside its file and that no file has shrunk. Return the sum of the lengths. No data are
+// Check that every row is inside its file and that no file has shrunk. Return the sum of the lengths. No data are
 // read.
 std::int64_t check(const Batch &batch);
 
@@ -42,8 +42,8 @@ public:
     // Where to read a row that is not copied from the map. `take` follows with this address.
     virtual std::uint8_t *room(std::size_t row) = 0;
 
-    // Take a row, whose bytes lie at `data` until this returns. An empty row may have no address. The bytes of another
-    // row, which comes soon, lie at `next`, if that is not null.
+    // Take a row, whose bytes are at `data` until this returns. An empty row may have no address. The bytes of another
+    // row, which comes soon, are at `next`, if that is not null.
     virtual void take(std::size_t row, const std::uint8_t *data, const std::uint8_t *next) = 0;
 };
 

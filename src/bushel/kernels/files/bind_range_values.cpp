@@ -98,7 +98,7 @@ private:
         std::int64_t offset, length;
     };
 
-    // Prepare the memory of values before their first bytes come; values that lie beside each other together.
+    // Prepare the memory of values before their first bytes come; values that are beside each other together.
     void prepare_until(std::int64_t arrived) {
         constexpr std::uintptr_t beside = 256;
         std::uint8_t *begin = nullptr, *end = nullptr;

@@ -14,7 +14,7 @@ public:
     virtual ~ByteSource() = default;
     virtual std::int64_t size() const = 0;
 
-    // Return at least `need` bytes at `offset`, which must lie inside; if they have to be read, up to `wish` are. Valid
+    // Return at least `need` bytes at `offset`, which must be inside; if they have to be read, up to `wish` are. Valid
     // until the next call.
     virtual const std::uint8_t *view(std::int64_t offset, std::int64_t need, std::int64_t wish) = 0;
 
@@ -34,7 +34,7 @@ private:
 };
 
 // Reads with pread, not through the map: a scan needs each page once, and must survive a file that is truncated
-// meanwhile.
+// in the meantime.
 class FileByteSource final : public ByteSource {
 public:
     FileByteSource() = default;
@@ -71,7 +71,7 @@ private:
 };
 
 // Return `need` bytes at `offset`, after bytes that begin `stride` bytes before. If strides are small, a large window is
-// read, up to `end`; otherwise single pieces, which take less time than copying what lies between them. This is in
+// read, up to `end`; otherwise single pieces, which take less time than copying the bytes between them. This is in
 // memory before the pieces are read, unless strides are so large that each piece is better read alone.
 template <typename Source>
 const std::uint8_t *next_view(Source &source, std::int64_t offset, std::int64_t need, std::int64_t stride,

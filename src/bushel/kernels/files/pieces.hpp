@@ -47,7 +47,7 @@ private:
     Batch batch_;
 };
 
-// Return the problem of the pieces; empty if each lies inside its source and its value, and the pieces of a value have
+// Return the problem of the pieces; empty if each is inside its source and its value, and the pieces of a value have
 // as many bytes as it has. Pieces in files are left to `check`. `total` becomes the sum of the lengths of the values.
 std::string problem(const Pieces &pieces, std::int64_t &total);
 

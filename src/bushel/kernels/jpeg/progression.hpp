@@ -11,7 +11,7 @@ namespace bushel {
 struct ProgressiveScan {
     int components = 0;
     int component[3] = {};             // their numbers in the frame
-    HuffmanSpec dc[3], ac;             // the tables of the first pass over DC coefficients, and of AC coefficients
+    HuffmanSpec dc[3], ac;             // the tables of the first skip DC coefficients, and of AC coefficients
     int first = 0, last = 0;           // coefficients, in zigzag order (Ss and Se)
     bool refines = false;              // whether it adds a bit to coefficients that an earlier scan has (Ah)
     int shift = 0;                     // bits that later scans add (Al)

@@ -63,7 +63,7 @@ bool is_seekable(const JpegHeader &header);
 // Return the MCUs between the states from which a table is chosen.
 int finest_step(const JpegHeader &header);
 
-// Return a table of the states that lie `pixels` apart, or as far as needed so that the table and its place in the
+// Return a table of the states that are `pixels` apart, or as far as needed so that the table and its place in the
 // index take at most 1 % of the image's bytes; empty if not even one state fits. The given ones, as words, are
 // those after every `finest_step` MCUs, and after the last MCU.
 std::vector<std::uint64_t> pack_seek_table(const std::vector<std::uint64_t> &states, const JpegHeader &header,

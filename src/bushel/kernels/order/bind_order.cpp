@@ -37,7 +37,7 @@ nb::object permute(nb::handle values, std::int64_t size, std::uint64_t key, nb::
     return owned_array(images.release(), given.size());
 }
 
-// Add up the entries of each window of items. They lie anywhere, so they are asked for some items ahead.
+// Add up the entries of each window of items. They are anywhere, so they are asked for some items ahead.
 void add_entries(const std::uint32_t *table, const std::int32_t *items, std::size_t count, std::size_t width,
                  std::int64_t *sums) {
     constexpr std::size_t ahead = 32;

@@ -151,7 +151,7 @@ void guide_sums(const double *sums, std::size_t count, std::int64_t *guide, std:
     for (; bucket <= buckets + 1; ++bucket) guide[bucket] = static_cast<std::int64_t>(count);
 }
 
-// Entries lie anywhere in memory, so all that a block of draws needs are asked for before the first of them is used.
+// Entries are anywhere in memory, so all that a block of draws needs are asked for before the first of them is used.
 void draw_by_weight(const double *sums, std::size_t count, const std::int64_t *guide, std::size_t buckets,
                     std::uint64_t key, const std::int64_t *positions, std::size_t draws, std::int64_t *samples) {
     constexpr std::size_t block = 128;

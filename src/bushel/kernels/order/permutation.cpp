@@ -116,7 +116,7 @@ void Permutation::apply(std::int64_t *values, std::size_t count, const std::uint
     }
 }
 
-// The entries lie anywhere in the table, so all entries of a block are asked for before the first of them is used.
+// The entries are anywhere in the table, so all entries of a block are asked for before the first of them is used.
 void Permutation::look_up(const std::uint32_t *table, std::int64_t first, std::uint32_t *found, std::size_t count) const {
     std::int64_t images[block];
     for (std::size_t start = 0; start < count; start += block) {

@@ -11,7 +11,7 @@ struct ByteArrays {
     std::vector<std::int64_t> offset, length;
 };
 
-// Return where `count` values lie in the source, which begin in its `size` bytes from `start` on. Bytes that end inside
+// Return where `count` values are in the source, which begin in its `size` bytes from `start` on. Bytes that end inside
 // one throw std::invalid_argument. The memory is bounded by the number of bytes.
 ByteArrays find_byte_arrays(FileByteSource &source, std::int64_t start, std::int64_t size, std::int64_t count);
 ByteArrays find_byte_arrays(BufferByteSource &source, std::int64_t start, std::int64_t size, std::int64_t count);

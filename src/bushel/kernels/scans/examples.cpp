@@ -16,7 +16,7 @@ using namespace tfrecord_bytes;
 namespace {
 
 constexpr std::uint64_t longest_record = (std::uint64_t{1} << 32) - 64;  // places and lengths in blocks have 32 bits
-constexpr std::size_t lengths = 10;  // bytes of an entry before its value, besides the name, if lengths have one byte each
+constexpr std::size_t lengths = 10;  // bytes of an entry before its value, apart from the name, if lengths have one byte each
 
 // Read the tag and the length of a field that ends where its message ends. Return where its bytes begin, or nullptr.
 inline const std::uint8_t *last_field(const std::uint8_t *at, const std::uint8_t *end, std::uint8_t tag) {

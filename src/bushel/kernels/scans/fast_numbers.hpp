@@ -114,7 +114,7 @@ inline std::uint64_t bits_of(double real) {
 }
 
 // Find the bits of the real number that is nearest to value / 10^digits, where `value` is not 0; false if that takes more
-// than one multiplication with the reciprocal, as the quotient may lie in the middle between two real numbers.
+// than one multiplication with the reciprocal, as the quotient may be in the middle between two real numbers.
 inline bool nearest_quotient(std::uint64_t value, std::int64_t digits, std::uint64_t &nearest) {
     __extension__ using Wide = unsigned __int128;
     const PowerOfTen &power = powers.of[digits];

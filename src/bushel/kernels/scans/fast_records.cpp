@@ -84,7 +84,7 @@ struct ColumnCells {
         if (terminator == '\n' && last > first && last[-1] == '\r') --last;
         return {first, last, usual};
     }
-    // Set where a cell lies in its record.
+    // Set where a cell is in its record.
     void set_extent(std::size_t i, const CellFound &cell) const {
         slots.place[i] = (ends + i * columns)[-1] - records[i * columns];
         slots.length[i] = static_cast<std::uint32_t>(cell.size()) + 1;

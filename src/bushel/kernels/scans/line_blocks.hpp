@@ -1,4 +1,4 @@
-// Blocks of lines: where the values of some consecutive samples lie, and the numbers among them, in few bytes.
+// Blocks of lines: where the values of some consecutive samples are, and the numbers among them, in few bytes.
 //
 // A block has, little-endian, a BlockHead; a FieldHead for each field; where each line begins, relative to the block; and
 // the arrays of each field that its head announces, one after another: kinds, places, lengths, numbers. An array with a
@@ -40,7 +40,7 @@ void encode_block(const std::vector<FieldValues> &values, const std::int64_t *st
 // A property of each value of a field.
 enum class LinePart { offset, length, kind, number, real };
 
-// Blocks that follow each other, in borrowed memory. Nothing in them is trusted: what lies outside throws
+// Blocks that follow each other, in borrowed memory. Nothing in them is trusted: anything outside throws
 // std::invalid_argument.
 class LineBlocks {
 public:

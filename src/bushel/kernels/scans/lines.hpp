@@ -1,4 +1,4 @@
-// A scan of lines of JSON, or of records of CSV: where the value of each field lies, and the numbers among the values.
+// A scan of lines of JSON, or of records of CSV: where the value of each field is, and the numbers among the values.
 #pragma once
 #include <algorithm>
 #include <cstddef>
@@ -126,7 +126,7 @@ struct CsvRecord {
 class LineScan {
 public:
     // With `delimiter`, the lines are records of CSV with the columns `names`, in order; an empty name is a column that
-    // is not wanted. Without (0), they are objects of JSON; `closed` says that names other than these are passed over.
+    // is not wanted. Without (0), they are objects of JSON; `closed` says that names other than these are skipped.
     // `vectors` says whether vectors are used, where the processor has them.
     LineScan(std::vector<std::string> names, std::uint8_t delimiter, bool closed, std::size_t most_names,
              bool vectors = true);

@@ -11,7 +11,7 @@
 namespace bushel {
 
 // Divides names into keys and extensions by the rules of WebDataset (containers/tar/names.py). Members with the same key
-// are a sample, wherever they lie. The names stay with the caller: a sample takes 12 bytes, and a table of its hash 8 to 16.
+// are a sample, wherever they are. The names stay with the caller: a sample takes 12 bytes, and a table of its hash 8 to 16.
 class MemberGroups {
 public:
     // `names`: all names, one after another. `offsets`: of each of the `count` names, and the end of the last one.

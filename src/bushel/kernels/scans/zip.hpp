@@ -48,7 +48,7 @@ private:
     ZipEntries found_;
 };
 
-// Return where the data of members begin, after the headers at these offsets; -1 where no header lies in the file. Headers
+// Return where the data of members begin, after the headers at these offsets; -1 where no header is in the file. Headers
 // that follow each other closely are read together.
 std::vector<std::int64_t> zip_data(const MappedFile &file, const std::int64_t *header, std::size_t count);
 

@@ -1,9 +1,9 @@
 """Plans: the units of an epoch that each batch of each rank holds. Pure: no I/O, no clock, no state.
 
-A unit is a range of positions of the order: a sample, a row of a pack or of chunks, or a whole batch
-of similar samples. Global batch t of an epoch is its next `batch_size * world_size` units, which the
-ranks divide among themselves. So the consumed units of an epoch are at any time a prefix of its
-positions: a single number says where any number of ranks, with any batch size, continues.
+A unit is a range of positions of the order: a sample, a row of a pack or of chunks, or a whole
+batch of similar samples. Global batch t of an epoch is its next `batch_size * world_size` units,
+which the ranks divide among themselves. So the consumed units of an epoch are at any time a prefix
+of its positions: a single number says where any number of ranks, with any batch size, continues.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ class BatchPlan(Struct, frozen=True):
 
 
 class UnitBatches(Struct, frozen=True):
-    """Some batches of a rank, as ranges of positions.
+    """Some batches on a rank, as ranges of positions.
 
     Attributes:
         begins: int64[units], the first position of each unit.

@@ -240,7 +240,7 @@ def shape_of(options: LoaderOptions, source: Loadable) -> RowShape | None:
     """Return the form of the batches; None if each sample has its own row.
 
     Raises:
-        ValueError: A field of the dataset has the name of what batches have besides.
+        ValueError: A field of the dataset has the name of another entry of batches.
     """
     by, tokens = options.pack_by or options.chunk_by, options.pack_tokens or options.chunk_tokens
     if by is None or tokens is None:

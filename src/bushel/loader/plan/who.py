@@ -1,4 +1,4 @@
-"""The samples of a step of a rank, the steps of a sample, and how many there are: functions of the plan, without I/O.
+"""The samples of a step on a rank, the steps of a sample, and how many there are: functions of the plan, without I/O.
 
 `plan_of_state` makes the plan that a saved state names, for programs that do not have the loader.
 """
@@ -35,7 +35,7 @@ _ROWS = re.compile(
 
 
 def batch_of(plan: Plan, epoch: int, step: int, rank: int) -> BatchPlan:
-    """Return the batch of a step of a rank, counted from the start of the epoch.
+    """Return the batch of a step on a rank, counted from the start of the epoch.
 
     Raises:
         IndexError: The step or rank does not exist.
@@ -266,7 +266,7 @@ def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str)
 
 
 def steps_after(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
-    """Return the number of batches of a rank after `consumed` positions, without batches of excluded samples only."""
+    """Return the number of batches on a rank after `consumed` positions, without batches of excluded samples only."""
     steps = plan.at(epoch)
     if not excluded:
         return steps.steps(consumed)
@@ -303,7 +303,7 @@ def unequal_steps(plan: Plan, consumed: int) -> str | None:
     return (
         f"the last {left} samples of an epoch do not suffice for all of the {plan.world_size}"
         " ranks, which have "
-        f"unequal steps, and may wait for each other for ever: {ways}"
+        f"unequal steps, and may wait for each other forever: {ways}"
     )
 
 

@@ -199,7 +199,7 @@ class NumberReader:
         return tuple(field for field in self.fields if field.name not in self._in_index)
 
     def _is_expanded(self, number: int, name: str) -> bool:
-        """Return whether the first values of a field of a shard lie in blocks that have to be expanded."""
+        """Return whether the first values of a field of a shard are in blocks that have to be expanded."""
         index = self._reader.shards[number].index
         column = index.fields.get(name)
         blocks = (
@@ -337,7 +337,7 @@ class NumberReader:
     def _gather_files(
         self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
     ) -> list[I64 | None]:
-        for _ in range(3):  # other threads may replace the table meanwhile
+        for _ in range(3):  # other threads may replace the table in the meantime
             table = self._table
             bad, self.waited = table.gather(positions, arrays)
             wrong = [places for places in bad if places is not None]

@@ -190,7 +190,7 @@ def list_fields(
     *,
     decode: bool,
 ) -> ListFields | None:
-    """Return the fields that are made without samples, besides numbers; None without such fields.
+    """Return the fields that are made without samples, apart from numbers; None without such fields.
 
     These are fields without transforms of a dataset in local files: all if they stay stored bytes,
     otherwise those whose values take less time to decode than to pass from thread to thread.

@@ -1,6 +1,6 @@
 """Fields of numbers: the form of a codec's values, learned from examples of its stored bytes.
 
-A codec declares where numbers lie in its bytes (`Codec.layout`).
+A codec declares where numbers are in its bytes (`Codec.layout`).
 """
 
 from __future__ import annotations

@@ -30,7 +30,7 @@ _PRICE = 1 << 14
 """Bytes that cost as much as one request. Gaps up to this length are read in any case."""
 
 _GAP = 1 << 18
-"""Bytes of a gap that may be read if the request has much besides: a quarter of what it needs, for all such gaps."""
+"""Bytes of a gap that may be read if the request has much else: a quarter of what it needs, for all such gaps."""
 
 _SHARE = 4
 
@@ -75,7 +75,7 @@ def plan_ahead(
 
     Args:
         file: int64[n], number of the file of each extent.
-        offset: int64[n]. All extents lie within their files.
+        offset: int64[n]. All extents are within their files.
         length: int64[n]; extents of length 0 or less need no request.
         turn: int64[n], when each is needed: numbers of batches.
 

@@ -77,7 +77,7 @@ class SegmentPool:
         self._free: deque[int] = deque()
 
     def release(self, numbers: Iterable[int]) -> None:
-        """Take back segments that are not in use any more."""
+        """Reclaim segments that are not in use any more."""
         self._free.extend(numbers)
 
     def write(self, batch: Any) -> tuple[SharedBatch, list[int]]:
@@ -119,7 +119,7 @@ class SegmentPool:
 
 
 class SegmentReader:
-    """The consumer's side: returns batches whose arrays lie in the segments of one worker process.
+    """The consumer's side: returns batches whose arrays are in the segments of one worker process.
 
     Attributes:
         freed: Numbers of segments whose arrays are all gone. The garbage collector adds to it, in

@@ -467,7 +467,7 @@ def _remote_rows(
     numbers: dict[Hashable, int],
     files: list[RemoteFile],
 ) -> tuple[I64, I64]:
-    """Return the extents that lie within remote files: the number of the file in the group, and the row of each."""
+    """Return the extents that are within remote files: the number of the file in the group, and the row of each."""
     places = np.array([_number(file, numbers, files) for file in known], np.int64)
     at = (
         np.full(len(extents), extents.file, np.int64)

@@ -28,7 +28,7 @@ from bushel.spec import KEY
 WHOLE = 1 << 62
 """The number of tokens of a piece that goes to the end of its document."""
 NAMES = ("positions", "documents", "cu_seqlens")
-"""The entries of a batch besides the fields of its samples."""
+"""The entries of a batch apart from the fields of its samples."""
 
 
 class RowShape(Struct, frozen=True):

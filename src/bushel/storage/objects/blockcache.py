@@ -83,7 +83,7 @@ class BlockCache:
                 path.unlink()
             return None
         if age > _MINUTE:
-            # evicted meanwhile, or owned by another user: then it looks older than it is
+            # evicted in the meantime, or owned by another user: then it looks older than it is
             with suppress(OSError):
                 os.utime(path)
         return body
@@ -152,7 +152,7 @@ class BlockCache:
             if not folder.is_dir():
                 continue
             for entry in os.scandir(folder.path):
-                with suppress(FileNotFoundError):  # renamed or removed meanwhile
+                with suppress(FileNotFoundError):  # renamed or removed in the meantime
                     stat = entry.stat()
                     if not entry.name.endswith(".partial"):
                         blocks.append((stat.st_mtime, stat.st_size, entry.path))

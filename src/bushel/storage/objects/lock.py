@@ -88,7 +88,7 @@ def take_object(path: ObjectPath, holder: Holder, target: object) -> ObjectLock:
         if version is not None:
             return ObjectLock(path, holder, version)
         stored = read_version(path)
-        if stored.version is None:  # released meanwhile
+        if stored.version is None:  # released in the meantime
             continue
         other = parse(stored.data)
         if other is not None and other.token == holder.token:  # the answer was lost

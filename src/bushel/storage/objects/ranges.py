@@ -96,7 +96,7 @@ class Request:
 def plan_requests(file: I32, offset: I64, length: I64) -> list[Request]:
     """Plan few requests that cover all extents. Pure: no I/O.
 
-    Neighbours share a request; an extent that is too long for one request is split. What lies
+    Neighbours share a request; an extent that is too long for one request is split. The gap
     between neighbours is at most 16 KiB, or at most 256 KiB as long as all such gaps, the shortest
     first, have at most 512 KiB or 1/16 of the needed bytes.
 
@@ -141,7 +141,7 @@ def plan_blocks(offset: I64, length: I64) -> dict[int, list[int]]:
 
 
 def read_rows(files: Sequence[RangeFile], file: I32, offset: I64, length: I64, put: Put) -> None:
-    """Read extents that are known to lie within their objects.
+    """Read extents that are known to be within their objects.
 
     Args:
         files: The objects that `file` counts.

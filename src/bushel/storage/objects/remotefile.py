@@ -166,7 +166,7 @@ class RemoteFile(StoredObject):
         """Return the bytes of one extent, fetched in several requests at a time if it is long.
 
         Raises:
-            ExtentError: The extent does not lie within the object.
+            ExtentError: The extent is not within the object.
             FormatError: The object was replaced.
             OSError: The store refuses, or cannot be reached.
         """

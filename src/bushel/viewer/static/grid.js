@@ -140,7 +140,7 @@ async function fetchBlock(block) {
   if (Math.abs(block * BLOCK - near) > 20 * BLOCK) throw new Error("passed");
   const asked = new URLSearchParams(query), made = generation;
   for (const field of table && picture() ? [picture()] : fields) asked.append("field", field);
-  if (table) asked.set("columns", "1");
+  if (table || start.columns.some((name) => name.endsWith(".fps"))) asked.set("columns", "1");
   asked.set("first", block * BLOCK);
   asked.set("count", BLOCK);
   let answer, found;

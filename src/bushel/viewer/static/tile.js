@@ -26,6 +26,10 @@ export function tileContent(found, href, pixels) {
     chip.title = `${name}: ${value}`;
     line.append(chip);
   }
+  for (const cell of found.cells) for (const [part, unit] of [["duration", "s"], ["fps", "frames/s"]]) {
+    const value = cell.plays && found.columns?.[`${cell.field}.${part}`];
+    if (value) line.append(element("span", `${Number(value).toPrecision(3)} ${unit}`, "chip whole"));
+  }
   if (found.error) { const why = element("span", found.error, "chip bad"); why.title = found.error; line.append(why); }
   link.append(box, element("span", found.key, "key"), line);
   link.title = found.key;

@@ -111,7 +111,7 @@ def fixed_crop(
         return imresize(out, *size, interp=interp)
     if 0 in out.shape:
         raise SizeError(
-            f"the box {x0}, {y0}, {w}, {h} does not lie inside an image of shape {np.shape(src)}"
+            f"the box {x0}, {y0}, {w}, {h} is not inside an image of shape {np.shape(src)}"
         )
     return out.view(NDArray)
 

@@ -171,7 +171,7 @@ class CropResize:
             return np.stack([self(frame) for frame in image]).view(NDArray)
         rows, columns = image.shape[:2]
         if min(self.x, self.y) < 0 or self.x + self.width > columns or self.y + self.height > rows:
-            raise SizeError(f"{self} does not lie inside an image of {columns}x{rows} pixels")
+            raise SizeError(f"{self} is not inside an image of {columns}x{rows} pixels")
         box = np.asarray(image)[self.y : self.y + self.height, self.x : self.x + self.width]
         if self.size is None:
             return box.view(NDArray)
