@@ -359,7 +359,7 @@ def class_folders(
 
     Args:
         names: The paths of the files.
-        counts: The number of files that each name stands for, those of its folder; by default one.
+        counts: The number of files that each name stands for in its folder; by default one.
         inside: Whether the first folder is a split, and the second one the class.
     """
     folders = [_class_folder(name, inside=inside) for name in names]

@@ -1,6 +1,6 @@
 """Read the items of gulp files, whole or damaged.
 
-Of a damaged chunk, those items are read whose entries are valid and whose frames are in the data.
+In a damaged chunk, the items are read whose entries are valid and whose frames are in the data.
 """
 
 from __future__ import annotations

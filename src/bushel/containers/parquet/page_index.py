@@ -338,7 +338,7 @@ def sections_of(
 
 
 def narrowed(section: Section, names: Collection[str]) -> Section:
-    """Return a section with only some columns: their chunks, and what is in small gaps between these."""
+    """Return a section with only some columns: their chunks, and the bytes in small gaps between these."""
     groups: Groups = section.details
     nodes = [node for node in groups.footer.fields if node.name in names]
     fields = tuple(field for field in groups.fields if field.name in names)

@@ -1,6 +1,6 @@
 """Read the fields of record files, whole or damaged.
 
-Of a damaged file, those records are read whose header and length can be trusted.
+In a damaged file, the records are read whose header and length can be trusted.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What other programs keep beside archives: lists of them, and where their samples begin.
 
-Lists are those of wids in an `index.json`, and of Energon in `.nv-meta/.info.json`.
+The lists are the ones of wids in an `index.json`, and of Energon in `.nv-meta/.info.json`.
 
 With Energon's offsets of samples, a remote archive is scanned in parts at once. Energon writes
 `ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every

@@ -1,4 +1,4 @@
-"""Names in a WebDataset archive: splitting those of members, and the description of its fields.
+"""Names in a WebDataset archive: splitting the names of members, and the description of its fields.
 
 The rules are the same as in the Python package: a sample's key is the folder and the base name up
 to its first dot; the rest after that dot, in lower case, is the extension, which names the field.

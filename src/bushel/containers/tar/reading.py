@@ -1,6 +1,6 @@
 """Reading the table of an archive in one skip its headers. Memory does not grow with the archive.
 
-Of a damaged archive, members with valid headers are read, as long as all members of their sample
+In a damaged archive, members with valid headers are read, as long as all members of their sample
 have one.
 """
 
