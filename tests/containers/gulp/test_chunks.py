@@ -37,7 +37,7 @@ Sample = tuple[str, Mapping[str, Any]]
 
 
 def start(root: Path, spec: Mapping[str, str], number: int = 0) -> ShardInProgress:
-    return ShardInProgress(CONTAINER, root, spec, keyed=True, number=number, single=True)
+    return ShardInProgress(CONTAINER, root, spec, keyed=True, single=True, name=f"data_{number}.gulp")
 
 
 def append(progress: ShardInProgress, samples: Iterable[Sample]) -> None:
@@ -370,7 +370,22 @@ def test_new_chunks_are_numbered_after_those_there(tmp_path: Path) -> None:
     chunk(tmp_path, number=3)
     chunk(tmp_path, number=11)
     there = CONTAINER.shards(tmp_path) or []
-    assert CONTAINER.shard(tmp_path, layout, there, None).files == ("data_12.gulp", "meta_12.gmeta")
+    assert [shard.name for shard in there] == ["data_11.gulp", "data_3.gulp"]
+    assert CONTAINER.shard(tmp_path, layout, there, None).files == ("data_4.gulp", "meta_4.gmeta")
+
+
+def test_appended_samples_come_last(tmp_path: Path) -> None:
+    """Readers sort names as text, so the chunk after data_9 is not data_10, which is read before data_2."""
+    for number in range(12):
+        with bushel.Writer(
+            tmp_path / "ds", {"n": "int"}, container="gulp", mode="append" if number else "create"
+        ) as out:
+            out.append({"n": number}, key=f"k{number}")
+    with bushel.open(tmp_path / "ds") as ds:
+        assert ds.column("n").tolist() == list(range(12))
+        assert ds.read(range(12), ["n"]) == [{"__key__": f"k{number}", "n": number} for number in range(12)]
+    names = sorted(path.name for path in (tmp_path / "ds").glob("*.gulp"))
+    assert names[-3:] == ["data_9.gulp", "data_90.gulp", "data_91.gulp"]
 
 
 def test_the_user_may_name_the_chunk(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ from bushel.containers.gulp.naming import (
     chunk_names,
     chunk_number,
     is_data,
-    number_width,
+    next_label,
     padding,
     pair_chunk,
     pair_chunks,
@@ -146,14 +146,12 @@ class _Gulp(Container):
     ) -> Shard:
         """Return `data_<number>.gulp` and its `.gmeta`, or the pair of the file that the user named.
 
-        The number is one more than the highest before it, as GulpIO2 counts. Readers sort the names
-        of chunks as text, so several chunks get numbers of six digits, which keeps samples in
-        order.
+        Readers sort the names of chunks as text. So several chunks get numbers of six digits, and
+        the chunk after `data_9` is `data_90`, which keeps samples in order.
         """
         if name is None:
             taken = [name for shard in before for name in shard.files]
-            number = max((len(before), *(chunk_number(root, other) + 1 for other in taken)))
-            label = f"{number:0{number_width(taken, sharded=not layout.options.single)}d}"
+            label = next_label(root, taken, "0" if layout.options.single else "000000")
             return Shard(root, f"data_{label}.gulp", (f"data_{label}.gulp", f"meta_{label}.gmeta"))
         self.check_name(name)
         return Shard(root, name, (name, f"meta_{chunk_number(root, name)}.gmeta"))

@@ -38,14 +38,24 @@ def _is_staged(folder: AnyPath, name: str) -> bool:
     return is_local(folder) and (folder / ".bushel" / "staging" / name / name).exists()
 
 
-def number_width(names: Sequence[str], *, sharded: bool) -> int:
-    """Return the number of digits of chunk numbers, as in the existing names if there are any."""
-    if not names:
-        return 6 if sharded else 1
-    digits = [match[0] for name in names if (match := re.search(r"\d+", name))]
-    return max(
-        (len(number) for number in digits if number.startswith("0") and len(number) > 1), default=1
-    )
+def next_label(folder: AnyPath, names: Sequence[str], first: str) -> str:
+    """Return the digits of a new chunk, which sort as text behind those of the existing names.
+
+    Args:
+        folder: The folder of the chunks.
+        names: The names of their files.
+        first: The digits of the first chunk.
+
+    Raises:
+        FormatError: A name has no digits.
+    """
+    last = max((_digits(folder, name) for name in names), default=None)
+    if last is None:
+        return first
+    label = f"{int(last) + 1:0{len(last)}d}"
+    if len(label) > len(last):
+        return f"{last}0"
+    return label
 
 
 def chunk_number(folder: AnyPath, name: str) -> int:
@@ -54,13 +64,17 @@ def chunk_number(folder: AnyPath, name: str) -> int:
     Raises:
         FormatError: The name has no digits.
     """
+    return int(_digits(folder, name))
+
+
+def _digits(folder: AnyPath, name: str) -> str:
     digits = re.search(r"\d+", name)
     if digits is None:
         raise FormatError(
             "the name of a gulp file must hold the chunk's number: data_0.gulp",
             file=str(folder / name),
         )
-    return int(digits[0])
+    return digits[0]
 
 
 def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Shard]:
