@@ -377,10 +377,9 @@ def test_new_chunks_are_numbered_after_those_there(tmp_path: Path) -> None:
 def test_appended_samples_come_last(tmp_path: Path) -> None:
     """Readers sort names as text, so the chunk after data_9 is not data_10, which is read before data_2."""
     for number in range(12):
-        with bushel.Writer(
-            tmp_path / "ds", {"n": "int"}, container="gulp", mode="append" if number else "create"
-        ) as out:
-            out.append({"n": number}, key=f"k{number}")
+        mode: Any = "append" if number else "create"
+        with bushel.Writer(tmp_path / "ds", {"image": "jpg", "n": "int"}, container="gulp", mode=mode) as out:
+            out.append({"image": b"\xff\xd8", "n": number}, key=f"k{number}")
     with bushel.open(tmp_path / "ds") as ds:
         assert ds.column("n").tolist() == list(range(12))
         assert ds.read(range(12), ["n"]) == [{"__key__": f"k{number}", "n": number} for number in range(12)]

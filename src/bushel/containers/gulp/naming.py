@@ -39,7 +39,7 @@ def _is_staged(folder: AnyPath, name: str) -> bool:
 
 
 def next_label(folder: AnyPath, names: Sequence[str], first: str) -> str:
-    """Return the digits of a new chunk, which sort as text behind those of the existing names.
+    """Return the digits of a new chunk, which sort as text after the digits of the existing names.
 
     Args:
         folder: The folder of the chunks.
