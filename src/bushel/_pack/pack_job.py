@@ -65,7 +65,7 @@ def pack_whole(
     part = _part_of_everything(prepared, target, suffix)
     staging = overwrite_folder(target) if mode == "overwrite" and isinstance(target, Path) else None
     ledger = Ledger(part, ErrorLog(part.log, staging=staging), mode)
-    expected = total if mode in ("create", "overwrite") else None
+    expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
         _encoding(prepared.encoder, options.workers.processes) as encode,

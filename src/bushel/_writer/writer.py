@@ -54,8 +54,8 @@ class Writer(ColumnWriter):
             shard, and stays one when samples are appended.
         generation: Generation of a bag: `B` (the default; Granular 0.20 to 0.21) or `C` (from 0.22
             on).
-        expected: Number of samples that will be appended, if known. It saves some containers a copy
-            of the data.
+        expected: Number of samples that will be appended, if known; with `mode="resume"`, of the
+            whole dataset. It saves some containers a copy of the data.
         folders: Paths of empty folders, if samples are the files of a folder with their paths as
             keys. Only `ffrecord` keeps them, in the first shard that is written.
         sync: Whether to wait until a finished shard is on disk. If not, a power cut may lose
