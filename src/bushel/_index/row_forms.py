@@ -41,7 +41,7 @@ class RowForms:
 
     def add(self, size: int, form: RowForm | None) -> None:
         """Note the form of an array of `size` bytes; None for one whose rows cannot be read alone."""
-        forms = [one for one in self._known if one[0] != size]
+        forms = [form_of_size for form_of_size in self._known if form_of_size[0] != size]
         if len(forms) < _MOST:
             insort(forms, (size, form), key=_size)
             self._known = forms  # others may be reading the list before it

@@ -215,12 +215,12 @@ class _Arrays(Struct, frozen=True):
         if array is None:
             raise FormatError(f"array {name!r} is missing", file=self.path, hint=_HINT)
         if array.dtype != dtype or array.ndim != 1 or size not in (None, len(array)):
-            found = (
+            actual = (
                 f"{array.dtype}{list(array.shape)}, not"
                 f" {np.dtype(dtype)}[{'n' if size is None else size}]"
             )
             raise FormatError(
-                f"the arrays do not belong together: {name!r} is {found}",
+                f"the arrays do not belong together: {name!r} is {actual}",
                 file=self.path,
                 hint=_HINT,
             )
@@ -287,7 +287,10 @@ def decode_index(data: memoryview, path: AnyPath, *, check: bool = False) -> Sha
         from bushel._index.block_arrays import blocks_in
 
         sizes = [file.size for file in files]
-        blocks = tuple(blocks_in(arrays, number, own, sizes) for number, own in enumerate(filters))
+        blocks = tuple(
+            blocks_in(arrays, number, filters_of_file, sizes)
+            for number, filters_of_file in enumerate(filters)
+        )
     return ShardIndex(
         samples, files, columns, header.container, keys, labels, values, blocks, header.digest
     )
@@ -490,7 +493,7 @@ def _compare(data: memoryview, expected: str, path: AnyPath) -> None:
     """Compare a sidecar with the CRC-32 in its header."""
     header = bytes(data[: 8 + int.from_bytes(data[:8], "little")])
     digits = header.find(CRC32_IS) + len(CRC32_IS)
-    found = f"{crc32(data[digits + 8 :], crc32(header[:digits] + ZEROS.encode())):08x}"
-    if found != expected:
-        message = f"the index is damaged: its CRC-32 is {found}, where its header has {expected!r}"
+    actual = f"{crc32(data[digits + 8 :], crc32(header[:digits] + ZEROS.encode())):08x}"
+    if actual != expected:
+        message = f"the index is damaged: its CRC-32 is {actual}, where its header has {expected!r}"
         raise FormatError(message, file=str(path), offset=digits, hint=_HINT)

@@ -36,12 +36,14 @@ def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> Class
     by their names. The result is the same if the names of the result are known already, as when a
     run is resumed.
     """
-    labels: dict[str, tuple[str, ...]] = {name: tuple(each) for name, each in known.items() if each}
-    changes = [_add(labels, own, fields) for own in shards]
+    labels: dict[str, tuple[str, ...]] = {
+        name: tuple(names) for name, names in known.items() if names
+    }
+    changes = [_add(labels, shard, fields) for shard in shards]
     unnamed = tuple(
         name
         for name in labels
-        if numbers_classes(fields, name) and not all(own.get(name) for own in shards)
+        if numbers_classes(fields, name) and not all(shard.get(name) for shard in shards)
     )
     return ClassNumbers(labels, tuple(changes), unnamed)
 
@@ -52,38 +54,38 @@ def _add(labels: dict[str, tuple[str, ...]], own: Labels, fields: Spec) -> dict[
     for name, names in own.items():
         if not names or not can_be_named(fields, name):
             continue
-        known = labels.get(name, ())
-        both = join_names(known, names)
-        if both is not None:
-            labels[name] = both
+        existing = labels.get(name, ())
+        joined = join_names(existing, names)
+        if joined is not None:
+            labels[name] = joined
             continue
-        have = numbered(known)
-        labels[name] = (*known, *(each for each in names if each and each not in have))
+        have = numbered(existing)
+        labels[name] = (*existing, *(label for label in names if label and label not in have))
         if numbers_classes(fields, name):
             places = numbered(labels[name])
-            changes[name] = np.array([places.get(each, _UNUSED) for each in names], np.int64)
+            changes[name] = np.array([places.get(label, _UNUSED) for label in names], np.int64)
     return changes
 
 
 def names_in_target(labels: Labels, targets: Mapping[str, Field]) -> Labels:
     """Return names by the fields of the target, without fields that it lacks or stores as something else."""
-    return _renamed(labels, {name: each.name for name, each in targets.items()}, targets.values())
+    return _renamed(labels, {name: field.name for name, field in targets.items()}, targets.values())
 
 
 def names_in_source(labels: Labels, targets: Mapping[str, Field]) -> Labels:
     """Return names by the fields of the source: the inverse of `names_in_target`."""
-    fields = [Field(name, each.codec, each.sequence) for name, each in targets.items()]
-    return _renamed(labels, {each.name: name for name, each in targets.items()}, fields)
+    fields = [Field(name, field.codec, field.sequence) for name, field in targets.items()]
+    return _renamed(labels, {field.name: name for name, field in targets.items()}, fields)
 
 
 def _renamed(labels: Labels, names: Mapping[str, str], fields: Iterable[Field]) -> Labels:
-    spec = {each.name: each for each in fields}
+    spec = {field.name: field for field in fields}
     renamed = {}
-    for name, each in labels.items():
+    for name, names_of_classes in labels.items():
         whole, dot, rest = name.partition(".")
         new = names.get(name) or (f"{names[whole]}{dot}{rest}" if dot and whole in names else None)
         if new is not None and can_be_named(spec, new):
-            renamed[new] = each
+            renamed[new] = names_of_classes
     return renamed
 
 
@@ -94,10 +96,10 @@ def renumber(value: Any, numbers: NewNumbers, what: str) -> Any:
         SpecError: The value is not the number of a class that has a name.
     """
     if isinstance(value, list):
-        return [renumber(each, numbers, what) for each in value]
+        return [renumber(element, numbers, what) for element in value]
     if isinstance(value, np.ndarray):
-        own = [renumber(each, numbers, what) for each in value.ravel().tolist()]
-        return np.array(own, value.dtype).reshape(value.shape)
+        renumbered = [renumber(element, numbers, what) for element in value.ravel().tolist()]
+        return np.array(renumbered, value.dtype).reshape(value.shape)
     whole = isinstance(value, int | float | np.integer | np.floating) and float(value).is_integer()
     number = int(value) if whole else _UNUSED
     if not 0 <= number < len(numbers) or numbers[number] == _UNUSED:

@@ -65,8 +65,8 @@ def column_reader(encoder: SampleEncoder) -> ColumnReader | None:
         return None
     listed = set()
     for name, field in encoder.fields.items():
-        given, codec = encoder.given[name], encoder.codecs[name]
-        if field.sequence or (given != codec and "bytes" in (given, codec)):
+        of_source, codec = encoder.given[name], encoder.codecs[name]
+        if field.sequence or (of_source != codec and "bytes" in (of_source, codec)):
             return None
         if get_codec(codec).encode_column is None:
             if codec not in _SCALARS:

@@ -46,8 +46,8 @@ def target_fields(
         KeyError: The source has no such field.
         SpecError: Two fields get the same name, or a type is malformed.
     """
-    wanted = list(source) if fields is None else list(dict.fromkeys(fields))
-    for name in (*wanted, *rename, *spec):
+    chosen = list(source) if fields is None else list(dict.fromkeys(fields))
+    for name in (*chosen, *rename, *spec):
         if name not in source:
             old = next((old for old, new in rename.items() if new == name), None)
             meant = "" if old is None else f"name it {old!r} here, as the source does; "
@@ -56,7 +56,7 @@ def target_fields(
             )
     types = {}
     taken: dict[str, str] = {}
-    for name in wanted:
+    for name in chosen:
         field = source[name]
         codec = container.type_of(content_codec(field.codec))
         types[name] = spec.get(name, Field(name, codec, field.sequence).type)
@@ -67,7 +67,7 @@ def target_fields(
                 " rename one of them"
             )
     parsed = parse_spec({rename.get(name, name): kind for name, kind in types.items()})
-    return {name: parsed[rename.get(name, name)] for name in wanted}
+    return {name: parsed[rename.get(name, name)] for name in chosen}
 
 
 def plan_fields(
@@ -88,20 +88,20 @@ def plan_fields(
     stored = {column.field.name: column.codec for column in columns}
     plans = []
     for name, target in targets.items():
-        here = codecs[name]
+        codecs_of_field = codecs[name]
         known_as = None
         # the bytes of a codec that the user names now
-        if {asked_for(codec) for codec in here} == {target.codec}:
-            here = frozenset({target.codec})
-        if here == {"bytes"} and target.codec != "bytes":
-            known_as, here = target.codec, frozenset({target.codec})
+        if {asked_for(codec) for codec in codecs_of_field} == {target.codec}:
+            codecs_of_field = frozenset({target.codec})
+        if codecs_of_field == {"bytes"} and target.codec != "bytes":
+            known_as, codecs_of_field = target.codec, frozenset({target.codec})
         codec = stored[target.name]
         # of bytes, some shards may have a more exact type, such as jpg; and images may be called
         # bytes in a shard whose first one is damaged
-        untyped = "bytes" in here and (
-            codec == "bytes" or (codec == "image" and here == {"image", "bytes"})
+        untyped = "bytes" in codecs_of_field and (
+            codec == "bytes" or (codec == "image" and codecs_of_field == {"image", "bytes"})
         )
-        copied = here == {codec} or untyped
+        copied = codecs_of_field == {codec} or untyped
         plans.append(FieldPlan(source[name], target, codec, copied, known_as))
     return plans
 

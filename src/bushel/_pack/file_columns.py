@@ -57,8 +57,8 @@ class FileEncoder(Struct, frozen=True):
             values = self._read(positions)
             fits = self._fit(values)
             for whole, rows in groupby(range(len(fits)), fits.__getitem__):
-                own = list(rows)
-                first, last = own[0], own[-1] + 1
+                numbers = list(rows)
+                first, last = numbers[0], numbers[-1] + 1
                 if whole:
                     results.append(self._samples(positions[first:last], values.rows(first, last)))
                 else:
@@ -82,13 +82,13 @@ class FileEncoder(Struct, frozen=True):
         for magic in BEGINNINGS.get(self.kind, ()):
             fits[values.starting_with(magic)] = True
         for row in np.flatnonzero(~fits).tolist():
-            found = image_kind(values.data[values.offsets[row] : values.offsets[row + 1]].data)
-            fits[row] = found is not None and self.kind in ("image", found)
+            kind = image_kind(values.data[values.offsets[row] : values.offsets[row + 1]].data)
+            fits[row] = kind is not None and self.kind in ("image", kind)
         return cast("list[bool]", fits.tolist())
 
     def _samples(self, positions: Sequence[int], values: StoredColumn) -> ReadFiles:
-        others, keys = self.source.without_files(positions)
-        columns = {self.field: values, **others}
+        columns_beside, keys = self.source.without_files(positions)
+        columns = {self.field: values, **columns_beside}
         return ReadFiles(
             positions, columns, keys if self.alone.keyed else None, len(values.content)
         )
@@ -108,10 +108,10 @@ def file_encoder(encoder: SampleEncoder) -> FileEncoder | None:
     name = source.file_field
     if name is None or encoder.remote or encoder.given.keys() != encoder.fields.keys():
         return None
-    given, codec = encoder.given[name], encoder.codecs[name]
+    of_source, codec = encoder.given[name], encoder.codecs[name]
     if holds_image(codec):
         return FileEncoder(encoder, source, name, base_codec(codec))
-    return FileEncoder(encoder, source, name, None) if given == codec else None
+    return FileEncoder(encoder, source, name, None) if of_source == codec else None
 
 
 def write_files(

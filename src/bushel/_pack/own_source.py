@@ -42,17 +42,17 @@ def refuse_own_source(
             since it was opened.
     """
     in_parts = options.run.parts is not None or options.run.engine is not None
-    wanted = _resolved(target)
+    place_of_target = _resolved(target)
     if options.writer.mode == "overwrite" and not in_parts:
         if isinstance(source, Dataset) and target.exists():
-            _refuse_changed(source, target, wanted)
+            _refuse_changed(source, target, place_of_target)
         return
-    for path, place in _places(source, opened, wanted):
-        if not overlap(place, wanted):
+    for path, place in _places(source, opened, place_of_target):
+        if not overlap(place, place_of_target):
             continue
-        if place == wanted:
+        if place == place_of_target:
             what = f"{target} is the source itself"
-        elif len(place) < len(wanted):
+        elif len(place) < len(place_of_target):
             what = f"{target} is in the source {path}"
         else:
             what = f"{target} contains the source {path}"
@@ -69,22 +69,22 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
 
     Another writer may have had the target since then, and what that one wrote would be lost.
     """
-    own = [
-        each
-        for each in dataset.shards
-        if overlap((*_resolved(each.shard.root), *each.shard.files[:1]), wanted)
+    overlapping = [
+        shard
+        for shard in dataset.shards
+        if overlap((*_resolved(shard.shard.root), *shard.shard.files[:1]), wanted)
     ]
-    if not own:
+    if not overlapping:
         return
-    opened = {str(each.path(0)) for each in own}
+    opened = {str(shard.path(0)) for shard in overlapping}
     later = (str(shard.path(0)) for shard in discover([target], allow_incomplete=True).shards)
     changed = next(
         (path for path in later if os.path.realpath(path) not in map(os.path.realpath, opened)),
         None,
     )
-    for each in own if changed is None else ():
-        if not _is_as_opened(each):
-            changed = str(each.path(0))
+    for shard in overlapping if changed is None else ():
+        if not _is_as_opened(shard):
+            changed = str(shard.path(0))
             break
     if changed is not None:
         raise StateError(
@@ -99,8 +99,8 @@ def _is_as_opened(shard: OpenShard) -> bool:
     try:
         now = stamps_of(shard.shard)
         if shard.loaded:  # it has the times that its files had when it was opened
-            return [(each.name, each.size, each.mtime_ns) for each in shard.stamps] == [
-                (each.name, each.size, each.mtime_ns) for each in now
+            return [(stamp.name, stamp.size, stamp.mtime_ns) for stamp in shard.stamps] == [
+                (stamp.name, stamp.size, stamp.mtime_ns) for stamp in now
             ]
         return bind(shard.stamps, now, shard.shard) is not None
     except FormatError:  # a file was deleted
@@ -136,7 +136,7 @@ def _places(source: Any, opened: Source | Stream, target: _Place) -> Iterator[tu
     if not isinstance(opened, Stored):
         return
     roots: dict[str, _Place] = {}
-    for shard in (each.shard for each in opened.dataset.shards):
+    for shard in (opened_shard.shard for opened_shard in opened.dataset.shards):
         if (root := roots.get(str(shard.root))) is None:
             root = roots[str(shard.root)] = _resolved(shard.root)
         if not shard.name:  # the folder is the shard

@@ -97,12 +97,12 @@ def pack_in_parts(
     """
     local, limit = options.run.engine is None, _limit(prepared, options)
     run = RunFolder(target, suffix)
-    wanted = _plan(prepared, parts, options)
+    new_plan = _plan(prepared, parts, options)
     listing = prepared.source.listing if isinstance(prepared.source, Listed) else None
     workers = (
         options.workers if local or options.workers.threads else replace(options.workers, threads=1)
     )
-    lock, plan = join_run(run, wanted, options.writer.mode, options.run.part, listing)
+    lock, plan = join_run(run, new_plan, options.writer.mode, options.run.part, listing)
     with ExitStack() as stack:
         stack.enter_context(lock)
         job = PackJob(run, plan, prepared, workers)

@@ -96,34 +96,34 @@ class PackOptions(Struct, frozen=True):
             SpecError: The labels are invalid.
             TypeError, ValueError: An argument is invalid.
         """
-        given = {**arguments, **changed}
-        names, columns, engine = given["fields"], given["columns"], given["engine"]
+        options = {**arguments, **changed}
+        names, columns, engine = options["fields"], options["columns"], options["engine"]
         return cls(
             samples=_group(
                 SampleOptions,
-                given,
+                options,
                 fields=None if names is None else tuple(names),
-                rename=dict(given["rename"] or {}),
-                spec=dict(given["spec"] or {}),
+                rename=dict(options["rename"] or {}),
+                spec=dict(options["spec"] or {}),
             ),
-            shuffle=given["shuffle"],
-            seed=given["seed"],
+            shuffle=options["shuffle"],
+            seed=options["seed"],
             writer=_group(
                 WriterOptions,
-                given,
-                labels=check_labels(given.get("labels") or {}),
+                options,
+                labels=check_labels(options.get("labels") or {}),
                 seek=False,  # the source decides, if the caller does not
                 columns=None if columns is None else names_of(columns),
             ),
-            errors=_group(ErrorOptions, given),
-            workers=Workers(given["threads"], given["processes"]),
+            errors=_group(ErrorOptions, options),
+            workers=Workers(options["threads"], options["processes"]),
             run=_group(
                 RunOptions,
-                given,
+                options,
                 # here, so that a wrong name is an early error
                 engine=None if engine is None else connect(engine),
                 # the lock of a part excludes second attempts
-                tasks=TaskOptions(given["retries"], speculate=0),
+                tasks=TaskOptions(options["retries"], speculate=0),
             ),
         )
 

@@ -161,33 +161,33 @@ def write_part(
             dataset.
         StateError: `resume` found something else than the beginning of this part.
     """
-    log, kept = ledger.log, len(writer)
-    before = 0 if mode == "resume" else kept
+    log, existing = ledger.log, len(writer)
+    before = 0 if mode == "resume" else existing
     start = _start(part, writer, mode, ledger)
     sizes = _BatchSize(config.batch_bytes if config.files is None else FILE_BATCH_BYTES)
     if config.key is not None and isinstance(part.items, OrderRange):
         for key in config.keys(part.items.take(0, start).tolist()):
             config.key(key)  # which may count its calls
     results = _results(part, start, writer, sizes, config)
-    done, written, size = start, 0, 0
+    packed, written, size = start, 0, 0
     bad: BadItem | None = None
     try:
         for batch in results:
             for result in batch:
                 if isinstance(result, WrittenSamples):
-                    done, written, size = (
-                        done + result.samples,
+                    packed, written, size = (
+                        packed + result.samples,
                         written + result.samples,
                         size + result.size,
                     )
                     continue
-                found = result if isinstance(result, BadItem) else _append(writer, result, config)
-                done += 1
-                if found is None:
+                fault = result if isinstance(result, BadItem) else _append(writer, result, config)
+                packed += 1
+                if fault is None:
                     written += 1
                     size += result.size if isinstance(result, EncodedSample) else 0
                     continue
-                bad = found
+                bad = fault
                 if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
                     raise bad.error
                 ledger.errors += 1
@@ -198,9 +198,9 @@ def write_part(
                     raise bad.error
                 if limit.allowed is not None and limit.errors + ledger.errors > limit.allowed:
                     left = _give_up(writer, ledger, mode, before)
-                    raise _too_many(part, mode, bad, limit, ledger, done, left) from bad.error
+                    raise _too_many(part, mode, bad, limit, ledger, packed, left) from bad.error
             sizes.observe(size, written)
-            config.progress(done, kept + written, ledger.errors, size)
+            config.progress(packed, existing + written, ledger.errors, size)
     finally:
         results.close()
     # success would hide the mistake
@@ -212,7 +212,7 @@ def write_part(
     log.finish()
     if ledger.record is not None:
         ledger.record.finish(len(writer), ledger.errors, log)
-    return PartResult(written, kept, ledger.errors, size, writer.limits)
+    return PartResult(written, existing, ledger.errors, size, writer.limits)
 
 
 def _results(
@@ -243,34 +243,34 @@ def _queued_bytes(batch: Sequence[object]) -> int:
 
 def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
     """Return the index of the first item to pack. `ledger` gets the errors before it."""
-    kept, log, record = len(writer), ledger.log, ledger.record
+    existing, log, record = len(writer), ledger.log, ledger.record
     if mode != "resume" or record is None:
         log.begin(mode)
         if record is not None and mode != "overwrite":  # which cannot be resumed
-            record.begin(kept, log)
+            record.begin(existing, log)
         return 0
     if isinstance(part.items, StreamItems) and not part.items.again:
         raise StateError("a stream cannot be resumed, because it yields its samples only once")
-    known = record.load(kept)
-    if known is None and kept:
+    state_of_run = record.load(existing)
+    if state_of_run is None and existing:
         state = "unfinished" if writer.was_unfinished else "complete"
         raise StateError(
-            f"cannot resume: {part.target} is {state} with {kept} samples, and no run of this"
+            f"cannot resume: {part.target} is {state} with {existing} samples, and no run of this"
             " source wrote these "
             f"({record.path} does not say so). If a program with a bushel.Writer began it,"
             " continue it there with "
             "mode='resume'. mode='append' adds all samples of this source, mode='overwrite'"
             " replaces the dataset"
         )
-    if known is None:
+    if state_of_run is None:
         log.begin(mode)
         record.begin(0, log)
         return 0
-    noted, end = known
+    noted, end = state_of_run
     ledger.errors = end.errors
     log.resume(noted.run, end.log)
     record.begin(noted.first, log, end)
-    return kept - noted.first + end.errors
+    return existing - noted.first + end.errors
 
 
 def _append(writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
@@ -371,7 +371,8 @@ def _batches(
         positions: list[Item] = chunk.tolist()
         if (lengths := config.lengths(chunk)) is not None:
             yield from (
-                positions[own.start : own.stop] for own in batch_ranges(lengths, config.batch_bytes)
+                positions[rows.start : rows.stop]
+                for rows in batch_ranges(lengths, config.batch_bytes)
             )
             continue
         rest = iter(positions)

@@ -108,7 +108,7 @@ class Prepared(Struct, frozen=True):
         if isinstance(source, Labelled):
             facts.append(dict(source.label2idx))
         elif isinstance(source, Named):
-            facts.append({name: list(each) for name, each in source.labels.items()})
+            facts.append({name: list(names) for name, names in source.labels.items()})
         if isinstance(source, Traceable) and self.items:
             positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
             facts.append([source.origin(position) for position in positions.tolist()])
@@ -158,8 +158,8 @@ def encoder_for(
     Raises:
         SpecError: An option needs an image field.
     """
-    wanted = options.samples
-    if wanted.exif_rotate and not images:
+    samples = options.samples
+    if samples.exif_rotate and not images:
         raise SpecError(
             f"exif_rotate=True needs an image field, but the fields are {', '.join(fields)}"
         )
@@ -168,11 +168,11 @@ def encoder_for(
         fields=fields,
         given=given,
         codecs=codecs,
-        steps={} if wanted.transforms is None else _steps(wanted.transforms, fields),
+        steps={} if samples.transforms is None else _steps(samples.transforms, fields),
         seed=options.seed,
-        exif_rotate=wanted.exif_rotate,
-        check=wanted.check,
-        rewriting=Rewriting.of(wanted.jpeg, codecs),
+        exif_rotate=samples.exif_rotate,
+        check=samples.check,
+        rewriting=Rewriting.of(samples.jpeg, codecs),
         keyed=keyed,
         remote=isinstance(source, Fetching) and source.remote,
     )

@@ -53,14 +53,14 @@ class _Facts(Struct, frozen=True):
         if isinstance(source, StoredStream):
             return cls(
                 fields,
-                {name: frozenset({tar_storage(each.codec)[1]}) for name, each in fields.items()},
+                {name: frozenset({tar_storage(field.codec)[1]}) for name, field in fields.items()},
                 True,
             )
         dataset = source.dataset
         indexes = [shard.index for shard in _shards_of(dataset)]
         filled = [index for index in indexes if index.samples]
         windows = windows_of(dataset)
-        made = (
+        synthetic = (
             ()
             if windows is None
             else [
@@ -75,7 +75,7 @@ class _Facts(Struct, frozen=True):
                 name: frozenset(
                     index.fields[name].codec
                     for index in filled
-                    if name in index.fields and name not in made
+                    if name in index.fields and name not in synthetic
                 )
                 for name in fields
             },
@@ -101,13 +101,13 @@ def prepare_dataset(
         SpecError: The container cannot hold the samples; the message names the reason, and the
             containers that can.
     """
-    wanted, writing = options.samples, options.writer
+    samples, writing = options.samples, options.writer
     facts = _Facts.of(source)
     targets = target_fields(
-        facts.fields, container, fields=wanted.fields, rename=wanted.rename, spec=wanted.spec
+        facts.fields, container, fields=samples.fields, rename=samples.rename, spec=samples.spec
     )
     spec = {field.name: field for field in targets.values()}
-    keyed = facts.keyed if wanted.keys is None else bool(wanted.keys)
+    keyed = facts.keyed if samples.keys is None else bool(samples.keys)
     layout = _layout(container, spec, keyed=keyed, generation=writing.generation)
     plans = plan_fields(facts.fields, facts.codecs, targets, layout.columns)
     if isinstance(source, StoredStream):
@@ -117,13 +117,15 @@ def prepare_dataset(
         ]
     if not layout.sparse and options.errors.max_errors == 0:
         _refuse_missing(source, list(targets), _advice(container, spec, keyed=keyed))
-    given = check_labels(writing.labels or {})
-    known = (
+    declared = check_labels(writing.labels or {})
+    existing = (
         known_labels(target, container)
         if writing.mode in ("append", "resume") and parts is None
         else {}
     )
-    numbers = plan_numbers(names_in_source({**given, **known}, targets), facts.labels, facts.fields)
+    numbers = plan_numbers(
+        names_in_source({**declared, **existing}, targets), facts.labels, facts.fields
+    )
     encoder, changed = _encoder(plans, spec, options)
     folders = _folders(source, container, options, keyed=keyed, layout=layout)
     return Prepared(
@@ -143,12 +145,12 @@ def prepare_dataset(
         writing=replace(
             writing,
             container=container.name,
-            labels={**given, **names_in_target(numbers.labels, targets)},
+            labels={**declared, **names_in_target(numbers.labels, targets)},
             folders=folders,
-            seek=facts.seek if wanted.seek is None else wanted.seek,
+            seek=facts.seek if samples.seek is None else samples.seek,
             columns=_columns(facts, targets) if writing.columns is None else writing.columns,
         ),
-        key=wanted.keys if callable(wanted.keys) else None,
+        key=samples.keys if callable(samples.keys) else None,
         limits=_limits(source, facts, numbers, targets, keyed=keyed, folders=folders),
     )
 
@@ -238,13 +240,13 @@ def _limits(
 def _columns(facts: _Facts, targets: Mapping[str, Field]) -> tuple[str, ...]:
     """Return the usual columns, and the source's columns that the target can have, by their new names."""
     fields = {field.name: field for field in targets.values()}
-    found = [AUTO]
+    columns = [AUTO]
     for name in facts.columns:
         old = known_column_of(name, facts.fields)
         if old is not None and old.field.name in targets:
             new = targets[old.field.name].name + name[len(old.field.name) :]
-            found += [new] if known_column_of(new, fields) is not None else []
-    return tuple(found)
+            columns += [new] if known_column_of(new, fields) is not None else []
+    return tuple(columns)
 
 
 def _refuse_missing(source: Stored | StoredStream, names: Sequence[str], advice: str) -> None:

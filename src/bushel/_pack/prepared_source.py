@@ -54,30 +54,30 @@ def prepare_source(
         ValueError: The source is a stream and cannot be shuffled or divided, or the part does not
             exist.
     """
-    wanted, mode, run = options.samples, options.writer.mode, options.run
+    samples, mode, run = options.samples, options.writer.mode, options.run
     listing = planned_listing(target) if run.parts is not None and mode != "overwrite" else None
-    given = source
+    location = source
     if isinstance(source, DatasetAt):
-        given, source = source.source, open_any(source.source, verify=True)
-    opened = open_source(source, types=wanted.spec or None, listing=listing)
-    refuse_own_source(given, opened, target, options)
+        location, source = source.source, open_any(source.source, verify=True)
+    opened = open_source(source, types=samples.spec or None, listing=listing)
+    refuse_own_source(location, opened, target, options)
     if options.errors.strict_files:
         check_none_skipped(opened)
     parts = _parts(opened, run)
     order = _order(opened, options.shuffle, options.seed, parts, run.part)
     if isinstance(opened, Stored | StoredStream):
         return prepare_dataset(opened, target, container, options, order, parts)
-    if wanted.fields is not None or wanted.rename:
+    if samples.fields is not None or samples.rename:
         raise SpecError(
             "fields= and rename= need a dataset as source: leave fields out of the source itself"
         )
-    given = check_labels(options.writer.labels or {})
-    known: Labels = {}
+    declared = check_labels(options.writer.labels or {})
+    existing: Labels = {}
     if mode in ("append", "resume") and parts is None:
-        known = known_labels(target, container)
-    opened, names = _with_numbers(opened, known, given)
-    fields = _target_fields(opened.spec, wanted.spec)
-    folders = _folders(opened, container) if wanted.keys in (None, True) else None
+        existing = known_labels(target, container)
+    opened, names = _with_numbers(opened, existing, declared)
+    fields = _target_fields(opened.spec, samples.spec)
+    folders = _folders(opened, container) if samples.keys in (None, True) else None
     empty = opened.folders if folders is None and isinstance(opened, Foldered) else None
     return Prepared(
         source=opened,
@@ -89,14 +89,14 @@ def prepare_source(
             options.writer,
             container=container.name,
             labels={
-                name: each
-                for name, each in names.items()
-                if name in given or can_be_named(fields, name)
+                name: classes
+                for name, classes in names.items()
+                if name in declared or can_be_named(fields, name)
             },
             folders=folders,
-            seek=bool(wanted.seek),
+            seek=bool(samples.seek),
         ),
-        key=wanted.keys if callable(wanted.keys) else None,
+        key=samples.keys if callable(samples.keys) else None,
         limits=(f"empty folders left out: {', '.join(empty[:3])}{', …' * (len(empty) > 3)}",)
         if empty
         else (),
@@ -151,8 +151,8 @@ def _with_numbers(
     new = source if field is None else source.relabelled(numbered(names[field]))
     if isinstance(new, Named):
         return new, check_labels({**given, **new.labels})
-    own = {"label": in_order(new.label2idx)} if isinstance(new, Labelled) else {}
-    return new, check_labels({**given, **own})
+    classes = {"label": in_order(new.label2idx)} if isinstance(new, Labelled) else {}
+    return new, check_labels({**given, **classes})
 
 
 # Fields

@@ -106,13 +106,13 @@ def split(
                 f"{target} is a dataset, and split would write others into its folder: use"
                 " another path"
             )
-        for name, own in chosen.items():
-            size = sum(each.bytes for each in results.values())
+        for name, rows in chosen.items():
+            size = sum(result.bytes for result in results.values())
             report = _of_whole(callback_of(progress), start, size, len(dataset))
             results[name] = convert(
-                dataset[own], folder / name, container=kind, progress=report, **options
+                dataset[rows], folder / name, container=kind, progress=report, **options
             )
-            start += len(own)
+            start += len(rows)
     return results
 
 
@@ -198,9 +198,9 @@ def _of_whole(
         return None
 
     def report(progress: Progress) -> None:
-        done = samples + progress.done
+        packed = samples + progress.done
         callback(
-            replace(progress, done=done, total=total, samples=done, bytes=size + progress.bytes)
+            replace(progress, done=packed, total=total, samples=packed, bytes=size + progress.bytes)
         )
 
     return report

@@ -131,11 +131,11 @@ def describe(value: Any) -> Any:
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, Mapping):
-        return {str(name): describe(each) for name, each in value.items()}
+        return {str(name): describe(element) for name, element in value.items()}
     if isinstance(value, Sequence | set | frozenset) and not isinstance(value, bytes | bytearray):
         return [
-            describe(each)
-            for each in (sorted(value) if isinstance(value, set | frozenset) else value)
+            describe(element)
+            for element in (sorted(value) if isinstance(value, set | frozenset) else value)
         ]
     if isinstance(value, partial):
         return [describe(value.func), describe(value.args), describe(value.keywords)]
@@ -158,7 +158,7 @@ def describe(value: Any) -> Any:
     if is_dataclass(value):
         return {
             "": kind,
-            **{each.name: describe(getattr(value, each.name)) for each in fields(value)},
+            **{member.name: describe(getattr(value, member.name)) for member in fields(value)},
         }
     return f"{kind} {_ADDRESS.sub('', repr(value))}"
 

@@ -148,34 +148,34 @@ class SampleEncoder(Struct, frozen=True):
     def element(self, position: int, field: Field, value: Any) -> Any:
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec = self.codecs[field.name]
-        given = isinstance(value, _BYTES)
+        encoded = isinstance(value, _BYTES)
         if (
-            given
+            encoded
             and self.exif_rotate
             and (kind := image_kind(value))
             and holds_image(codec)
             and not _is_upright(value)
         ):
             codec = kind if codec == "image" else codec
-            value, given = decode_image(value, ImageReading(exif_rotate=True), codec), False
-        elif not given:
+            value, encoded = decode_image(value, ImageReading(exif_rotate=True), codec), False
+        elif not encoded:
             value = as_pixels(value, exif_rotate=self.exif_rotate)
         if steps := self.steps.get(field.name):
             # packing without transforms needs nothing of it
             from bushel.loader.values.generator import generator
 
             generators = partial(generator, self.seed, 0, position)
-            if given:
+            if encoded:
                 changed = steps.on_stored(self.given[field.name], value, generators)
             else:
                 changed = steps.on_value(value, generators)
             if changed is not value:
                 if isinstance(changed, _BYTES):
                     return changed
-                value, given = changed, False
+                value, encoded = changed, False
         return (
             self._as_stored(self.given[field.name], codec, value)
-            if given
+            if encoded
             else get_codec(codec).encode(value)
         )
 
@@ -186,11 +186,11 @@ class SampleEncoder(Struct, frozen=True):
             return (
                 value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
             )
-        found = image_kind(value)
-        if found is None:
+        stored_kind = image_kind(value)
+        if stored_kind is None:
             raise codec_error(codec, f"an image ({', '.join(IMAGES)})", found_bytes(value))
         decode = get_codec(codec).decode
-        if kind not in ("image", found):
+        if kind not in ("image", stored_kind):
             return get_codec(codec).encode(decode(value))
         if self.check:
             decode(value)

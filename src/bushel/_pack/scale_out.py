@@ -181,20 +181,20 @@ def _same(earlier: RunPlan, plan: RunPlan) -> bool:
 
 def _refuse_existing(run: RunFolder) -> None:
     """Raise `FileExistsError` if there is a dataset, or files of others, where a run is to be written."""
-    there = None
+    existing = None
     if run.single:
-        there = run.part(0) if run.part(0).exists() else None
+        existing = run.part(0) if run.part(0).exists() else None
     elif run.target.is_dir():
-        there = next((entry for entry in run.target.iterdir() if is_part(entry.name)), None)
-        if there is None and any(
+        existing = next((entry for entry in run.target.iterdir() if is_part(entry.name)), None)
+        if existing is None and any(
             holds_dataset(container, run.target) for container in writable_containers()
         ):
-            there = run.target
+            existing = run.target
     elif run.target.exists():
-        there = run.target
-    if there is not None:
+        existing = run.target
+    if existing is not None:
         raise FileExistsError(
-            f"{there} is a dataset already, but not of this run: use mode='overwrite' to"
+            f"{existing} is a dataset already, but not of this run: use mode='overwrite' to"
             " replace"
             " it, or another path"
         )
@@ -253,9 +253,9 @@ def run_parts(
         )
     result = finish_run(run, plan, allowed=limit.allowed)
     meter.finish()
-    kept = result.samples - meter.samples
+    existing = result.samples - meter.samples
     limits = tuple(result.limits)
-    return RunTotals(paths, meter.samples, kept, meter.bytes, result.errors, limits)
+    return RunTotals(paths, meter.samples, existing, meter.bytes, result.errors, limits)
 
 
 def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
@@ -266,9 +266,9 @@ def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
     if report.totals.errors:
         publish_errors(run, plan)
     limits = tuple(report.totals.limits)
-    kept = 0 if report.is_new else report.totals.samples
+    existing = 0 if report.is_new else report.totals.samples
     path = str(run.part(number))
-    return RunTotals((path,), meter.samples, kept, meter.bytes, report.totals.errors, limits)
+    return RunTotals((path,), meter.samples, existing, meter.bytes, report.totals.errors, limits)
 
 
 def _write_parts(

@@ -122,16 +122,16 @@ class Transcoder(Struct, frozen=True):
             if plan.copied and numbers is None and not plan.source.sequence and not self.changed:
                 values[plan.target.name] = [value] if plan.target.sequence else value
                 continue
-            own = plan if numbers is None else replace(plan, copied=False)
+            of_value = plan if numbers is None else replace(plan, copied=False)
             decoded = decoded_numbers.get(name)
-            if decoded is None and not own.copied:
-                decoded = self._decode(own, position, key, value)
+            if decoded is None and not of_value.copied:
+                decoded = self._decode(of_value, position, key, value)
             if numbers is not None:
                 decoded = renumber(decoded, numbers, f"sample {key!r}, field {name!r}")
             if plan.target.name in self.changed:
-                values[plan.target.name] = self._changed(own, position, key, value, decoded)
+                values[plan.target.name] = self._changed(of_value, position, key, value, decoded)
             else:
-                values[plan.target.name] = encode_value(own, key, value, decoded)
+                values[plan.target.name] = encode_value(of_value, key, value, decoded)
         return self._rewritten(key, values) if self.encoder.rewriting else values
 
     def _changes_of(self, position: int) -> Mapping[str, Any]:

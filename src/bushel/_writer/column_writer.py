@@ -60,8 +60,8 @@ class ColumnWriter(DatasetWriter):
         """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
         columns = dict(columns) if isinstance(columns, Mapping) else columns
         if isinstance(columns, dict) and KEY in columns:
-            own = columns.pop(KEY)
-            keys = own if keys is None else keys
+            column_of_keys = columns.pop(KEY)
+            keys = column_of_keys if keys is None else keys
         texts: Sequence[str] | None = None if keys is None else list_of_keys(keys)
         with self._lock:
             self._pause()
@@ -88,8 +88,8 @@ class ColumnWriter(DatasetWriter):
 
     def _checked_keys(self, keys: Sequence[str] | None, count: int) -> Sequence[str] | None:
         """Return the keys of new samples; None if they have none of their own."""
-        first, known = self._samples, self._plan.keys
-        if known is None:
+        first, table = self._samples, self._plan.keys
+        if table is None:
             if keys is not None and keys != [str(number) for number in range(first, first + count)]:
                 raise ValueError(
                     f"keys such as {keys[0]!r} are not allowed: the samples before"
@@ -103,7 +103,7 @@ class ColumnWriter(DatasetWriter):
                 )
             number = self._options.first_number + first
             keys = NumberedKeys(range(number, number + count))
-        known.check_all(keys)
+        table.check_all(keys)
         return keys
 
     def _write_some(

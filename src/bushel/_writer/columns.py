@@ -68,8 +68,8 @@ class StoredBatch(Struct, frozen=True):
     @classmethod
     def of(cls, samples: int, columns: dict[str, StoredColumn | BytesInList]) -> StoredBatch:
         """Return samples given as columns."""
-        first, *others = [column.offsets for column in columns.values()]
-        ends: I64 = np.add.reduce([first, *others]) if others else first
+        first, *rest = [column.offsets for column in columns.values()]
+        ends: I64 = np.add.reduce([first, *rest]) if rest else first
         return cls(samples, columns, ends=ends)
 
     def sample(self, row: int) -> dict[str, Stored]:
@@ -162,7 +162,7 @@ def encode_columns(
     values: list[dict[str, Stored]] = []
     for row in range(samples):
         try:
-            sample = encode({field: own[row] for field, own in rows.items()})
+            sample = encode({field: column_values[row] for field, column_values in rows.items()})
             values.append({field: _kept(value) for field, value in sample.items()})
         except CodecError as error:
             raise CodecError(f"sample {row} of the columns: {error}", **error.details) from error
@@ -205,9 +205,9 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
     if type(None) in set(map(type, values)) and column.codec not in ("json", "msgpack"):
         return None
     stored = []
-    for row, each in enumerate(values):
+    for row, element in enumerate(values):
         try:
-            stored.append(each if isinstance(each, _BYTES) else codec.encode(each))
+            stored.append(element if isinstance(element, _BYTES) else codec.encode(element))
         except CodecError as error:
             raise CodecError(
                 f"field {name!r}, sample {row} of the column: {error}", **error.details

@@ -96,12 +96,12 @@ class DatasetPlan:
             if self._adopts_spec:
                 self.fields = {field.name: field for shard in shards for field in shard.fields}
             self.layout = self._layout(shards, keyed=shards[-1].keyed)
-            given = (
+            requested = (
                 self._contents.without_usual_columns()
                 if self._options.columns is None
                 else self._contents
             )
-            self._contents = Contents.to_keep(shards[-1].index) | given
+            self._contents = Contents.to_keep(shards[-1].index) | requested
             check_same_fields(path, shards, self.spec, self.layout)
             self._use(self.layout, shards)
             self._usual = usual
@@ -133,8 +133,8 @@ class DatasetPlan:
         options = self._options
         keyed = keyed or self.container.needs_keys or self.folders is not None
         plain = self._single or not (options.divides or any(shard.shard.name for shard in shards))
-        own = WriteOptions(keyed, self._generation, plain, options.expected, self.folders)
-        layout = self.container.layout(self.fields, own)
+        write_options = WriteOptions(keyed, self._generation, plain, options.expected, self.folders)
+        layout = self.container.layout(self.fields, write_options)
         if shards and not options.divides and self._begins_alone(layout, shards[0].shard):
             self.limits = ShardLimits(None, None)
         return layout

@@ -189,12 +189,14 @@ class DatasetWriter:
                 position = added
             else:
                 self._check_open()
-                own, values = plan.encoded(sample, key, position, self._written.shards)
+                key_of_sample, values = plan.encoded(sample, key, position, self._written.shards)
                 shard = shard or current.start(position)
-                shard.append(own, values)
+                shard.append(key_of_sample, values)
                 collects = shard.pending is not None and shard.pending.takes(values)
                 is_numbered = key is None and sample.get(KEY) is None
-                plan.add_key(own, self._options.first_number + position if is_numbered else None)
+                plan.add_key(
+                    key_of_sample, self._options.first_number + position if is_numbered else None
+                )
                 self._samples = position + 1
             if plan.limits.reached_by(shard):
                 self._finish_shard()

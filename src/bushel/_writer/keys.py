@@ -164,11 +164,11 @@ class KeyCheck:
             twice = next(key for key, count in Counter(keys).items() if count > 1)
             raise ValueError(f"key {twice!r} is given twice")
         if self._table is None and not self._numbered:
-            known = next(iter(new & self._keys), None) if self._keys else None
+            repeated = next(iter(new & self._keys), None) if self._keys else None
         else:
-            known = next(filter(self._has, keys), None)
-        if known is not None:
-            raise ValueError(f"key {known!r} is in the dataset already")
+            repeated = next(filter(self._has, keys), None)
+        if repeated is not None:
+            raise ValueError(f"key {repeated!r} is in the dataset already")
 
     def add_all(self, keys: Sequence[str]) -> None:
         """Add the keys of samples that were written."""

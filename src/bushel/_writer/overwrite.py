@@ -157,16 +157,16 @@ def _check_replaceable(real: Path, target: Path) -> list[str]:
 
 def _other_files(folder: Path) -> Iterator[str]:
     """Yield the files in a folder that are not part of a dataset in it, or of the parts of one."""
-    own: set[str] = set()
+    of_dataset: set[str] = set()
     for place in (
         folder,
-        *(each for each in folder.iterdir() if is_part(each.name) and each.is_dir()),
+        *(entry for entry in folder.iterdir() if is_part(entry.name) and entry.is_dir()),
     ):
         above = "" if place == folder else f"{place.name}/"
-        own.add(f"{above}label2idx.json")
+        of_dataset.add(f"{above}label2idx.json")
         for container in writable_containers():
             try:
-                own.update(
+                of_dataset.update(
                     above + name for shard in container.shards(place) or () for name in shard.files
                 )
             except FormatError:  # a damaged dataset may have files that cannot be listed
@@ -175,7 +175,7 @@ def _other_files(folder: Path) -> Iterator[str]:
         folders[:] = [name for name in folders if name != FOLDER]
         for name in files:
             relative = os.path.relpath(os.path.join(base, name), folder)
-            if relative not in own:
+            if relative not in of_dataset:
                 yield relative
 
 

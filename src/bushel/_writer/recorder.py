@@ -36,9 +36,9 @@ class Recorder:
 
     def __init__(self, layout: Layout, request: ColumnRequest) -> None:
         fields = {column.field.name: column.field for column in layout.columns}
-        wanted = [known_column_of(name, fields) for name in expanded(request.names, fields)]
-        wanted += usual_columns(fields) if request.usual else []
-        readings = {(each.field.name, each.reading) for each in wanted if each is not None}
+        columns = [known_column_of(name, fields) for name in expanded(request.names, fields)]
+        columns += usual_columns(fields) if request.usual else []
+        readings = {(column.field.name, column.reading) for column in columns if column is not None}
         self._fields: dict[str, _ValueRecorder | _TextRecorder | _HeaderRecorder] = {}
         for column in layout.columns:
             name = column.field.name
@@ -69,8 +69,8 @@ class Recorder:
 
     def recorded(self, index: ShardIndex) -> dict[str, RecordedValues]:
         """Return the recorded values by field, of those fields whose values are all recorded as the index has them."""
-        found = {name: field.recorded(index, name) for name, field in self._fields.items()}
-        return {name: each for name, each in found.items() if each is not None}
+        recorded = {name: field.recorded(index, name) for name, field in self._fields.items()}
+        return {name: values for name, values in recorded.items() if values is not None}
 
 
 class _ValueRecorder:
@@ -107,13 +107,13 @@ class _ValueRecorder:
             return None
         if not np.array_equal(length < 0, column.length < 0):
             return None
-        there = np.flatnonzero(length >= 0)
-        if len(there) and column.crc32 is not None:
+        present = np.flatnonzero(length >= 0)
+        if len(present) and column.crc32 is not None:
             first, last = (
-                self._data[: length[there[0]]],
-                self._data[len(self._data) - length[there[-1]] :],
+                self._data[: length[present[0]]],
+                self._data[len(self._data) - length[present[-1]] :],
             )
-            if [crc32(first), crc32(last)] != column.crc32[there[[0, -1]]].tolist():
+            if [crc32(first), crc32(last)] != column.crc32[present[[0, -1]]].tolist():
                 return None
         return RecordedValues(length, np.frombuffer(self._data, np.uint8))
 
@@ -147,9 +147,9 @@ class _TextRecorder:
         length = np.frombuffer(self._bytes, np.int64)
         if not np.array_equal(length, index.fields[name].length):
             return None
-        found = None if self._values is None else self._values.recorded(index, name)
+        values = None if self._values is None else self._values.recorded(index, name)
         characters = np.frombuffer(self._characters, np.int64)
-        return replace(found or RecordedValues(length), characters=characters)
+        return replace(values or RecordedValues(length), characters=characters)
 
 
 class _HeaderRecorder:

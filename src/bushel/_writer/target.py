@@ -71,9 +71,9 @@ class Target(Struct, frozen=True):
         """
         path = self.path
         if isinstance(path, Path) and path.exists() and path.is_dir() == self.single:
-            there, wanted = ("folder", "file") if self.single else ("file", "folder")
+            kind, expected = ("folder", "file") if self.single else ("file", "folder")
             raise FileExistsError(
-                f"{path} is a {there}, but the new dataset is a {wanted}: use another path"
+                f"{path} is a {kind}, but the new dataset is a {expected}: use another path"
             )
 
     def check_no_parts(self, mode: str) -> None:
@@ -120,10 +120,10 @@ class Target(Struct, frozen=True):
                 )
         if not holds_dataset(self.container, self.path):
             return []
-        found = find([self.path], self.container.name)
-        manifest = manifest_of(found.container, found.shards)
+        dataset = find([self.path], self.container.name)
+        manifest = manifest_of(dataset.container, dataset.shards)
         opened = open_shards(
-            found.container, found.shards, ReadOptions(checksums=True), manifest=manifest
+            dataset.container, dataset.shards, ReadOptions(checksums=True), manifest=manifest
         )
         # values are only encoded
         return [with_caller_fields(shard, CallerFields(pickle=True)) for shard in opened]
@@ -195,12 +195,12 @@ def check_alone(folder: AnyPath) -> None:
     """
     if not folder.is_dir():
         return
-    others = sorted(
+    files = sorted(
         name for name in (entry.name for entry in folder.iterdir()) if not name.startswith(".")
     )
-    if others:
+    if files:
         raise FileExistsError(
-            f"{folder} has other files ({others[0]}), among which the new dataset would be:"
+            f"{folder} has other files ({files[0]}), among which the new dataset would be:"
             " write to a folder of its "
             f"own, such as {folder / 'dataset'}"
         )
@@ -216,9 +216,9 @@ def unfinished_shards(root: AnyPath, file: str | None = None) -> list[Path]:
         return []
     try:
         return sorted(
-            each
-            for each in (base / FOLDER / "staging").iterdir()
-            if file is None or each.name == file
+            staging
+            for staging in (base / FOLDER / "staging").iterdir()
+            if file is None or staging.name == file
         )
     except FileNotFoundError:  # another process may remove it at any moment
         return []
@@ -253,27 +253,27 @@ def check_same_fields(
 ) -> None:
     """Check that new samples are stored like the existing ones. Raise StateError if the fields differ."""
     existing = {name: column for shard in shards for name, column in shard.index.fields.items()}
-    wanted = {column.field.name: column for column in layout.columns}
+    columns = {column.field.name: column for column in layout.columns}
     differing = [
         name
-        for name, column in wanted.items()
-        if (known := existing.get(name)) is not None
+        for name, column in columns.items()
+        if (stored := existing.get(name)) is not None
         and (
-            known.codec != column.codec
-            or known.field.sequence != column.field.sequence
-            or (known.field.type != column.field.type and not layout.sparse)
+            stored.codec != column.codec
+            or stored.field.sequence != column.field.sequence
+            or (stored.field.type != column.field.type and not layout.sparse)
         )
     ]
-    if differing or spec != format_spec({name: column.field for name, column in wanted.items()}):
+    if differing or spec != format_spec({name: column.field for name, column in columns.items()}):
         have = {name: column.field.type for name, column in existing.items()}
         raise StateError(
             f"{target} has the fields {have}, but the writer has {spec}: use the same spec"
         )
-    if existing and not layout.sparse and existing.keys() != wanted.keys():
+    if existing and not layout.sparse and existing.keys() != columns.keys():
         raise StateError(
-            f"{target} has the fields {', '.join(existing)}, but the writer has {', '.join(wanted)}"
+            f"{target} has the fields {', '.join(existing)}, but the writer has {', '.join(columns)}"
         )
-    if lacking := existing.keys() - wanted.keys():
+    if lacking := existing.keys() - columns.keys():
         raise StateError(
             f"{target} has the fields {', '.join(existing)}, but the new samples lack"
             f" {', '.join(sorted(lacking))}: "

@@ -30,18 +30,18 @@ class UsualFields:
             SpecError: They lack one.
         """
         lacking = [name for name in fields if name not in given]
-        if wanted := next((name for name in lacking if name in self._names), None):
+        if missing := next((name for name in lacking if name in self._names), None):
             raise SpecError(
-                f"the sample lacks {wanted!r}, which every sample of {self._path} has: add it;"
+                f"the sample lacks {missing!r}, which every sample of {self._path} has: add it;"
                 " or, if it has no value, "
-                f"append it with {wanted!r}: None; or write the samples to another path, and read"
+                f"append it with {missing!r}: None; or write the samples to another path, and read"
                 " both with "
                 "bushel.concat"
             )
 
     @cached_property
     def _names(self) -> frozenset[str]:
-        found: set[str] | None = None
+        usual: set[str] | None = None
         left = self.samples
         for shard in self._shards:
             rows = min(left, shard.samples)
@@ -51,8 +51,8 @@ class UsualFields:
                 everywhere = {
                     name for name, column in fields.items() if _in_every_row(column, rows)
                 }
-                found = everywhere if found is None else found & everywhere
-        return frozenset(found or ())
+                usual = everywhere if usual is None else usual & everywhere
+        return frozenset(usual or ())
 
 
 def _in_every_row(column: FieldExtents, rows: int) -> bool:

@@ -228,7 +228,7 @@ class WrittenShards:
 
     def next_shard(self, layout: Layout) -> Shard:
         """Return the files of the shard that follows the last one."""
-        shards = [known.shard for known in self.shards]
+        shards = [written.shard for written in self.shards]
         return self.target.container.shard(self._root, layout, shards, self.target.file)
 
     def publish(self, finished: FinishedShard, *, last: bool) -> None:

@@ -75,16 +75,16 @@ def examine(
     orders: dict[bytes, int] = {}
     for epoch, stretches in run.items():
         rows = Samples(stretches)
-        found = [
+        problems = [
             *_steps(stretches),
             *_repeats(rows, stretches),
             *_missing(rows, stretches, named, samples),
             *_same_order(stretches, epoch, orders),
         ]
         if other is not None:
-            found.extend(_differences(stretches, other.get(epoch, []), str(against)))
+            problems.extend(_differences(stretches, other.get(epoch, []), str(against)))
         findings.append(Finding(epoch, _summary(rows, stretches), is_problem=False))
-        findings.extend(Finding(epoch, text, is_problem) for text, is_problem in found)
+        findings.extend(Finding(epoch, text, is_problem) for text, is_problem in problems)
     if other is not None:
         findings.extend(
             Finding(epoch, f"only {against} has this epoch", is_problem=True)
@@ -118,10 +118,10 @@ def _listed(names: Iterable[str]) -> str:
 def _summary(rows: Samples, stretches: list[Stretch]) -> str:
     last = stretches[-1]
     steps = max((len(steps) for steps in last.ranks.values()), default=0) + last.first
-    given, repeated = len(rows.digests), len(rows.repeated())
-    counts = f"{_count(steps, 'step')}, {_count(given, 'sample')}"
+    samples, repeated = len(rows.digests), len(rows.repeated())
+    counts = f"{_count(steps, 'step')}, {_count(samples, 'sample')}"
     if repeated:
-        return f"{counts}, {given - repeated:,} different ones"
+        return f"{counts}, {samples - repeated:,} different ones"
     return f"{counts}, each of them once"
 
 
@@ -167,11 +167,11 @@ def _repeats(rows: Samples, stretches: list[Stretch]) -> Found:
     for chosen, what in ((repeated[across], "several ranks"), (repeated[~across], "one rank")):
         if len(chosen):
             first = chosen[np.argmin(rows.steps[chosen])]
-            both = " and ".join(
+            places = " and ".join(
                 f"at step {rows.steps[row]} of rank {rows.ranks[row]}" for row in (first - 1, first)
             )
             times = _count(len(chosen), "sample")
-            yield f"{times} came more than once to {what}, the first of them {both}", True
+            yield f"{times} came more than once to {what}, the first of them {places}", True
 
 
 def _missing(
@@ -203,8 +203,8 @@ def _missing(
 
 def _same_order(stretches: list[Stretch], epoch: int, orders: dict[bytes, int]) -> Found:
     """Yield whether an earlier epoch had the same samples at the same steps."""
-    [stretch, *others] = stretches
-    if others or stretch.first:
+    [stretch, *later] = stretches
+    if later or stretch.first:
         return
     steps = [samples for _, steps in sorted(stretch.ranks.items()) for samples in steps]
     order = digest(b"".join(samples.tobytes() for samples in steps))
@@ -248,12 +248,12 @@ def _differences(stretches: list[Stretch], others: list[Stretch], name: str) -> 
 
 def _by_step(stretches: list[Stretch]) -> dict[int, dict[int, U64]]:
     """Return the samples of each rank at each step."""
-    found: dict[int, dict[int, U64]] = {}
+    by_step: dict[int, dict[int, U64]] = {}
     for stretch in stretches:
         for rank, steps in stretch.ranks.items():
             for step, samples in enumerate(steps, start=stretch.first):
-                found.setdefault(step, {})[rank] = samples
-    return found
+                by_step.setdefault(step, {})[rank] = samples
+    return by_step
 
 
 def _together(ranks: dict[int, U64]) -> U64:

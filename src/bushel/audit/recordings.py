@@ -122,17 +122,17 @@ def _stretches(recordings: list[Recording]) -> list[Stretch]:
 def _add(stretch: Stretch, recording: Recording) -> None:
     """Add the steps of a recording to its rank, and compare the steps that both have."""
     rank = recording.rank
-    known = stretch.ranks.setdefault(rank, [])
+    noted = stretch.ranks.setdefault(rank, [])
     offset = recording.first - stretch.first
-    if offset > len(known):
-        stretch.missing.setdefault(rank, stretch.first + len(known))
-        known.extend([np.empty(0, np.uint64)] * (offset - len(known)))
+    if offset > len(noted):
+        stretch.missing.setdefault(rank, stretch.first + len(noted))
+        noted.extend([np.empty(0, np.uint64)] * (offset - len(noted)))
     for number, samples in enumerate(recording.steps, start=offset):
-        if number == len(known):
-            known.append(samples)
-        elif not np.array_equal(known[number], samples):
+        if number == len(noted):
+            noted.append(samples)
+        elif not np.array_equal(noted[number], samples):
             stretch.unlike.setdefault(rank, stretch.first + number)
-            known[number] = samples
+            noted[number] = samples
     if recording.is_complete:
         stretch.complete.add(rank)
 
@@ -140,5 +140,5 @@ def _add(stretch: Stretch, recording: Recording) -> None:
 def _cut(stretch: Stretch, samples: int) -> None:
     """Leave out the steps after a number of samples of the epoch, which others did again."""
     steps = max(samples // max(stretch.batch, 1) - stretch.first, 0)
-    for known in stretch.ranks.values():
-        del known[steps:]
+    for noted in stretch.ranks.values():
+        del noted[steps:]

@@ -52,7 +52,7 @@ def as_json(columns: Iterable[Any], name: str, path: str) -> list[bytes | None]:
 def _python_values(column: Any, name: str, path: str) -> list[Any]:
     """Return the values of an array of pyarrow; times outside the years 1 to 9999 as NumPy writes them."""
     try:
-        found: list[Any] = column.to_pylist()
+        values: list[Any] = column.to_pylist()
     except OverflowError:
         return [_of_scalar(scalar) for scalar in column]
     except Exception as error:  # pyarrow lacks some types in its tables of Python classes
@@ -64,7 +64,7 @@ def _python_values(column: Any, name: str, path: str) -> list[Any]:
             file=path,
             hint="leave the column out when the file is written",
         ) from error
-    return found
+    return values
 
 
 def _parsed(value: Any, kind: Any) -> Any:
@@ -114,9 +114,9 @@ def _items(scalar: Any) -> tuple[Any, Any]:
 def _plain(value: Any) -> Any:
     """Return a value with the types of JSON."""
     if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
+        return {str(key): _plain(member) for key, member in value.items()}
     if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
+        return [_plain(element) for element in value]
     if isinstance(value, float) and not math.isfinite(value):
         return msgspec.Raw(json.dumps(value).encode())  # msgspec writes null for these
     if isinstance(value, bytes):

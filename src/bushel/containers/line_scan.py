@@ -103,8 +103,8 @@ def _line_end(data: memoryview, start: int) -> int:
     """Return the number of bytes up to the end of the line in which a byte is; 0 if the line does not end."""
     size = 256
     while start < len(data):
-        if (found := bytes(data[start : start + size]).find(b"\n")) >= 0:
-            return start + found + 1
+        if (end := bytes(data[start : start + size]).find(b"\n")) >= 0:
+            return start + end + 1
         start, size = start + size, 2 * size
     return 0
 
@@ -300,10 +300,10 @@ class LineTable:
         for number, name in enumerate(self._names):
             if name:
                 facts = self._facts[number] if number < len(self._facts) else None
-                own = LineField(name, self.file.real.path, number, facts, cells=self.cells)
-                if not own.occurs and self._samples:
+                line_field = LineField(name, self.file.real.path, number, facts, cells=self.cells)
+                if not line_field.occurs and self._samples:
                     continue
-                fields[name], column = own.table(lines, spec.get(name), self.file.number)
+                fields[name], column = line_field.table(lines, spec.get(name), self.file.number)
                 if column is not None:
                     columns[name] = column
         real = self.file.real
@@ -318,11 +318,11 @@ class LineTable:
     def _lines(self) -> Lines:
         for name, value in (("at", self._bytes), ("first", self._samples)):
             self._arrays.append(name, np.array([value], np.int64))
-        found = self._arrays.finish()
+        arrays = self._arrays.finish()
         return Lines(
-            found.get("data", np.empty(0, np.uint8)),
-            found["at"],
-            found["first"],
+            arrays.get("data", np.empty(0, np.uint8)),
+            arrays["at"],
+            arrays["first"],
             str(self.file.real.path),
         )
 

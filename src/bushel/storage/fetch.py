@@ -63,9 +63,11 @@ def needed_ranges(pieces: Pieces) -> NeededRanges:
     far = np.flatnonzero(far_files[np.minimum(pieces.source, len(pieces.files))])
     if not (pieces.packed or len(far)):
         return _NOTHING
-    blocks = [number for number, one in enumerate(pieces.packed) if one.home != IN_TABLE]
+    blocks = [number for number, block in enumerate(pieces.packed) if block.home != IN_TABLE]
     stored = [
-        (one.home, one.offset, one.length, one.row) for one in pieces.packed if one.home != IN_TABLE
+        (block.home, block.offset, block.length, block.row)
+        for block in pieces.packed
+        if block.home != IN_TABLE
     ]
     file, offset, length, row = np.array(stored, np.int64).reshape(-1, 4).T
     extents = Extents(
@@ -83,17 +85,17 @@ def mapped_extents(files: Sequence[File], extents: Extents) -> tuple[list[File],
         ExtentError: An extent is not in its file.
     """
     pieces = pieces_of(files, extents)
-    asked = needed_ranges(pieces)
-    kept = expansion_cache().kept([one.file.name_of(one.block) for one in pieces.packed])
+    ranges = needed_ranges(pieces)
+    cached = expansion_cache().kept([block.file.name_of(block.block) for block in pieces.packed])
     near = np.array([isinstance(file, MappedFile) for file in pieces.files], np.bool_)
-    own = np.flatnonzero(pieces.source < len(pieces.files))
-    own = own[near[pieces.source[own]]]
-    stored = len(asked.pieces) + np.flatnonzero([not kept[number] for number in asked.blocks])
-    stored = stored[near[cast("I32", asked.extents.file)[stored]]]
+    pieces_of_files = np.flatnonzero(pieces.source < len(pieces.files))
+    pieces_of_files = pieces_of_files[near[pieces.source[pieces_of_files]]]
+    stored = len(ranges.pieces) + np.flatnonzero([not cached[number] for number in ranges.blocks])
+    stored = stored[near[cast("I32", ranges.extents.file)[stored]]]
     return pieces.files, Extents(
-        np.concatenate([pieces.source[own], cast("I32", asked.extents.file)[stored]]),
-        np.concatenate([pieces.offset[own], asked.extents.offset[stored]]),
-        np.concatenate([pieces.size[own], asked.extents.length[stored]]),
+        np.concatenate([pieces.source[pieces_of_files], cast("I32", ranges.extents.file)[stored]]),
+        np.concatenate([pieces.offset[pieces_of_files], ranges.extents.offset[stored]]),
+        np.concatenate([pieces.size[pieces_of_files], ranges.extents.length[stored]]),
     )
 
 
@@ -113,17 +115,17 @@ def ranges_to_prefetch(
         pieces = pieces_of(files, extents)
     except (ExtentError, OSError, ValueError):
         return None
-    asked = needed_ranges(pieces)
+    ranges = needed_ranges(pieces)
     names = [
-        pieces.packed[number].file.name_of(pieces.packed[number].block) for number in asked.blocks
+        pieces.packed[number].file.name_of(pieces.packed[number].block) for number in ranges.blocks
     ]
-    needed = np.ones(len(asked.extents), np.bool_)
-    kept = expansion_cache().kept(names)
-    needed[len(asked.pieces) :] = [
-        not (there or name in seen) for there, name in zip(kept, names, strict=True)
+    needed = np.ones(len(ranges.extents), np.bool_)
+    cached = expansion_cache().kept(names)
+    needed[len(ranges.pieces) :] = [
+        not (is_cached or name in seen) for is_cached, name in zip(cached, names, strict=True)
     ]
     seen.update(names)
-    return pieces.files, asked.extents, needed
+    return pieces.files, ranges.extents, needed
 
 
 def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], list[U8]]:
@@ -137,28 +139,28 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
         ExtentError: A file has shrunk, or a block cannot be expanded; `row` is the number of the
             first such extent of the batch.
     """
-    asked = needed_ranges(pieces)
-    if not (pieces.packed or len(asked.pieces)):
+    ranges = needed_ranges(pieces)
+    if not (pieces.packed or len(ranges.pieces)):
         return {}, []
     cache = expansion_cache()
-    names = [one.file.name_of(one.block) for one in pieces.packed]
+    names = [block.file.name_of(block.block) for block in pieces.packed]
     claim = Claim()
     try:
         cache.claim(names, claim)
-        own = set(claim.own)
-        needed = np.ones(len(asked.extents), np.bool_)
-        needed[len(asked.pieces) :] = [names[number] in own for number in asked.blocks]
-        stored = _read(pieces.files, asked, needed, held)
+        claimed = set(claim.own)
+        needed = np.ones(len(ranges.extents), np.bool_)
+        needed[len(ranges.pieces) :] = [names[number] in claimed for number in ranges.blocks]
+        stored = _read(pieces.files, ranges, needed, held)
         expanded = _expand(
             pieces.packed,
             names,
             claim,
-            dict(zip(asked.blocks, stored[len(asked.pieces) :], strict=True)),
+            dict(zip(ranges.blocks, stored[len(ranges.pieces) :], strict=True)),
         )
     finally:
         for name in claim.own:
             cache.give_up(name, None)  # nothing, if it was given
-    return dict(zip(asked.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
+    return dict(zip(ranges.pieces.tolist(), cast("list[bytes]", stored), strict=False)), expanded
 
 
 def _read(
@@ -214,12 +216,12 @@ def _read_small(
     if not len(rows):
         return
     some = cast("Sequence[SmallFile]", files)
-    own = [some[number] for number in cast("I32", extents.file)[rows].tolist()]
-    paths = [file.path for file in own]
-    size = np.array([file.size for file in own], np.int64)
-    mtime = np.array([file.mtime_ns for file in own], np.int64)
-    found = kernels.read_small_files(paths, size, mtime, extents.offset[rows], extents.length[rows])
-    for row, file, data in zip(rows.tolist(), own, found, strict=True):
+    chosen = [some[number] for number in cast("I32", extents.file)[rows].tolist()]
+    paths = [file.path for file in chosen]
+    size = np.array([file.size for file in chosen], np.int64)
+    mtime = np.array([file.mtime_ns for file in chosen], np.int64)
+    read = kernels.read_small_files(paths, size, mtime, extents.offset[rows], extents.length[rows])
+    for row, file, data in zip(rows.tolist(), chosen, read, strict=True):
         if data is not None:
             out[row] = data
             continue
@@ -290,18 +292,18 @@ def _read_others(
 ) -> None:
     numbers = cast("I32", extents.file)[rows]
     for number in sorted(set(numbers.tolist())):
-        own = rows[numbers == number]
-        for span in coalesce(extents.offset[own], extents.length[own]):
+        chosen = rows[numbers == number]
+        for span in coalesce(extents.offset[chosen], extents.length[chosen]):
             try:
                 view = memoryview(files[number].read(span.start, span.stop - span.start))
             except ExtentError as error:
-                error.row = int(own[span.rows[0]])
+                error.row = int(chosen[span.rows[0]])
                 raise
             for at in span.rows:
-                row = int(own[at])
+                row = int(chosen[at])
                 first = int(extents.offset[row]) - span.start
                 out[row] = bytes(view[first : first + int(extents.length[row])])
-        for row in own[extents.length[own] == 0].tolist():
+        for row in chosen[extents.length[chosen] == 0].tolist():
             out[row] = b""
 
 
@@ -312,19 +314,19 @@ def _expand(
     stored: dict[int, Buffer | None],
 ) -> list[U8]:
     """Return the expanded blocks. Blocks that another thread is expanding are awaited."""
-    own = set(claim.own)
-    mine = [number for number, name in enumerate(names) if name in own]
+    claimed = set(claim.own)
+    mine = [number for number, name in enumerate(names) if name in claimed]
     size = sum(packed[number].size for number in mine)
 
     def expand_one(number: int) -> U8 | FilterError:
-        one = packed[number]
+        block = packed[number]
         data = (
-            one.file.held[one.offset : one.offset + one.length].data
-            if one.home == IN_TABLE
+            block.file.held[block.offset : block.offset + block.length].data
+            if block.home == IN_TABLE
             else stored[number]
         )
         try:
-            expanded = one.file.expand(one.block, cast("Buffer", data))
+            expanded = block.file.expand(block.block, cast("Buffer", data))
         except FilterError as error:
             expansion_cache().give_up(names[number], error)
             return error
@@ -332,19 +334,19 @@ def _expand(
         return expanded
 
     threads = min(cpu_count(), len(mine)) if size >= _WORTH_THREADS else 1
-    made = dict(
+    results = dict(
         zip(mine, map_all(expand_one, mine, threads=threads, name="bushel-expand"), strict=True)
     )
     blocks: list[U8] = []
     failed: ExtentError | None = None
-    for number, (one, name) in enumerate(zip(packed, names, strict=True)):
-        block: U8 | FilterError | None = made.get(number)
+    for number, (packed_block, name) in enumerate(zip(packed, names, strict=True)):
+        block: U8 | FilterError | None = results.get(number)
         if block is None:
             block = claim.found[name] if name in claim.found else _await(claim, name)
         if block is None:  # another reader has failed for another reason
-            block = one.file.expanded(one.block, one.row)
+            block = packed_block.file.expanded(packed_block.block, packed_block.row)
         if isinstance(block, FilterError):
-            error = one.file.failure(one.row, one.block, block)
+            error = packed_block.file.failure(packed_block.row, packed_block.block, block)
             failed = error if failed is None or error.row < failed.row else failed
         else:
             blocks.append(block)

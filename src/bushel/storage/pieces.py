@@ -69,10 +69,10 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
     _check_numbers(numbers, extents, len(files))
 
     def place(file: File) -> int:
-        if (known := place_of.get(id(file))) is None:
-            known = place_of[id(file)] = len(real)
+        if (position := place_of.get(id(file))) is None:
+            position = place_of[id(file)] = len(real)
             real.append(file)
-        return known
+        return position
 
     for number, file in enumerate(files):
         rows = np.flatnonzero(numbers == number)
@@ -94,38 +94,40 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         plan = plan_blocks(file.blocks, offset, length)
         source = np.empty(len(plan.row), np.int32)
         homes = sorted(set(plan.file.tolist()))
-        known = [home for home in homes if home >= 0]
-        own = slice(None) if len(known) == len(homes) else np.flatnonzero(plan.file >= 0)
-        if known:
+        real_homes = [home for home in homes if home >= 0]
+        chosen = slice(None) if len(real_homes) == len(homes) else np.flatnonzero(plan.file >= 0)
+        if real_homes:
             if file.closed is None:
                 places = np.fromiter(
-                    (place(file.file(home)) for home in known), np.int32, len(known)
+                    (place(file.file(home)) for home in real_homes), np.int32, len(real_homes)
                 )
             else:  # objects that are new
-                places = np.arange(len(real), len(real) + len(known), dtype=np.int32)
-                real += file.closed.files(known)
-            source[own] = (
-                places[0] if len(known) == 1 else places[np.searchsorted(known, plan.file[own])]
+                places = np.arange(len(real), len(real) + len(real_homes), dtype=np.int32)
+                real += file.closed.files(real_homes)
+            source[chosen] = (
+                places[0]
+                if len(real_homes) == 1
+                else places[np.searchsorted(real_homes, plan.file[chosen])]
             )
-        for home in homes[: len(homes) - len(known)]:
-            own = slice(None) if len(homes) == 1 else plan.file == home
+        for home in homes[: len(homes) - len(real_homes)]:
+            chosen = slice(None) if len(homes) == 1 else plan.file == home
             if home == EXPANDED:
-                source[own] = _PACKED + len(packed) + plan.block[own]
+                source[chosen] = _PACKED + len(packed) + plan.block[chosen]
                 first = np.empty(len(plan.expand), np.int64)
                 # of several, the last that is written stays
-                first[plan.block[own][::-1]] = rows[plan.row[own]][::-1]
+                first[plan.block[chosen][::-1]] = rows[plan.row[chosen]][::-1]
                 packed += _packed(file, plan.expand, first, place)
             else:
-                source[own] = _TABLES + len(tables)
+                source[chosen] = _TABLES + len(tables)
                 tables.append(file.held)
         columns.append((source, plan.offset, plan.size, rows[plan.row], plan.at))
     if not columns:
         nothing = np.empty(0, np.int64)
         columns.append((np.empty(0, np.int32), nothing, nothing, nothing, nothing))
-    source, *others = map(np.concatenate, zip(*columns, strict=True))
+    source, *rest = map(np.concatenate, zip(*columns, strict=True))
     source[source >= _PACKED] += np.int32(len(real) + len(tables) - _PACKED)
     source[source >= _TABLES] += np.int32(len(real) - _TABLES)
-    return Pieces(real, tables, packed, source, *others)
+    return Pieces(real, tables, packed, source, *rest)
 
 
 def _packed(

@@ -230,8 +230,8 @@ def is_half_made(root: Path, folder: Path) -> bool:
     content = _load_moves(folder) if folder.is_dir() else None
     if content is None:
         return False
-    made = [move.staged(folder) is None for move in content.moves]
-    return not all(made) and (any(made) or bool(content.clear))
+    moved = [move.staged(folder) is None for move in content.moves]
+    return not all(moved) and (any(moved) or bool(content.clear))
 
 
 def _load_moves(folder: Path) -> _Moves | None:

@@ -95,9 +95,9 @@ class Sink:
             self._truncate(position)
             self._written = position
         elif position <= self.position:
-            kept = b"".join([*self._pieces, self._waiting])[: position - self._written]
+            rest = b"".join([*self._pieces, self._waiting])[: position - self._written]
             self._drop()
-            self._waiting += kept
+            self._waiting += rest
         else:
             self.flush()
             self._truncate(position)
@@ -161,9 +161,9 @@ class Sink:
             try:
                 for views in _slices(pieces, stack):
                     while views:
-                        done = os.pwritev(handle.fileno(), views, end)
-                        end += done
-                        views = _after(views, done, stack)
+                        written = os.pwritev(handle.fileno(), views, end)
+                        end += written
+                        views = _after(views, written, stack)
             except BaseException:
                 handle.truncate(self._written)
                 raise
@@ -192,11 +192,11 @@ def _parts(piece: bytes | bytearray | memoryview, stack: ExitStack) -> Iterator[
         yield stack.enter_context(view[at : at + _SLICE])
 
 
-def _after(views: list[Buffer], done: int, stack: ExitStack) -> list[Buffer]:
+def _after(views: list[Buffer], written: int, stack: ExitStack) -> list[Buffer]:
     """Return the rest of views after their first `done` bytes."""
     for number, view in enumerate(views):
         size = memoryview(view).nbytes
-        if done < size:
-            return [stack.enter_context(memoryview(view)[done:]), *views[number + 1 :]]
-        done -= size
+        if written < size:
+            return [stack.enter_context(memoryview(view)[written:]), *views[number + 1 :]]
+        written -= size
     return []

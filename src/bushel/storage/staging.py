@@ -175,19 +175,19 @@ class Staging:
             InterruptedError: `stop` was set.
             OSError: The storage refuses, or cannot be reached.
         """
-        done: list[AnyPath] = []
+        uploaded: list[AnyPath] = []
         new = self.new and not replace
         try:
             for name in names:
                 path = below(self.root, name, any_text=True)
                 place_file(self.path_of(name), path, new=new, stop=self.stop)
-                done.append(path)
+                uploaded.append(path)
         except BaseException as error:
             if new:
-                self._take_back(done, error)
+                self._take_back(uploaded, error)
             raise
-        found = []
-        for path, name in zip(done, names, strict=True):
+        stamps = []
+        for path, name in zip(uploaded, names, strict=True):
             stat, size = path.stat(), self.path_of(name).stat().st_size
             if stat.st_size != size:
                 raise FileExistsError(
@@ -195,8 +195,8 @@ class Staging:
                     " writer has replaced "
                     "it; write to another path"
                 )
-            found.append((size, int(getattr(stat, "st_mtime_ns", 0) or 0)))
-        return found
+            stamps.append((size, int(getattr(stat, "st_mtime_ns", 0) or 0)))
+        return stamps
 
     def _take_back(self, done: Iterable[AnyPath], error: BaseException) -> None:
         """Remove the files that were uploaded before an error. If removing fails too, the error gets a note."""
@@ -223,12 +223,12 @@ class Staging:
             sink.abandon()
         if (self.place / COMMIT_LIST).exists():
             return
-        done = self._temporary or self.place
+        removed = self._temporary or self.place
         # a rename: a part of it would look like an unfinished shard
         if self._temporary is None and not self.local:
-            done = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
-            os.rename(self.place, done)
-        try_remove_tree(done)
+            removed = self.place.parent.parent / f"done-{os.getpid()}-{self.place.name}"
+            os.rename(self.place, removed)
+        try_remove_tree(removed)
         if self.local:
             remove_empty(self.place.parent, self.place.parent.parent)
         if self._lock is not None:

@@ -74,8 +74,8 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     classes = sorted({*class_of.values(), *_classes_beside(shards[0])} - {""})
     number_of = {"": -1} | {name: number for number, name in enumerate(classes)}
     labels = [
-        np.array([number_of[class_of[name]] for name in own.names], np.int64)[own.numbers]
-        for own in folders
+        np.array([number_of[class_of[name]] for name in folder.names], np.int64)[folder.numbers]
+        for folder in folders
     ]
     labelled = [
         _with_labels(shard, rows, label, classes, media)
@@ -156,9 +156,9 @@ def _folders_in(index: ShardIndex, rows: I64) -> _Folders:
 def _classes_of(folders: Sequence[_Folders]) -> dict[str, str]:
     """Return the class of the samples in each folder of some archives; empty for folders without one."""
     counts = Counter[str]()
-    for own in folders:
-        numbers_of_samples = np.bincount(own.numbers, minlength=len(own.names)).tolist()
-        counts.update(dict(zip(own.names, numbers_of_samples, strict=True)))
+    for folder in folders:
+        numbers_of_samples = np.bincount(folder.numbers, minlength=len(folder.names)).tolist()
+        counts.update(dict(zip(folder.names, numbers_of_samples, strict=True)))
     samples = [f"{name}." for name in counts]  # one of each folder
     inside = bool(folders_of_splits(samples))
     classes = class_folders(samples, list(counts.values()), inside=inside)

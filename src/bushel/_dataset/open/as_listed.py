@@ -100,8 +100,8 @@ def check_as_listed(path: AnyPath, shards: Sequence[Shard], *, unlisted_too: boo
 
 def _differences(manifest: Manifest, names: Sequence[str]) -> tuple[list[str], list[str]]:
     """Return the names of listed shards that are gone, and of shards that are not listed."""
-    listed, there = {entry.name: None for entry in manifest.shards}, set(names)
-    return [name for name in listed if name not in there], [
+    listed, present = {entry.name: None for entry in manifest.shards}, set(names)
+    return [name for name in listed if name not in present], [
         name for name in names if name not in listed
     ]
 
@@ -121,8 +121,10 @@ def still_there(shards: Sequence[Shard]) -> list[Shard]:
     def is_there(shard: Shard) -> bool:
         return all(shard.path(number).is_file() for number in range(len(shard.files)))
 
-    found = parallel_map(is_there, shards, threads=_AT_ONCE, limit=len(shards), name="bushel-find")
-    return [shard for shard, there in zip(shards, found, strict=True) if there]
+    present = parallel_map(
+        is_there, shards, threads=_AT_ONCE, limit=len(shards), name="bushel-find"
+    )
+    return [shard for shard, exists in zip(shards, present, strict=True) if exists]
 
 
 def _be(names: Sequence[str]) -> str:

@@ -34,29 +34,37 @@ def by_content(
     """
     if container is None and not isinstance(path, Path):
         return []
-    tried = [each for each in containers_with_first_bytes() if container in (None, each.name)]
+    tried = [
+        candidate
+        for candidate in containers_with_first_bytes()
+        if container in (None, candidate.name)
+    ]
     if not tried and container is not None and get_container(container).suffixes and path.is_file():
         return [(container, [Shard.of(path)])]
     if not tried:
         return []
     if not path.is_dir():
-        return [(each.name, [Shard.of(path)]) for each in tried if _begins(each, path)]
-    found = []
+        return [
+            (candidate.name, [Shard.of(path)]) for candidate in tried if _begins(candidate, path)
+        ]
+    datasets = []
     groups = _groups(names)
-    for each in tried:
-        own = {
+    for candidate in tried:
+        matching = {
             end: group
             for end, group in groups.items()
-            if _all_begin(each, [below(path, name) for name in group])
+            if _all_begin(candidate, [below(path, name) for name in group])
         }
-        if chosen := own.get("") or sorted(chain.from_iterable(own.values())):
-            found.append((each.name, [Shard(path, name, (name,)) for name in chosen]))
-    return found
+        if chosen := matching.get("") or sorted(chain.from_iterable(matching.values())):
+            datasets.append((candidate.name, [Shard(path, name, (name,)) for name in chosen]))
+    return datasets
 
 
 def container_hint(path: AnyPath) -> str | None:
     """Return a hint that names a container which may be meant, by the names of the files; None without one."""
-    named = [each.name for each in containers_with_first_bytes() if each.shards(path)]
+    named = [
+        candidate.name for candidate in containers_with_first_bytes() if candidate.shards(path)
+    ]
     return f"if these are {named[0]} files, pass container={named[0]!r}" if named else None
 
 

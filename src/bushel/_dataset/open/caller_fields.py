@@ -68,9 +68,9 @@ class CallerFields(Struct, frozen=True):
             name for name, extents in fields.items() if extents.field != index.fields[name].field
         ]
         columns = {
-            name: own
-            for name, own in index.columns.items()
-            if not any(f"{name}.".startswith(f"{one}.") for one in changed)
+            name: column
+            for name, column in index.columns.items()
+            if not any(f"{name}.".startswith(f"{parent}.") for parent in changed)
         }
         for name in changed:
             if (column := _converted(index.columns.get(name), fields[name].field)) is not None:
@@ -78,14 +78,14 @@ class CallerFields(Struct, frozen=True):
         return replace(index, fields=fields, columns=columns)
 
     def _extents(self, index: ShardIndex, extents: FieldExtents) -> FieldExtents:
-        known, shown = extents.field, self.field(extents.field)
-        if known.name not in self.spec:
+        stored, shown = extents.field, self.field(extents.field)
+        if stored.name not in self.spec:
             codec = from_file(extents.codec)
             if self.pickle:
                 from bushel._index.file_spec import asked_for
 
                 codec = asked_for(extents.codec)
-        elif shown == known:
+        elif shown == stored:
             codec = extents.codec
         else:
             from bushel._recognise.types import resolve
@@ -96,7 +96,7 @@ class CallerFields(Struct, frozen=True):
             )
         return (
             extents
-            if (codec, shown) == (extents.codec, known)
+            if (codec, shown) == (extents.codec, stored)
             else replace(extents, field=shown, codec=codec)
         )
 
@@ -137,28 +137,29 @@ def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:
         old = (
             name
             if name in index.fields
-            else next((one for one in index.fields if name.startswith(f"{one}.")), name)
+            else next((parent for parent in index.fields if name.startswith(f"{parent}.")), name)
         )
         return names.get(old, old) + name[len(old) :]
 
     fields = [
-        replace(own, field=replace(own.field, name=new(name))) for name, own in index.fields.items()
+        replace(extents, field=replace(extents.field, name=new(name)))
+        for name, extents in index.fields.items()
     ]
     return replace(
         index,
-        fields={own.field.name: own for own in fields},
-        labels={new(name): own for name, own in index.labels.items()},
-        columns={new(name): own for name, own in index.columns.items()},
+        fields={extents.field.name: extents for extents in fields},
+        labels={new(name): classes for name, classes in index.labels.items()},
+        columns={new(name): column for name, column in index.columns.items()},
     )
 
 
 def _stored_codec(container: str, field: Field) -> str:
     """Return the codec with which a container stores a field; if it cannot store it, the codec of the field."""
-    known = get_container(container)
-    if not known.is_written:
+    kind = get_container(container)
+    if not kind.is_written:
         return field.codec
     try:
-        return known.layout({field.name: field}, WriteOptions(known.needs_keys)).columns[0].codec
+        return kind.layout({field.name: field}, WriteOptions(kind.needs_keys)).columns[0].codec
     except SpecError:
         return field.codec
 
@@ -171,7 +172,9 @@ def warn_withheld(fields: Iterable[Field], path: str) -> None:
     """Warn the caller of `bushel.open` if files name codecs that run code, which were not asked for."""
     from bushel._index.file_spec import asked_for
 
-    withheld = {each.name: asked_for(each.codec) for each in fields if is_withheld(each.codec)}
+    withheld = {
+        stored.name: asked_for(stored.codec) for stored in fields if is_withheld(stored.codec)
+    }
     if not withheld:
         return
     names = ", ".join(f"{name!r} ({codec})" for name, codec in withheld.items())
@@ -191,6 +194,6 @@ def checked_spec(spec: Mapping[str, str] | None) -> Spec | None:
     if spec is None:
         return None
     fields = parse_spec(spec)
-    for each in fields.values():
-        get_codec(each.codec)
+    for declared in fields.values():
+        get_codec(declared.codec)
     return fields

@@ -23,7 +23,7 @@ def features_of_info(info: Any) -> dict[str, Feature]:
         return {}
     if not isinstance(features, Mapping):
         raise ValueError("`features` is not a mapping")  # noqa: TRY004
-    return {str(name): feature_of(each) for name, each in features.items()}
+    return {str(name): feature_of(description) for name, description in features.items()}
 
 
 def features_of_card(card: Any, config: str) -> dict[str, Feature]:
@@ -34,17 +34,17 @@ def features_of_card(card: Any, config: str) -> dict[str, Feature]:
     """
     listed = card.get("dataset_info") if isinstance(card, Mapping) else None
     entries = listed if isinstance(listed, list) else [listed]
-    known = [each for each in entries if isinstance(each, Mapping)]
-    own = [each for each in known if str(each.get("config_name", "default")) == config]
-    chosen = own or (known if len(known) == 1 else [])
+    mappings = [entry for entry in entries if isinstance(entry, Mapping)]
+    named = [entry for entry in mappings if str(entry.get("config_name", "default")) == config]
+    chosen = named or (mappings if len(mappings) == 1 else [])
     features = chosen[0].get("features") if chosen else None
     if features is None:
         return {}
     if not isinstance(features, list) or not all(
-        isinstance(each, Mapping) and "name" in each for each in features
+        isinstance(field, Mapping) and "name" in field for field in features
     ):
         raise ValueError("`features` of `dataset_info` is not a list of fields with names")
-    return {str(each["name"]): feature_of(_as_json(each)) for each in features}
+    return {str(field["name"]): feature_of(_as_json(field)) for field in features}
 
 
 def _as_json(described: Any) -> Any:

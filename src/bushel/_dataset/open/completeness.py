@@ -189,9 +189,9 @@ def find_incomplete(
     for path in paths:
         folder = str(path) in roots
         if (folder or files) and (
-            found := incomplete_at(path, folder=folder, load=load)
+            incomplete := incomplete_at(path, folder=folder, load=load)
         ) is not None:
-            return found
+            return incomplete
     for root in [] if len(paths) == 1 else list(roots.values()):
         state = load(marker_path(root, ""))
         if state is not None and not state.complete:
@@ -204,18 +204,18 @@ def _incomplete_parts(
 ) -> Incomplete | None:
     """Return the state of a folder of parts if one is incomplete or missing, or if they have not been joined yet."""
     for part in parts if len(parts) <= _MANY else ():
-        if (found := incomplete_at(part, folder=True, load=load)) is not None:
-            return found
+        if (state := incomplete_at(part, folder=True, load=load)) is not None:
+            return state
     manifest = load(marker_path(path, ""))
     if manifest is None:
         return None
     if not manifest.complete:
         return Incomplete(str(path), manifest.expected, advice=_FINISH.format(path=path))
-    there = {part.name for part in parts}
+    present = {part.name for part in parts}
     missing = {
         name: None
         for name in (entry.name.partition("/")[0] for entry in manifest.shards)
-        if name not in there
+        if name not in present
     }
     return Incomplete(str(path), None, tuple(missing)) if missing else None
 

@@ -95,20 +95,22 @@ def recovered_table(
     except FileNotFoundError:  # which is the error
         raise error from None
     clear_frames(error.__traceback__)  # which hold what indexing had read
-    found = recover_shard(
+    recovered = recover_shard(
         container, shard, known if options.spec is None else options.spec, lambda _: None
     )
     if (
-        found is None
-        or not found.whole.any()
-        or not set(options.spec or ()) <= found.index.fields.keys()
+        recovered is None
+        or not recovered.whole.any()
+        or not set(options.spec or ()) <= recovered.index.fields.keys()
     ):
         raise error
-    errors = {key: fault for (_, key), fault in zip(found.gaps, found.errors, strict=False)}
-    found = with_gaps(found)
-    kept = FormatError(error.message, file=error.file, offset=error.offset)  # without its traceback
-    return replace(found.index, container=container), Damage(
-        kept, found.whole, max(found.lost, 0), errors
+    errors = {key: fault for (_, key), fault in zip(recovered.gaps, recovered.errors, strict=False)}
+    recovered = with_gaps(recovered)
+    reason = FormatError(
+        error.message, file=error.file, offset=error.offset
+    )  # without its traceback
+    return replace(recovered.index, container=container), Damage(
+        reason, recovered.whole, max(recovered.lost, 0), errors
     )
 
 

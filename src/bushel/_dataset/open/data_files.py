@@ -73,10 +73,10 @@ def configurations(card: Any) -> list[Configuration]:
     listed = card.get("configs") if isinstance(card, Mapping) else None
     if listed is None:
         return [Configuration("default", True)]
-    if not isinstance(listed, list) or not all(isinstance(each, Mapping) for each in listed):
+    if not isinstance(listed, list) or not all(isinstance(entry, Mapping) for entry in listed):
         raise ValueError("`configs` is not a list of mappings")
-    found = [_configuration(each) for each in listed]
-    return found or [Configuration("default", True)]
+    configured = [_configuration(entry) for entry in listed]
+    return configured or [Configuration("default", True)]
 
 
 def _configuration(entry: Mapping[str, Any]) -> Configuration:
@@ -96,23 +96,23 @@ def _patterns(described: Any, name: str) -> dict[str, tuple[str, ...]] | None:
     if described is None:
         return None
     if isinstance(described, Mapping):
-        return {str(split): _texts(each, name) for split, each in described.items()}
+        return {str(split): _texts(paths, name) for split, paths in described.items()}
     if (
         isinstance(described, list)
         and described
-        and all(isinstance(each, Mapping) for each in described)
+        and all(isinstance(entry, Mapping) for entry in described)
     ):
-        found: dict[str, tuple[str, ...]] = {}
-        for each in described:
-            split = str(each.get("split", "train"))
-            found[split] = (*found.get(split, ()), *_texts(each.get("path"), name))
-        return found
+        patterns: dict[str, tuple[str, ...]] = {}
+        for entry in described:
+            split = str(entry.get("split", "train"))
+            patterns[split] = (*patterns.get(split, ()), *_texts(entry.get("path"), name))
+        return patterns
     return {"train": _texts(described, name)}
 
 
 def _texts(described: Any, name: str) -> tuple[str, ...]:
     texts = [described] if isinstance(described, str) else described
-    if not isinstance(texts, list) or not texts or not all(isinstance(each, str) for each in texts):
+    if not isinstance(texts, list) or not texts or not all(isinstance(text, str) for text in texts):
         raise ValueError(
             f"data_files of configuration {name!r} has {described!r} in the place of a path"
             " or a"
@@ -131,19 +131,21 @@ def splits_of(configuration: Configuration, names: Sequence[str]) -> dict[str, l
         ValueError: A pattern matches no file.
     """
     below = f"{configuration.folder}/" if configuration.folder else ""
-    own = sorted(name.removeprefix(below) for name in names if name.startswith(below))
+    relative = sorted(name.removeprefix(below) for name in names if name.startswith(below))
     if configuration.patterns is None:
-        found = _by_name([name for name in own if _is_data(name)])
+        splits = _by_name([name for name in relative if _is_data(name)])
     else:
-        found = {
+        splits = {
             split: list(
                 dict.fromkeys(
-                    name for pattern in patterns for name in _matches(pattern, own, configuration)
+                    name
+                    for pattern in patterns
+                    for name in _matches(pattern, relative, configuration)
                 )
             )
             for split, patterns in configuration.patterns.items()
         }
-    return {split: [below + name for name in files] for split, files in found.items()}
+    return {split: [below + name for name in files] for split, files in splits.items()}
 
 
 def _is_data(name: str) -> bool:
@@ -162,19 +164,19 @@ def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
     if sharded:
         return sharded
     for parts in (slice(None, -1), slice(-1, None)):
-        found = {
-            split: own
+        splits = {
+            split: matching
             for split, words in _KEYWORDS.items()
             if (
-                own := [
+                matching := [
                     name
                     for name in names
                     if any(_has_word(part, words) for part in name.split("/")[parts])
                 ]
             )
         }
-        if found:
-            return found
+        if splits:
+            return splits
     return {"train": list(names)} if names else {}
 
 
@@ -183,17 +185,17 @@ def _has_word(part: str, words: Iterable[str]) -> bool:
 
 
 def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -> Iterator[str]:
-    wanted = pattern.removeprefix("./").strip("/")
-    plain = not _MAGIC.search(wanted)
-    expression = re.compile(_expression(wanted))
-    hidden = any(part.startswith((".", "__")) for part in wanted.split("/"))
-    found = False
+    path = pattern.removeprefix("./").strip("/")
+    plain = not _MAGIC.search(path)
+    expression = re.compile(_expression(path))
+    hidden = any(part.startswith((".", "__")) for part in path.split("/"))
+    matched = False
     for name in names:
-        matches = expression.fullmatch(name) or (plain and name.startswith(f"{wanted}/"))
+        matches = expression.fullmatch(name) or (plain and name.startswith(f"{path}/"))
         if matches and (hidden or plain or _is_data(name)):
-            found = True
+            matched = True
             yield name
-    if not found:
+    if not matched:
         raise ValueError(
             f"data_files of configuration {configuration.name!r}: no file matches {pattern!r}"
         )
@@ -201,19 +203,22 @@ def _matches(pattern: str, names: Sequence[str], configuration: Configuration) -
 
 def _expression(pattern: str) -> str:
     """Return the regular expression of a pattern, in which `**` also matches slashes."""
-    made, at = "", 0
+    expression, at = "", 0
     while at < len(pattern):
         if pattern.startswith("**/", at):
-            made, at = made + "(?:.*/)?", at + 3
+            expression, at = expression + "(?:.*/)?", at + 3
         elif pattern.startswith("**", at):
-            made, at = made + ".*", at + 2
+            expression, at = expression + ".*", at + 2
         elif pattern[at] == "*":
-            made, at = made + "[^/]*", at + 1
+            expression, at = expression + "[^/]*", at + 1
         elif pattern[at] == "?":
-            made, at = made + "[^/]", at + 1
+            expression, at = expression + "[^/]", at + 1
         elif pattern[at] == "[" and (end := pattern.find("]", at + 2)) > 0:
             inside = pattern[at + 1 : end].replace("\\", "\\\\").replace("[", "\\[")
-            made, at = made + f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]", end + 1
+            expression, at = (
+                expression + f"[{'^' + inside[1:] if inside[0] in '!^' else inside}]",
+                end + 1,
+            )
         else:
-            made, at = made + re.escape(pattern[at]), at + 1
-    return made
+            expression, at = expression + re.escape(pattern[at]), at + 1
+    return expression

@@ -29,13 +29,15 @@ def has_declared(index: ShardIndex, spec: Spec | None) -> bool:
     A container that stores values as text makes another table for another type, and so does any for
     the types `jpg(path)` and `jpg(url)`.
     """
-    asked = (spec or {}).values()
+    declared = (spec or {}).values()
     as_text = get_container(index.container).stores_text
     return all(
-        (own := index.fields.get(each.name)) is not None
-        and own.field.sequence == each.sequence
-        and (own.field == each or not (as_text or each.names_file or own.field.names_file))
-        for each in asked
+        (extents := index.fields.get(field.name)) is not None
+        and extents.field.sequence == field.sequence
+        and (
+            extents.field == field or not (as_text or field.names_file or extents.field.names_file)
+        )
+        for field in declared
     )
 
 
@@ -62,16 +64,18 @@ def read_structure(
     """
     if known is not None:
         declared = options.spec or {}
-        others = {
+        types = {
             name: extents.field for name, extents in known.fields.items() if name not in declared
         }
         if (index := _by_itself(container, shard, options, changed=changed)) is not None:
-            others = {name: own for name, own in others.items() if not _outdated(own, known, index)}
-            if all(index.fields[name].field == own for name, own in others.items()):
+            types = {
+                name: field for name, field in types.items() if not _outdated(field, known, index)
+            }
+            if all(index.fields[name].field == field for name, field in types.items()):
                 return index
         try:
             index = get_container(container).index(
-                shard, replace(options, spec={**declared, **others})
+                shard, replace(options, spec={**declared, **types})
             )
         except (FormatError, SpecError) as error:
             log_info(
@@ -79,11 +83,11 @@ def read_structure(
             )
         else:
             if declared:  # a field whose values have a declared name now is gone
-                kept = [
-                    name for name in index.fields if name not in others or _same(name, known, index)
+                names = [
+                    name for name in index.fields if name not in types or _same(name, known, index)
                 ]
-                return index.select(kept)
-            if index.fields.keys() >= others.keys():
+                return index.select(names)
+            if index.fields.keys() >= types.keys():
                 return index
     return get_container(container).index(shard, options)
 
@@ -121,11 +125,11 @@ def _by_itself(
     They follow from the values of files of text, and from files that have changed and that Bushel
     does not write.
     """
-    own = get_container(container)
-    if not own.stores_text and (not changed or own in writable_containers()):
+    reader = get_container(container)
+    if not reader.stores_text and (not changed or reader in writable_containers()):
         return None
     try:
-        return own.index(shard, options)
+        return reader.index(shard, options)
     except (FormatError, SpecError):  # the known names may be the only ones that can be read
         return None
 
@@ -138,9 +142,9 @@ def _outdated(own: Field, known: ShardIndex, index: ShardIndex) -> bool:
     if get_container(index.container).stores_text:
         # a type that was declared for other values has no column
         return own.name in known.columns and wider(own, now) != own
-    both = [each.codec.partition("(")[0] for each in (own, now)]
-    numeric = all(base in _NUMBERS or base.endswith(_ARRAY) for base in both)
-    return numeric and own.codec != now.codec and (both[1] not in _NUMBERS or both[0] in _NUMBERS)
+    bases = [field.codec.partition("(")[0] for field in (own, now)]
+    numeric = all(base in _NUMBERS or base.endswith(_ARRAY) for base in bases)
+    return numeric and own.codec != now.codec and (bases[1] not in _NUMBERS or bases[0] in _NUMBERS)
 
 
 def _same(name: str, known: ShardIndex, index: ShardIndex) -> bool:
@@ -175,14 +179,17 @@ def check_declared(spec: Spec, tables: Sequence[ShardIndex], path: str) -> None:
             continue
         from bushel._runtime.public import did_you_mean
 
-        there = {
-            each: None for index in tables for each, own in index.fields.items() if has_values(own)
+        names = {
+            name: None
+            for index in tables
+            for name, extents in index.fields.items()
+            if has_values(extents)
         }
-        meant = did_you_mean(name, list(there))
+        meant = did_you_mean(name, list(names))
         raise SpecError(
             (
                 f"spec= names the field {name!r}, which no sample of {path} has; its fields are"
-                f" {', '.join(there)}"
+                f" {', '.join(names)}"
             )
             + (f": {meant}" if meant else "")
         )

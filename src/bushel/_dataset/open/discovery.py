@@ -89,7 +89,7 @@ def is_stream(source: object) -> bool:
             or lacks_index(source)
         )
     if isinstance(source, list | tuple):
-        return any(is_stream(one) for one in source)
+        return any(is_stream(entry) for entry in source)
     if hasattr(source, "open") or isinstance(source, os.PathLike):
         return is_forward_only(str(source)) or lacks_index(source)
     return hasattr(source, "read")
@@ -120,7 +120,7 @@ def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
         FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
     """
     if isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        paths = [path for one in source for path in expand_paths(one)]
+        paths = [path for entry in source for path in expand_paths(entry)]
         if not paths:
             raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
         return paths
@@ -194,8 +194,8 @@ def _discover(
     paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, allow_incomplete: bool
 ) -> Found:
     local = isinstance(paths[0], Path)
-    found = find(paths, container)
-    shards = found.shards
+    discovered = find(paths, container)
+    shards = discovered.shards
     path = paths[0]
     if len(paths) == 1 and shards and str(shards[0].root) == str(path):
         first = shards[0]
@@ -203,7 +203,7 @@ def _discover(
         manifest = load(folder / "manifest.json")
         if (
             manifest is not None
-            and (manifest.complete, manifest.container) == (True, found.container)
+            and (manifest.complete, manifest.container) == (True, discovered.container)
             and list(map(_NAME, manifest.shards)) == list(map(_NAME, shards))
             and first.sidecars == FOLDER
             and isinstance(path, Path)
@@ -212,36 +212,38 @@ def _discover(
                 or os.path.isdir(path / FOLDER / "overwrite")
             )
         ):
-            return replace(found, manifest=manifest)  # the usual case
+            return replace(discovered, manifest=manifest)  # the usual case
         if manifest is None and local:
-            _report_others(path, found)
-        return _as_listed(path, found, manifest, load, allow_incomplete=allow_incomplete)
+            _report_others(path, discovered)
+        return _as_listed(path, discovered, manifest, load, allow_incomplete=allow_incomplete)
     if len(paths) == 1 and shards and are_parts(paths[0], shards):
-        found = _parts_as_listed(paths[0], found, load, allow_incomplete=allow_incomplete)
-        shards = found.shards
+        discovered = _parts_as_listed(paths[0], discovered, load, allow_incomplete=allow_incomplete)
+        shards = discovered.shards
     manifest = (
-        manifest_of(found.container, shards, load) if local or len(shards) > _MANY_OBJECTS else None
+        manifest_of(discovered.container, shards, load)
+        if local or len(shards) > _MANY_OBJECTS
+        else None
     )
     return replace(
-        found,
+        discovered,
         manifest=manifest,
-        incomplete=found.incomplete or find_incomplete(paths, shards, load),
+        incomplete=discovered.incomplete or find_incomplete(paths, shards, load),
     )
 
 
 def _report_others(path: AnyPath, found: Found) -> None:
     """Log the files of a folder that other containers would read, if the container of the dataset is only read."""
-    own = get_container(found.container)
-    recognised = own.suffixes or getattr(own, "file_names", ())
+    reader = get_container(found.container)
+    recognised = reader.suffixes or getattr(reader, "file_names", ())
     if found.container in container_names(written=True) or not recognised:
         return  # a folder of plain files, perhaps a million, reports itself what it leaves out
     kinds = owners_of(set(names_in(path)).difference(*(shard.files for shard in found.shards)))
-    others = [name for owner, names in kinds.items() if owner != found.container for name in names]
-    if others:
+    unread = [name for owner, names in kinds.items() if owner != found.container for name in names]
+    if unread:
         from bushel._runtime.log import log_warning
 
         log_warning(
-            "%s: read as %s; other files are not read: %s", path, found.container, few(others)
+            "%s: read as %s; other files are not read: %s", path, found.container, few(unread)
         )
 
 
@@ -307,30 +309,30 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     listed: ListedFiles | None = None
     paths = list(paths)
     alone = len(paths) == 1
-    each = (
+    located = (
         [(paths[0], _find_at(paths[0], container, alone=True))]
         if alone
         else _find_each(paths, container)
     )
-    for path, found in each:
-        if container is not None and found.container != container:
+    for path, discovered in located:
+        if container is not None and discovered.container != container:
             raise FormatError(
-                f"this is a dataset in the container {found.container!r}, not {container!r}",
+                f"this is a dataset in the container {discovered.container!r}, not {container!r}",
                 file=str(path),
-                hint=f"leave out container=, or pass container={found.container!r}",
+                hint=f"leave out container=, or pass container={discovered.container!r}",
             )
-        if name is not None and found.container != name:
+        if name is not None and discovered.container != name:
             raise FormatError(
                 (
-                    f"this is {found.container} and the others are {name}: one dataset has one"
+                    f"this is {discovered.container} and the others are {name}: one dataset has one"
                     " container"
                 ),
                 file=str(path),
                 hint="open them one by one and join them with bushel.concat",
             )
-        name = found.container
-        shards += found.shards
-        listed = found.listed if alone else None
+        name = discovered.container
+        shards += discovered.shards
+        listed = discovered.listed if alone else None
     if name is None:
         raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
     return Found(name, shards, listed=listed)
@@ -340,24 +342,24 @@ def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tupl
     """Yield each path with its container and shards. The container of the first path is tried first for the others."""
     if not paths:
         return
-    first, *others = paths
-    found = _find_at(first, container)
-    yield first, found
-    name = found.container
-    if not any(map(is_object, others)):
-        for path in others:
+    first, *rest = paths
+    discovered = _find_at(first, container)
+    yield first, discovered
+    name = discovered.container
+    if not any(map(is_object, rest)):
+        for path in rest:
             yield path, _find_at(path, name)
         return
     from bushel._runtime.parallel import parallel_map
 
-    each = parallel_map(
+    located = parallel_map(
         lambda path: _find_at(path, name),
-        others,
+        rest,
         threads=_LISTINGS,
-        limit=len(others),
+        limit=len(rest),
         name="bushel-find",
     )
-    yield from zip(others, each, strict=True)
+    yield from zip(rest, located, strict=True)
 
 
 def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Found:
@@ -385,33 +387,39 @@ def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Fo
     return Found(
         name,
         shards,
-        listed=folder.files(file for own in shards for file in own.files) if few else None,
+        listed=folder.files(file for shard in shards for file in shard.files) if few else None,
     )
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     names = names_in(path) if path.is_dir() else [path.name]
-    found = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
-    found = found or _ask(path, candidates, names) or _parts(path, container)
-    if not found:
+    datasets = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
+    datasets = datasets or _ask(path, candidates, names) or _parts(path, container)
+    if not datasets:
         from bushel._dataset.open.by_content import by_content, container_hint
-    if not found and container is not None and not (found := by_content(path, names, container)):
+    if (
+        not datasets
+        and container is not None
+        and not (datasets := by_content(path, names, container))
+    ):
         raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
-    found = (
-        found
+    datasets = (
+        datasets
         or _ask(path, installed_candidates, names)
         or ([] if file else nested_datasets(path, names))
     )
-    found = (
-        found or _ask(path, lambda _: last_candidates(file), names) or by_content(path, names, None)
+    datasets = (
+        datasets
+        or _ask(path, lambda _: last_candidates(file), names)
+        or by_content(path, names, None)
     )
-    if len(found) > 1:
-        several = " and ".join(name for name, _ in found)
+    if len(datasets) > 1:
+        several = " and ".join(name for name, _ in datasets)
         raise FormatError(
             f"this folder holds {several} files", file=str(path), hint="name one with container="
         )
-    if not found and set(names) <= {FOLDER}:
+    if not datasets and set(names) <= {FOLDER}:
         what = "has no data" if names else "is empty"
         raise FormatError(
             f"this folder {what}",
@@ -419,12 +427,12 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             hint="`bushel pack` writes a dataset into a folder",
         )
     if (
-        not found
+        not datasets
         and path.is_dir()
         and (error := of_several_kinds(path, names, owners_of(names))) is not None
     ):
         raise error
-    if not found:
+    if not datasets:
         from bushel._dataset.open.repository import splits_hint
 
         raise FormatError(
@@ -437,7 +445,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             or container_hint(path)
             or "`bushel pack` makes a dataset of a folder of plain files",
         )
-    return found[0]
+    return datasets[0]
 
 
 def names_in(folder: AnyPath) -> list[str]:
@@ -469,8 +477,8 @@ def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]
     parts = [part for part in parts if not _is_empty(part)]
     if not parts:
         return []
-    found = find(parts, container)
-    return [(found.container, found.shards)]
+    joined = find(parts, container)
+    return [(joined.container, joined.shards)]
 
 
 def _listed_parts(
@@ -480,15 +488,15 @@ def _listed_parts(
     manifest = find_manifest(marker_path(path, ""))
     if manifest is None or not manifest.complete or container not in (None, manifest.container):
         return None
-    there = {part.name: part for part in parts}
+    folders = {part.name: part for part in parts}
     shards = []
     for entry in manifest.shards:
         part, _, name = entry.name.partition("/")
-        if part in there:
-            shards.append(shard_of_entry(there[part], name, entry))
+        if part in folders:
+            shards.append(shard_of_entry(folders[part], name, entry))
     return (
         (manifest.container, shards)
-        if {shard.root.name for shard in shards} == there.keys()
+        if {shard.root.name for shard in shards} == folders.keys()
         else None
     )
 
@@ -505,12 +513,12 @@ def _ask(
     path: AnyPath, choose: Callable[[list[str]], list[Container]], names: list[str]
 ) -> list[tuple[str, list[Shard]]]:
     """Return the datasets at a path, of the containers that may own the names there."""
-    found = []
-    for each in choose(names):
-        shards = each.shards(path)
+    datasets = []
+    for kind in choose(names):
+        shards = kind.shards(path)
         if shards is not None:
-            found.append((each.name, shards))
-    return found
+            datasets.append((kind.name, shards))
+    return datasets
 
 
 def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:

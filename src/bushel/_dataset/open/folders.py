@@ -47,8 +47,8 @@ def run_folder(target: AnyPath, *, single: bool) -> AnyPath:
 def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
     """Return the files of a shard that a manifest lists."""
     files = tuple(file for file, _, _ in entry.files)
-    own = name and all(file.startswith(f"{name}/") for file in files)
-    return Shard(root, name, files, f"{name}/{FOLDER}" if own else FOLDER)
+    inside = name and all(file.startswith(f"{name}/") for file in files)
+    return Shard(root, name, files, f"{name}/{FOLDER}" if inside else FOLDER)
 
 
 def overwrite_folder(target: Path) -> Path:
@@ -146,10 +146,10 @@ def of_several_kinds(
 
     None if all files belong to one container, or none do.
     """
-    owned = {name for own in kinds.values() for name in own}
-    described = [f"{container} ({few(own)})" for container, own in kinds.items()]
-    if others := sorted(name for name in names if name not in owned and not name.startswith(".")):
-        described.append(f"others ({few(others)})")
+    owned = {name for files in kinds.values() for name in files}
+    described = [f"{container} ({few(examples)})" for container, examples in kinds.items()]
+    if unowned := sorted(name for name in names if name not in owned and not name.startswith(".")):
+        described.append(f"others ({few(unowned)})")
     if not kinds or len(described) < 2:
         return None
     first = next(iter(kinds.values()))[0]
@@ -189,5 +189,8 @@ def datasets_in(path: AnyPath, names: Iterable[str]) -> str | None:
 def nested_datasets(path: AnyPath, names: Sequence[str]) -> list[tuple[str, list[Shard]]]:
     """Return the dataset whose parts are the sub-folders of a folder, if that is certain."""
     some = [name for name in names if not name.startswith(".")][:_LOOKED_INTO]
-    found = ((each.name, each.certain_shards(path)) for each in nested_candidates(path, some))
-    return [(name, shards) for name, shards in found if shards]
+    candidates = (
+        (candidate.name, candidate.certain_shards(path))
+        for candidate in nested_candidates(path, some)
+    )
+    return [(name, shards) for name, shards in candidates if shards]

@@ -134,10 +134,10 @@ def index(
         )
     request = ColumnRequest.given(names_of(columns), {})
     paths = expand_paths(files_named(source, config, split))
-    asked: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
-    wanted = Indexing(
+    scans: dict[Scanned, bool] = {"segments": segments, "frames": frames, "seek": seek}
+    task = Indexing(
         ReadOptions(spec=checked_spec(spec), pickle=pickle, checksums=checksums),
-        contents=Contents(frozenset(scan for scan, yes in asked.items() if yes), request),
+        contents=Contents(frozenset(scan for scan, yes in scans.items() if yes), request),
         force=force,
     )
     place = None if index is None else index_place(index)
@@ -150,7 +150,7 @@ def index(
                 paths,
                 container,
                 request,
-                wanted,
+                task,
                 where,
                 callback_of(progress),
                 keys=keys,
@@ -169,53 +169,62 @@ def _index(
     paths: Sequence[AnyPath],
     container: str | None,
     request: ColumnRequest,
-    wanted: Indexing,
+    task: Indexing,
     workers: _Workers,
     progress: OnProgress | None,
     *,
     keys: bool,
     place: AnyPath | None,
 ) -> Dataset:
-    found = find(paths, container)
+    discovered = find(paths, container)
     if place is not None:
-        found = replace(found, shards=indexed_in(found.shards, place))
-    listing = manifest_path(found.shards)
+        discovered = replace(discovered, shards=indexed_in(discovered.shards, place))
+    listing = manifest_path(discovered.shards)
     manifest = None if listing is None else find_manifest(listing)  # it is written again
     listed = manifest is not None
-    if manifest is not None and not lists_all(manifest, found.container, found.shards):
+    if manifest is not None and not lists_all(manifest, discovered.container, discovered.shards):
         manifest = None
     if manifest is not None:  # a wrong name is refused before anything is read
         _check_names(request, spec_from_file(manifest.spec))
-    incomplete = find_incomplete(paths, found.shards)
-    wanted = replace(wanted, labels=labels_beside(found.container, found.shards, manifest))
-    if is_object(found.shards[0].root):
-        stamps = each_shard(found.shards, stamps_of)
-        size = sum(stamp.size for own in stamps for stamp in own)
+    incomplete = find_incomplete(paths, discovered.shards)
+    task = replace(task, labels=labels_beside(discovered.container, discovered.shards, manifest))
+    if is_object(discovered.shards[0].root):
+        stamps = each_shard(discovered.shards, stamps_of)
+        size = sum(stamp.size for files in stamps for stamp in files)
         again = ""
-        if wanted.options.checksums and not get_container(found.container).promises_checksums:
+        if task.options.checksums and not get_container(discovered.container).promises_checksums:
             again = (
                 ", and as many again for checksums, which `--no-checksums` (checksums=False)"
                 " leaves out"
             )
         log_warning("%s: up to %s bytes are read to index it%s", paths[0], f"{size:,}", again)
-    rebuild, count = RebuildIndex(found.container, wanted), _Count(len(found.shards), progress)
-    rebuilt = each_shard(
-        found.shards, rebuild, threads=workers.threads, finished=count.add, engine=workers.engine
+    rebuild, count = (
+        RebuildIndex(discovered.container, task),
+        _Count(len(discovered.shards), progress),
     )
-    shards = [one.shard for one in rebuilt]
-    root = above_parts(found.shards) or found.shards[0].root
+    rebuilt = each_shard(
+        discovered.shards,
+        rebuild,
+        threads=workers.threads,
+        finished=count.add,
+        engine=workers.engine,
+    )
+    shards = [result.shard for result in rebuilt]
+    root = above_parts(discovered.shards) or discovered.shards[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
-    whole = place is not None or _names_folder(paths) or (not listed and _is_whole_folder(found))
+    whole = (
+        place is not None or _names_folder(paths) or (not listed and _is_whole_folder(discovered))
+    )
     if state is not None and not state.complete:
         write_manifest(shards, marker_path(root, ""), expected=state.expected, before=state.before)
     elif whole or manifest is not None:
         write_manifest(shards, others=None if whole else manifest)
     if keys or (whole and has_old_key_file(shards)):
         write_key_file(
-            shards, _counting(sum(each.samples for each in shards if each.keyed), progress)
+            shards, _counting(sum(shard.samples for shard in shards if shard.keyed), progress)
         )
-    if container is None and get_container(found.container).holds_files:
-        shards = as_folders(shards, wanted.options.spec or ())
+    if container is None and get_container(discovered.container).holds_files:
+        shards = as_folders(shards, task.options.spec or ())
     dataset = Dataset(
         (), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards))
     )

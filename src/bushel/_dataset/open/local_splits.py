@@ -43,10 +43,10 @@ def splits_at(source: object) -> dict[str, list[str]]:
             (folders if folder else files).append(name)
     if folders == ["data"] and not files:
         return {} if _has_configurations(root) else splits_at(os.path.join(root, "data"))
-    found = splits_in(folders, files)
-    if found and _has_configurations(root):
+    splits = splits_in(folders, files)
+    if splits and _has_configurations(root):
         return {}
-    return {split: [os.path.join(root, name) for name in names] for split, names in found.items()}
+    return {split: [os.path.join(root, name) for name in names] for split, names in splits.items()}
 
 
 def splits_below_fields(source: object) -> dict[str, list[str]]:
@@ -130,7 +130,7 @@ def files_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> 
         SpecError: The folder has no split of this name.
     """
     if split == ALL and ALL not in splits:
-        paths = [path for own in splits.values() for path in own]
+        paths = [path for files in splits.values() for path in files]
         datasets = all(os.path.isfile(path) or candidates(os.listdir(path)) for path in paths)
         return [Path(path) for path in paths] if datasets else [Path(source)]
     paths = splits[chosen_split(source, splits, split)]

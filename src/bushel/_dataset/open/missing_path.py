@@ -27,8 +27,8 @@ def _similar(path: AnyPath) -> str:
     try:
         names = [entry.name for entry in os.scandir(path.parent)]
     except OSError:
-        there = next(each for each in path.parents if each.exists())
-        return f": {there.absolute()} has no {path.relative_to(there).parts[0]}"
+        nearest = next(parent for parent in path.parents if parent.exists())
+        return f": {nearest.absolute()} has no {path.relative_to(nearest).parts[0]}"
     meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
     return f": {meant}" if meant else ""
 
@@ -38,5 +38,5 @@ def _parts_of_file(path: AnyPath) -> str | None:
     if not isinstance(path, Path) or not path.suffix:
         return None
     pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
-    there = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
-    return f"it was packed in parts: open '{pattern}'" if there else None
+    packed = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
+    return f"it was packed in parts: open '{pattern}'" if packed else None

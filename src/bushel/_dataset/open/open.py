@@ -192,7 +192,7 @@ def open(
             if listed is not None and is_same():
                 return _saved(listed, view, allow_stale=allow_stale)
             try:
-                found, shards, remaining = _opened(
+                discovered, shards, remaining = _opened(
                     paths, container, place, tables, allow_incomplete=allow_incomplete
                 )
             except (FormatError, FileNotFoundError) as error:
@@ -207,9 +207,10 @@ def open(
             if is_same():
                 break
     dataset = Dataset(
-        (), reader=Reader(shards, verify=verify, incomplete=found.incomplete, remaining=remaining)
+        (),
+        reader=Reader(shards, verify=verify, incomplete=discovered.incomplete, remaining=remaining),
     )
-    if found.incomplete is None:
+    if discovered.incomplete is None:
         if state is not None and index == "auto":
             from bushel._dataset.open.index_place import index_is_in_cache
             from bushel._dataset.read.listed import keep_list
@@ -217,7 +218,7 @@ def open(
             if not index_is_in_cache():
                 keep_list(paths[0], shards, state)
     elif not allow_incomplete:
-        warn_incomplete(found.incomplete, len(dataset))
+        warn_incomplete(discovered.incomplete, len(dataset))
     dataset = _saved(dataset, view, allow_stale=allow_stale)
     if beginning:
         dataset = dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(beginning)]]
@@ -237,14 +238,14 @@ def _opened(
     allow_incomplete: bool,
 ) -> tuple[Found, list[OpenShard], Remaining | None]:
     """Find the shards of a dataset, read their tables, and note which samples are not removed."""
-    found = discover(paths, container, allow_incomplete=allow_incomplete)
+    discovered = discover(paths, container, allow_incomplete=allow_incomplete)
     if place is not None:
         from bushel._dataset.open.index_place import indexed_in
 
-        found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
-    lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
-    shards = tables(found)
-    return found, shards, remaining_of(shards, lists) if lacks_some else None
+        discovered = replace(discovered, shards=indexed_in(discovered.shards, place), manifest=None)
+    lacks_some, lists = may_lack_samples(discovered.shards), _requested_lists(discovered)
+    shards = tables(discovered)
+    return discovered, shards, remaining_of(shards, lists) if lacks_some else None
 
 
 def _refuse(on_damage: object, unknown: Mapping[str, object]) -> None:
@@ -288,8 +289,8 @@ def _checked_shards(
         FormatError, SpecError: See `open_shards`, `check_declared`, `with_one_type` and
             `labels_of`.
     """
-    known = found.manifest, found.listed
-    shards = open_shards(found.container, found.shards, options, policy, *known, recover=recover)
+    listings = found.manifest, found.listed
+    shards = open_shards(found.container, found.shards, options, policy, *listings, recover=recover)
     if options.spec is not None:
         from bushel._dataset.open.declared import check_declared
 
@@ -405,8 +406,8 @@ def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Map
         return files_of_split(source, splits, split), {}
     from bushel._dataset.open.repository import split_of
 
-    found = split_of(source, config, split)
-    return found.source, found.features
+    described = split_of(source, config, split)
+    return described.source, described.features
 
 
 def _requested_lists(found: Found) -> RequestedLists | None:
@@ -423,7 +424,7 @@ def remaining_of(
 ) -> Remaining | None:
     """Return the positions that remain after removals; None if no shard may lack samples."""
     if not may_lack_samples(
-        [each.shard for each in (shards[:1] if isinstance(shards, Listing) else shards)]
+        [shard.shard for shard in (shards[:1] if isinstance(shards, Listing) else shards)]
     ):
         return None
     from bushel._dataset.read.remaining import remaining_in

@@ -57,9 +57,14 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
         if manifest is not None:
             shards = []
             for entry in manifest.shards:
-                own = FOLDER if sidecars == FOLDER else f"{entry.name}/{FOLDER}"
+                sidecars_of_shard = FOLDER if sidecars == FOLDER else f"{entry.name}/{FOLDER}"
                 shards.append(
-                    Shard(path, entry.name, tuple(stamp.name for stamp in entry.recorded), own)
+                    Shard(
+                        path,
+                        entry.name,
+                        tuple(stamp.name for stamp in entry.recorded),
+                        sidecars_of_shard,
+                    )
                 )
             return manifest.container, shards
     raise FileNotFoundError(
@@ -165,8 +170,8 @@ class ListedPath:
 
     def files(self, names: Iterable[str]) -> ListedFiles:
         """Return the files of these names as the store has listed them, without a request."""
-        known = {} if self._found is None else self._found[1]
-        stats = {name: stat_of(known[name]) for name in names if name in known}
+        stats_of = {} if self._found is None else self._found[1]
+        stats = {name: stat_of(stats_of[name]) for name in names if name in stats_of}
         if self._own is not None:
             stats[self.name] = self._own
         return ListedFiles({name: (stat.st_size, stat.st_mtime_ns) for name, stat in stats.items()})

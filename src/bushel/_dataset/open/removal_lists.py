@@ -56,8 +56,8 @@ def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
     jobs += [partial(_of_files, root, names[name]) for name, root in roots.items()]
     if all(isinstance(path, Path) for path in folders.values()):
         return [placed for job in jobs for placed in job()]
-    found = map_all(lambda job: job(), jobs, threads=len(jobs), name="bushel-removed")
-    return [placed for lists in found for placed in lists]
+    placed_lists = map_all(lambda job: job(), jobs, threads=len(jobs), name="bushel-removed")
+    return [placed for lists in placed_lists for placed in lists]
 
 
 def _loaded(path: AnyPath, file: str | None) -> list[PlacedList]:
@@ -80,7 +80,7 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
         place = below(shard.beside, own_list(shard.name), any_text=True)
     elif (above := above_parts(shards)) is not None and shard.index is None:
         place = above / FOLDER / REMOVED
-    elif any(each.beside != shard.beside for each in shards):
+    elif any(another.beside != shard.beside for another in shards):
         raise UnsupportedError(
             "the dataset is in several folders: remove samples from each of them"
         )
@@ -104,7 +104,7 @@ def keep_lists(old: Path, new: Path) -> None:
     """Copy the lists of a folder into one that replaces it, to the places where its readers look."""
     places = [
         FOLDER,
-        *(f"{each.name}/{FOLDER}" for each in new.iterdir() if each.name.strip("0") == ""),
+        *(f"{folder.name}/{FOLDER}" for folder in new.iterdir() if folder.name.strip("0") == ""),
     ]
     for path in (old / FOLDER / REMOVED, *old.glob(f"0*/{FOLDER}/{REMOVED}")):  # the second of bags
         if path.exists():
@@ -126,12 +126,12 @@ def _of_files(root: AnyPath, names: Sequence[str]) -> list[PlacedList]:
         listed: list[AnyPath] = sorted((root / LISTS_OF_FILES).iterdir(), key=str)
     except (FileNotFoundError, NotADirectoryError):
         return []
-    found = []
+    placed = []
     for path in listed:
         if path.name.endswith(".safetensors"):
             file = path.name.removesuffix(".safetensors").replace("%2F", "/")
             is_there = (
                 file in names or not isinstance(root, Path) or os.path.exists(f"{root}/{file}")
             )
-            found += _loaded(path, file if is_there else None)
-    return found
+            placed += _loaded(path, file if is_there else None)
+    return placed

@@ -85,8 +85,8 @@ def split_of(source: object, config: str | None, split: str | None) -> Split:
         return Split([root])
     try:
         card = _card(root, names)
-        known = configurations(card)
-        chosen = _configuration(known, config, str(root))
+        configured = configurations(card)
+        chosen = _configuration(configured, config, str(root))
         splits = splits_of(chosen, names)
         features = {**_info(root, names), **features_of_card(card, chosen.name)}
     except ValueError as error:
@@ -119,8 +119,8 @@ def splits_hint(root: AnyPath) -> str | None:
     ):
         return None
     try:
-        known = configurations(_card(root, names))
-        splits = splits_of(known[0], names)
+        configured = configurations(_card(root, names))
+        splits = splits_of(configured[0], names)
     except (BushelError, ValueError, OSError):
         return None
     if not any(
@@ -129,16 +129,16 @@ def splits_hint(root: AnyPath) -> str | None:
         return None
     first = f"split={next(iter(splits))!r}"
     kind, listed = "splits", list(splits)
-    if len(known) > 1:
-        first = f"config={known[0].name!r}, {first}"
-        kind, listed = "configurations", [each.name for each in known]
+    if len(configured) > 1:
+        first = f"config={configured[0].name!r}, {first}"
+        kind, listed = "configurations", [configuration.name for configuration in configured]
     return f"it has the {kind} {few(listed)}: bushel.open({str(root)!r}, {first}) reads one"
 
 
 def _is_whole(root: AnyPath, names: Sequence[str]) -> bool:
     """Return whether the whole repository is a dataset of a container that is known by such a file as index.json."""
-    found = candidates(name.partition("/")[0] for name in names)
-    return any(each.shards(root) for each in found if not each.suffixes)
+    kinds = candidates(name.partition("/")[0] for name in names)
+    return any(kind.shards(root) for kind in kinds if not kind.suffixes)
 
 
 def _card(root: AnyPath, names: Sequence[str]) -> Any:
@@ -179,12 +179,16 @@ def _info(root: AnyPath, names: Sequence[str]) -> Mapping[str, Feature]:
 
 
 def _configuration(known: Sequence[Configuration], name: str | None, path: str) -> Configuration:
-    names = [each.name for each in known]
+    names = [configuration.name for configuration in known]
     if name is not None:
         if name in names:
             return known[names.index(name)]
         raise SpecError(_unknown("configuration", name, names, path, "config"))
-    defaults = [each for each in known if each.is_default] if len(known) > 1 else list(known)
+    defaults = (
+        [configuration for configuration in known if configuration.is_default]
+        if len(known) > 1
+        else list(known)
+    )
     if len(defaults) == 1:
         return defaults[0]
     raise SpecError(
@@ -230,13 +234,13 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
             f"no container reads the {len(files)} files of the split ({shown})", file=str(root)
         )
     kind = max(data, key=lambda each: data[each])
-    own = [name for name in files if _kind(name) == kind]
+    chosen = [name for name in files if _kind(name) == kind]
     if kind != "media":
-        return [below(root, name) for name in own]
+        return [below(root, name) for name in chosen]
     folder = _common_folder(files)
-    others = set(names) - set(files)
+    rest = set(names) - set(files)
     if any(
-        _kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in others
+        _kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in rest
     ):
         raise FormatError(
             (
@@ -251,12 +255,12 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
 
 
 def _kind(name: str) -> str:
-    own = name.rpartition("/")[2]
-    if own in METADATA:
+    file = name.rpartition("/")[2]
+    if file in METADATA:
         return ""
-    if is_data_file(own):
-        return own[own.find(".") if own.endswith((".gz", ".zst")) else own.rfind(".") :]
-    codec = codec_of_extension(own.partition(".")[2].lower())
+    if is_data_file(file):
+        return file[file.find(".") if file.endswith((".gz", ".zst")) else file.rfind(".") :]
+    codec = codec_of_extension(file.partition(".")[2].lower())
     return "media" if holds_image(codec) or holds_clip(codec) or holds_sound(codec) else ""
 
 

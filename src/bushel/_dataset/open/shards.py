@@ -68,37 +68,39 @@ def open_shards(
     def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, listed, recover)
 
-    asked = (
+    caller = (
         CallerFields(options.spec or {}, options.pickle)
         if options.spec or options.pickle
         else NO_CALLER_FIELDS
     )
     opened: list[OpenShard] = []
-    here, until = 0, time.monotonic() + _HERE_SECONDS
+    opened_here, until = 0, time.monotonic() + _HERE_SECONDS
     for shard in shards:  # in this thread, as long as that is quicker than to start threads
         if not isinstance(shard.root, Path) or time.monotonic() > until:
             break
-        one = (
+        unread = (
             None
             if options.spec or options.checksums
-            else OpenShard.unchanged(container, shard, asked)
+            else OpenShard.unchanged(container, shard, caller)
         )
-        if one is None and not _is_quick(shard):
+        if unread is None and not _is_quick(shard):
             break
-        opened += work(shard) if one is None else [one]
-        here += 1
-    if here < len(shards):
+        opened += work(shard) if unread is None else [unread]
+        opened_here += 1
+    if opened_here < len(shards):
         from bushel._dataset.read.listed import each_shard
 
-        opened += chain.from_iterable(each_shard(shards[here:], work))
+        opened += chain.from_iterable(each_shard(shards[opened_here:], work))
     in_manifest = manifest is not None and bool(manifest.labels)
     may_be_named = in_manifest or get_container(container).names_file is not None
     if may_be_named and not any(shard.labels for shard in opened):
         from bushel._dataset.read.shard_fields import labels_beside
 
         labels = labels_beside(container, shards, manifest)
-        for one in opened:
-            one.labels = labels_of_fields(labels, [field.name for field in one.fields])
+        for opened_shard in opened:
+            opened_shard.labels = labels_of_fields(
+                labels, [field.name for field in opened_shard.fields]
+            )
     return opened
 
 
@@ -138,14 +140,14 @@ def _open_one(
     from bushel._dataset.open.tables import table_to_read
 
     table = table_to_read(container, shard, options, listed, policy, recover)
-    asked = (
+    caller = (
         CallerFields(options.spec or {}, options.pickle)
         if options.spec or options.pickle
         else NO_CALLER_FIELDS
     )
-    own, stored, damage = table.index, table.stored, table.damage
+    index, stored, damage = table.index, table.stored, table.damage
     return [
         OpenShard.of(
-            container, shard, own, stored=stored, damage=damage, asked=asked, checked=stored
+            container, shard, index, stored=stored, damage=damage, asked=caller, checked=stored
         )
     ]

@@ -158,17 +158,17 @@ def table_to_read(
             raise
         from bushel._dataset.open.damaged import recovered_table
 
-        own = (
+        types = (
             None
             if table is None
             else {name: column.field for name, column in table.index.fields.items()}
         )
-        index, damage = recovered_table(container, shard, options, error, own)
+        index, damage = recovered_table(container, shard, options, error, types)
         return TableToRead(index, damage=damage)
-    known = table is not None and table.index.has_checksums
-    if table is not None and known and options.checksums:
-        index, known = accepted(table, index, shard), False
-    if table is None or not known:
+    complete = table is not None and table.index.has_checksums
+    if table is not None and complete and options.checksums:
+        index, complete = accepted(table, index, shard), False
+    if table is None or not complete:
         worth = options.spec is None and not _has_own_index(container, shard)
         stored = _keep(index, shard) if keep and worth else None
         return TableToRead(stored or index, stored=stored is not None)
@@ -192,13 +192,13 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     from bushel._index.matching import checked, compare_values, with_known_checksums
 
     try:
-        known = checked(table.index, str(shard.sidecar))
+        stored = checked(table.index, str(shard.sidecar))
     except FormatError as error:
         log_warning("%s; the checksums in it are not compared", error)
         return index
     if table.fits:
-        index = with_known_checksums(known, index)
-    compared = compare_values(known, index)
+        index = with_known_checksums(stored, index)
+    compared = compare_values(stored, index)
     if not (compared.differing or compared.missing or compared.empties):
         return index
     hint = "restore the data; or accept them as they are with `bushel index --force` (force=True)"
@@ -213,10 +213,11 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     if not named:
         raise FormatError(counts, file=str(shard.path(0)), hint=hint)
     texts = (
-        f"sample {each.key if each.key is not None else each.sample!r}, field {each.field!r} at "
-        f"{shard.locate(index.place(each.file, each.offset))[0].removeprefix(f'{shard.root}/')}@"
-        f"{index.place(each.file, each.offset).offset}"
-        for each in named
+        f"sample {change.key if change.key is not None else change.sample!r},"
+        f" field {change.field!r} at "
+        f"{shard.locate(index.place(change.file, change.offset))[0].removeprefix(f'{shard.root}/')}@"
+        f"{index.place(change.file, change.offset).offset}"
+        for change in named
     )
     more = compared.differing - len(named)
     file, offset = shard.locate(index.place(named[0].file, named[0].offset))
@@ -246,10 +247,10 @@ def build_table(
     """
     from bushel._dataset.open.declared import listed_table, read_structure
 
-    known, changed = (
+    stored, changed = (
         (listed_table(container, shard), False) if table is None else (table.index, not table.fits)
     )
-    structure = read_structure(container, shard, options, known, changed=changed)
+    structure = read_structure(container, shard, options, stored, changed=changed)
     index = CallerFields(options.spec or {}, options.pickle).table(structure)
     if lacks_checksums(index, options):
         from bushel.containers.checksums import with_checksums
@@ -257,9 +258,9 @@ def build_table(
         shard = shard.with_files_of(index)
         files = list(map(open_file, shard.paths))
         index = with_checksums(index, files, report=options.report)
-    if known is None or not known.labels or index.labels:
+    if stored is None or not stored.labels or index.labels:
         return index
-    return replace(index, labels=labels_of_fields(known.labels, index.fields))
+    return replace(index, labels=labels_of_fields(stored.labels, index.fields))
 
 
 def _has_own_index(container: str, shard: Shard) -> bool:
@@ -451,20 +452,20 @@ def bind(
     """
     if not same_files(known, now):
         return None
-    bound = tuple(replace(there, crc32=was.crc32) for was, there in zip(known, now, strict=True))
+    stamps = tuple(replace(stamp, crc32=was.crc32) for was, stamp in zip(known, now, strict=True))
     moved = [
         number
-        for number, (was, there) in enumerate(zip(known, now, strict=True))
-        if was.mtime_ns != there.mtime_ns
+        for number, (was, stamp) in enumerate(zip(known, now, strict=True))
+        if was.mtime_ns != stamp.mtime_ns
     ]
     if not moved or _stored_after_data(known, shard):
-        return bound
+        return stamps
     for number in moved:
-        was, there = known[number], now[number]
-        tagged = was.mtime_ns >= FROM_TAG and there.mtime_ns >= FROM_TAG
+        was, stamp = known[number], now[number]
+        tagged = was.mtime_ns >= FROM_TAG and stamp.mtime_ns >= FROM_TAG
         if was.crc32 is None or tagged or not _has_stamp(shard, number, was):
             return None
-    return bound
+    return stamps
 
 
 def _has_stamp(shard: Shard, number: int, entry: FileStamp) -> bool:

@@ -38,8 +38,10 @@ class Frames(Container):
             return None
         if not len(meta.episodes.index):
             raise FormatError("its metadata list no episodes", file=str(path), hint=HINT)
-        own, first = np.unique(meta.episodes.data, axis=0, return_index=True)
-        return [_shard(path, meta, *own[number].tolist()) for number in np.argsort(first).tolist()]
+        pairs, first = np.unique(meta.episodes.data, axis=0, return_index=True)
+        return [
+            _shard(path, meta, *pairs[number].tolist()) for number in np.argsort(first).tolist()
+        ]
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the table of one file with rows. Only the tables of packets are read of videos."""
@@ -73,11 +75,11 @@ CONTAINER = Frames()
 
 
 def _shard(root: AnyPath, meta: Meta, chunk: int, number: int) -> Shard:
-    own = meta.episodes_of(chunk, number)
+    episodes = meta.episodes_of(chunk, number)
     videos = [
         meta.video(camera, *pair)
         for camera in meta.cameras
-        for pair in np.unique(own.videos[camera], axis=0).tolist()
+        for pair in np.unique(episodes.videos[camera], axis=0).tolist()
     ]
     name = meta.data_file(chunk, number)
     if (longest := max((name, *videos), key=len)) and len(longest) > _LONGEST:
@@ -91,21 +93,21 @@ def _table(rows: Rows) -> ShardIndex:
     table = rows.table
     fields, blocks = dict(table.fields), list(table.blocks)
     for camera, shots in rows.cameras.items():
-        there = np.flatnonzero(shots.packet >= 0)
-        packet = shots.packet[there]
-        first, region = np.unique(shots.start[there], return_inverse=True)
+        shown = np.flatnonzero(shots.packet >= 0)
+        packet = shots.packet[shown]
+        first, region = np.unique(shots.start[shown], return_inverse=True)
         last = first.copy()
         np.maximum.at(last, region, packet)
         regions = Regions(shots.videos, first, last, region, packet)
-        own, begin = regions.blocks()
+        expanded, begin = regions.blocks()
         offset, length = np.zeros(table.samples, np.int64), np.full(table.samples, -1, np.int64)
-        offset[there], length[there] = begin[region], regions.lengths()
+        offset[shown], length[shown] = begin[region], regions.lengths()
         number = len(table.files) + len(blocks)
         codec = f"frame{rows.meta.cameras[camera]}"
         fields[camera] = FieldExtents(Field(camera, codec), codec, number, offset, length)
-        blocks.append(own)
-    made = replace(table, container=CONTAINER.name, fields=fields, blocks=tuple(blocks))
-    return made.check(str(rows.shard.path(0)))
+        blocks.append(expanded)
+    whole = replace(table, container=CONTAINER.name, fields=fields, blocks=tuple(blocks))
+    return whole.check(str(rows.shard.path(0)))
 
 
 def _miscounted(rows: Rows) -> list[FormatError]:
@@ -127,10 +129,10 @@ def _drifting(rows: Rows) -> list[FormatError]:
     seconds = numbers_of(rows.table, "timestamp", rows.shard).astype(np.float64)
     away = {
         name: (
-            own.away,
+            shots.away,
             "the frame of camera {name!r} is shown {away:.6f} seconds from the time of the row",
         )
-        for name, own in rows.cameras.items()
+        for name, shots in rows.cameras.items()
     }
     if "frame_index" in rows.table.columns:
         steps = numbers_of(rows.table, "frame_index", rows.shard).astype(np.float64) / rows.meta.fps
@@ -139,16 +141,16 @@ def _drifting(rows: Rows) -> list[FormatError]:
             " second give"
         )
         away["timestamp"] = np.abs(seconds - steps), text
-    found = []
-    for name, (own, text) in away.items():
-        late = np.flatnonzero(own > _DRIFT)
+    errors = []
+    for name, (away_of_rows, text) in away.items():
+        late = np.flatnonzero(away_of_rows > _DRIFT)
         if len(late):
-            worst = int(late[own[late].argmax()])
-            said = text.format(name=name, away=own[worst])
+            worst = int(late[away_of_rows[late].argmax()])
+            said = text.format(name=name, away=away_of_rows[worst])
             message = (
                 f"{len(late)} rows drift; row {worst}, of episode"
                 f" {rows.episodes.index[rows.episode[worst]]}: {said}"
             )
             hint = f"LeRobot allows {_DRIFT:g} seconds: record or encode the episodes again"
-            found.append(FormatError(message, file=str(rows.shard.path(0)), hint=hint))
-    return found
+            errors.append(FormatError(message, file=str(rows.shard.path(0)), hint=hint))
+    return errors

@@ -35,11 +35,11 @@ class _Episodes(Frames):
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, with an index of its own."""
-        found = super().shards(path)
+        shards = super().shards(path)
         return (
             None
-            if found is None
-            else [replace(shard, name=f"episodes/{shard.name}") for shard in found]
+            if shards is None
+            else [replace(shard, name=f"episodes/{shard.name}") for shard in shards]
         )
 
     def table(self, rows: Rows) -> tuple[ShardIndex, Bools]:
@@ -70,30 +70,40 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
         raise FormatError(
             f"row {row} belongs to an episode before the one of row {row - 1}", file=path, hint=HINT
         )
-    own = np.append(0, np.flatnonzero(steps) + 1) if len(rows.episode) else np.zeros(0, np.int64)
-    starts = np.append(own, len(rows.episode))
+    first_rows = (
+        np.append(0, np.flatnonzero(steps) + 1) if len(rows.episode) else np.zeros(0, np.int64)
+    )
+    starts = np.append(first_rows, len(rows.episode))
     fields = {
-        name: _field(each, starts) for name, each in table.fields.items() if _is_whole(each, path)
+        name: _field(column, starts)
+        for name, column in table.fields.items()
+        if _is_whole(column, path)
     }
-    columns = {name: _first(each, own) for name, each in table.columns.items() if name in _ONCE}
-    blocks, whole = list(table.blocks), np.ones(len(own), np.bool_)
+    columns = {
+        name: _first(values, first_rows) for name, values in table.columns.items() if name in _ONCE
+    }
+    blocks, whole = list(table.blocks), np.ones(len(first_rows), np.bool_)
     for camera, shots in rows.cameras.items():
-        lost = np.add.reduceat(shots.packet < 0, own, dtype=np.int64) > 0 if len(own) else whole[:0]
-        regions, there = _regions(rows, camera, starts, ~lost)
-        made, begin = regions.blocks()
-        offset, length = np.zeros(len(own), np.int64), np.full(len(own), -1, np.int64)
-        offset[there], length[there] = begin, np.diff(np.append(begin, made.size))
+        lost = (
+            np.add.reduceat(shots.packet < 0, first_rows, dtype=np.int64) > 0
+            if len(first_rows)
+            else whole[:0]
+        )
+        regions, chosen = _regions(rows, camera, starts, ~lost)
+        expanded, begin = regions.blocks()
+        offset, length = np.zeros(len(first_rows), np.int64), np.full(len(first_rows), -1, np.int64)
+        offset[chosen], length[chosen] = begin, np.diff(np.append(begin, expanded.size))
         number = len(table.files) + len(blocks)
-        frames = regions.frames() if len(there) == len(own) else None
+        frames = regions.frames() if len(chosen) == len(first_rows) else None
         codec = f"frames{rows.meta.cameras[camera]}"
         fields[camera] = FieldExtents(
             Field(camera, codec), codec, number, offset, length, frames=frames
         )
-        blocks.append(made)
+        blocks.append(expanded)
         whole &= ~lost
     index = replace(
         table,
-        samples=len(own),
+        samples=len(first_rows),
         container=CONTAINER.name,
         fields=fields,
         columns=columns,
@@ -104,14 +114,14 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
 
 def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Regions, I64]:
     """Return the packets of the episodes that have all of their frames, and the numbers of these episodes."""
-    shots, there = rows.cameras[camera], np.flatnonzero(whole)
+    shots, numbers = rows.cameras[camera], np.flatnonzero(whole)
     chosen = np.repeat(whole, np.diff(starts))
-    packet, begin = shots.packet[chosen], starts[:-1][there]
-    place = np.cumsum(chosen)[begin] - 1 if len(there) else begin
-    episode = np.repeat(np.arange(len(there)), np.diff(starts)[there])
-    times = np.concatenate([np.zeros(0, np.int64), *(one.packets.times for one in shots.videos)])[
-        packet
-    ]
+    packet, begin = shots.packet[chosen], starts[:-1][numbers]
+    place = np.cumsum(chosen)[begin] - 1 if len(numbers) else begin
+    episode = np.repeat(np.arange(len(numbers)), np.diff(starts)[numbers])
+    times = np.concatenate(
+        [np.zeros(0, np.int64), *(video.packets.times for video in shots.videos)]
+    )[packet]
     again = (np.diff(times) <= 0) & (np.diff(episode) == 0)
     if again.any():
         row = int(np.flatnonzero(chosen)[int(again.argmax()) + 1])
@@ -121,10 +131,12 @@ def _regions(rows: Rows, camera: str, starts: I64, whole: Bools) -> tuple[Region
             " nearest frame"
         )
         raise FormatError(message, file=str(rows.shard.path(0)), hint=hint)
-    if not len(there):
-        return Regions(shots.videos, there, there, episode, packet), there
+    if not len(numbers):
+        return Regions(shots.videos, numbers, numbers, episode, packet), numbers
     first = np.minimum.reduceat(shots.start[chosen], place)
-    return Regions(shots.videos, first, np.maximum.reduceat(packet, place), episode, packet), there
+    return Regions(
+        shots.videos, first, np.maximum.reduceat(packet, place), episode, packet
+    ), numbers
 
 
 def _is_whole(extents: FieldExtents, path: str) -> bool:

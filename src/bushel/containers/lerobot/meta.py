@@ -90,8 +90,8 @@ class Episodes:
 
     def take(self, chosen: I64) -> Episodes:
         """Return the episodes of these numbers in the table."""
-        videos = {name: each[chosen] for name, each in self.videos.items()}
-        begin = {name: each[chosen] for name, each in self.begin.items()}
+        videos = {name: rows[chosen] for name, rows in self.videos.items()}
+        begin = {name: seconds[chosen] for name, seconds in self.begin.items()}
         return Episodes(self.index[chosen], self.length[chosen], self.data[chosen], videos, begin)
 
 
@@ -145,12 +145,12 @@ def load_meta(root: AnyPath) -> Meta | None:
 
 def _listed(root: AnyPath) -> list[str]:
     folder = below(root, _EPISODES)
-    chunks = sorted(each.name for each in folder.iterdir()) if folder.is_dir() else []
+    chunks = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
     names = []
     for chunk in chunks:
         inside = below(folder, chunk)
-        own = sorted(each.name for each in inside.iterdir()) if inside.is_dir() else []
-        names += [f"{_EPISODES}/{chunk}/{name}" for name in own if name.endswith(".parquet")]
+        inner = sorted(entry.name for entry in inside.iterdir()) if inside.is_dir() else []
+        names += [f"{_EPISODES}/{chunk}/{name}" for name in inner if name.endswith(".parquet")]
     return names
 
 
@@ -193,7 +193,9 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
             hint="open a copy in LeRobot's own storage, which is Parquet and MP4",
         )
     cameras = {
-        name: each.frame_type() for name, each in info.features.items() if each.dtype == "video"
+        name: feature.frame_type()
+        for name, feature in info.features.items()
+        if feature.dtype == "video"
     }
     _check_depths(cameras, files[0].path)
     if not info.fps > 0 or (cameras and not info.video_path):
@@ -255,19 +257,19 @@ def _column(file: File, name: str, values: str) -> Iterator[None]:
 
 
 def _node(file: File, footer: Footer, name: str) -> Node:
-    found = next(
-        (each for each in footer.fields if each.name == name and each.physical is not None), None
+    node = next(
+        (node for node in footer.fields if node.name == name and node.physical is not None), None
     )
-    if found is None:
+    if node is None:
         raise FormatError(f"it has no column {name!r}", file=file.path, hint=HINT)
-    return found
+    return node
 
 
 def _tasks(file: File) -> dict[int, bytes]:
     """Return the texts of tasks; they are the index of the data frame, whose name may differ."""
     footer = read_footer(file)
     numbers = number_column(file, footer, "task_index")
-    texts = [each.name for each in footer.fields if each.physical == 6]
+    texts = [field.name for field in footer.fields if field.physical == 6]
     if len(texts) != 1:
         raise FormatError(
             f"a column holds the texts of tasks, found {len(texts)}", file=file.path, hint=HINT
@@ -275,8 +277,8 @@ def _tasks(file: File) -> dict[int, bytes]:
     node = _node(file, footer, texts[0])
     with _column(file, node.name, "texts"):
         places = places_of(file, footer, node)
-    own = file if places.blocks is None else BlockFile.over(file, places.blocks)
-    data, ends = gather([own], Extents(0, places.offset, places.length))
+    source = file if places.blocks is None else BlockFile.over(file, places.blocks)
+    data, ends = gather([source], Extents(0, places.offset, places.length))
     parts = [data[start:end].tobytes() for start, end in zip(ends[:-1], ends[1:], strict=True)]
     return dict(zip(numbers.tolist(), parts, strict=True))
 
@@ -286,8 +288,8 @@ def _episodes(files: Sequence[File], cameras: Iterable[str]) -> Episodes:
     opened = [(file, read_footer(file)) for file in files]
 
     def numbers(name: str, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-        found = (number_column(file, footer, name).astype(dtype) for file, footer in opened)
-        return np.concatenate([np.zeros(0, dtype), *found])
+        columns = (number_column(file, footer, name).astype(dtype) for file, footer in opened)
+        return np.concatenate([np.zeros(0, dtype), *columns])
 
     def pairs(before: str) -> I64:
         return np.stack([numbers(f"{before}/chunk_index"), numbers(f"{before}/file_index")], axis=1)

@@ -149,8 +149,8 @@ def _shots(
         video_or_error for video_or_error in videos if isinstance(video_or_error, FormatError)
     ]
     usable = [video_or_error for video_or_error in videos if isinstance(video_or_error, Video)]
-    there = np.array([isinstance(video_or_error, Video) for video_or_error in videos], np.bool_)
-    number_of = np.where(there, np.cumsum(there) - 1, -1)
+    opened = np.array([isinstance(video_or_error, Video) for video_or_error in videos], np.bool_)
+    number_of = np.where(opened, np.cumsum(opened) - 1, -1)
     video = which.reshape(-1)[episode]
     at = episodes.begin[camera][episode] + seconds
     shots = shots_of(usable, number_of[video], at, 0.5 / meta.fps)

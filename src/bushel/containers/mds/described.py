@@ -84,7 +84,7 @@ def parse_entries(data: bytes, path: str) -> dict[str, Entry] | None:
     for number, entry in enumerate(index.shards):
         if (problem := _problem(entry)) is not None:
             raise FormatError(f"shard {number}: {problem}", file=path, hint=HINT)
-    entries = {each.raw_data.name: each for each in index.shards}
+    entries = {shard.raw_data.name: shard for shard in index.shards}
     if len(entries) < len(index.shards):
         raise FormatError("two shards have the same file", file=path, hint=HINT)
     return entries

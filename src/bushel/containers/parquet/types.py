@@ -53,8 +53,8 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
     dtype = dtype_of(leaf)
     if leaf.physical in BYTE_ARRAYS and dtype is None:
         text = leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE)
-        known = "json" if holds_json(leaf) else "utf8" if text else feature.codec
-        codec = known or codec_by_magic(_first_value(file, footer, leaf), feature.sound)
+        declared = "json" if holds_json(leaf) else "utf8" if text else feature.codec
+        codec = declared or codec_by_magic(_first_value(file, footer, leaf), feature.sound)
         return Field(node.name, codec, group is not None)
     if group is not None:
         return Field(
@@ -90,12 +90,14 @@ def _has_extents(leaf: Node, group: Node | None, footer: Footer) -> bool:
         and (group is not None or leaf.physical != BOOLEAN)
     ):
         return False
-    return all(_KNOWN.issuperset(each.chunks[leaf.leaf].encodings) for each in footer.groups)
+    return all(
+        _KNOWN.issuperset(row_group.chunks[leaf.leaf].encodings) for row_group in footer.groups
+    )
 
 
 def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
     """Return the first bytes of the first byte array; none if that takes too many bytes."""
-    group = next((each for each in footer.groups if each.rows), None)
+    group = next((row_group for row_group in footer.groups if row_group.rows), None)
     if group is None or leaf.physical != BYTE_ARRAY:
         return b""
     chunk = group.chunks[leaf.leaf]

@@ -92,7 +92,7 @@ def scan_places(
         FilterError, ThriftError, ValueError: A page is damaged.
     """
     chunks = list(chunks_of(file, footer, node))
-    made = None if all(map(_lies_plain, chunks)) else BlockList()
+    blocks = None if all(map(_lies_plain, chunks)) else BlockList()
     none, elements = np.zeros(0, np.int64), 0
     for name, first in (("offset", none), ("length", none)):
         arrays.append(f"{key} {name}", first)
@@ -104,18 +104,18 @@ def scan_places(
         entries, values = (none, none), 0
         for page, payload in pages:
             if page.dictionary:
-                entries = _lying(pages, page, payload, made, page.values)
+                entries = _lying(pages, page, payload, blocks, page.values)
                 continue
             size = page.values
             if rows is None:
-                count, there = pages.present(page, payload)
+                count, present = pages.present(page, payload)
             else:
-                size, count, there = rows.add(page, payload)
-            places = _page(pages, page, payload, made, count, entries)
-            for name, found, missing in zip(("offset", "length"), places, (0, -1), strict=True):
+                size, count, present = rows.add(page, payload)
+            places = _page(pages, page, payload, blocks, count, entries)
+            for name, placed, missing in zip(("offset", "length"), places, (0, -1), strict=True):
                 arrays.append(
                     f"{key} {name}",
-                    found if there is None else _spread(found, there, size, missing),
+                    placed if present is None else _spread(placed, present, size, missing),
                 )
             values += page.values
         if rows is None:
@@ -126,14 +126,14 @@ def scan_places(
         elements = int(starts[-1]) if len(starts) else elements
         arrays.append(f"{key} starts", starts)
         arrays.append(f"{key} absent", absent)
-    kept = next((pages.kept for pages in chunks if pages.chunk.part is not None), slice(None))
-    return ScannedPlaces(key, kept, None if made is None else made.blocks())
+    chosen = next((pages.kept for pages in chunks if pages.chunk.part is not None), slice(None))
+    return ScannedPlaces(key, chosen, None if blocks is None else blocks.blocks())
 
 
 def _lies_plain(pages: ChunkPages) -> bool:
     """Return whether the byte arrays of a chunk are in the file as they are."""
     return pages.chunk.codec == "stored" and not any(
-        each in _DECODED for each in pages.chunk.encodings
+        encoding in _DECODED for encoding in pages.chunk.encodings
     )
 
 
@@ -168,14 +168,14 @@ def _lying(
     if page.encoding == PLAIN and node.physical != FIXED:
         if made is None and isinstance(file, MappedFile):  # most of the page is not read
             return scan_byte_arrays(file, count, before, page.next - before)
-        own, sizes = scan_byte_arrays(payload.values(), count)
+        starts, sizes = scan_byte_arrays(payload.values(), count)
     elif page.encoding == PLAIN:
-        own, sizes = _fixed(pages, page, payload, count)
+        starts, sizes = _fixed(pages, page, payload, count)
     elif page.encoding == DELTA_LENGTHS and node.physical != FIXED:
-        own, sizes = delta_byte_arrays(payload.values(), count)
+        starts, sizes = delta_byte_arrays(payload.values(), count)
     else:
         raise OtherEncoding
-    return own + (before if made is None else _block(pages, page, made) + payload.start), sizes
+    return starts + (before if made is None else _block(pages, page, made) + payload.start), sizes
 
 
 def _fixed(pages: ChunkPages, page: Page, payload: Payload, count: int) -> tuple[I64, I64]:
@@ -193,16 +193,16 @@ def _decoded(
         raise OtherEncoding  # the footer does not list the encoding
     if page.encoding == DELTA_PREFIXES:
         sizes = prefixed_byte_arrays(payload.values(), count).sizes
-        own = offsets_of(sizes)
+        starts = offsets_of(sizes)
     else:
-        own, sizes = _fixed(pages, page, payload, count)
-        own = offsets_of(sizes)
-    start, total, width = made.starts[-1], int(own[-1]), pages.node.width
+        starts, sizes = _fixed(pages, page, payload, count)
+        starts = offsets_of(sizes)
+    start, total, width = made.starts[-1], int(starts[-1]), pages.node.width
     if total:
         offset, length, size, codec = _stored(pages, page)
         side = values_side(codec, size, payload.start, page.encoding, width)
         start = made.add(offset, length, total, "parquet-values", side)
-    return own[:-1] + start, sizes
+    return starts[:-1] + start, sizes
 
 
 def _stored(pages: ChunkPages, page: Page) -> tuple[int, int, int, str]:
@@ -227,10 +227,10 @@ def _block(pages: ChunkPages, page: Page, made: BlockList) -> int:
     if int(starts[-1]) != size:
         raise ValueError(f"a page expands to {int(starts[-1])} bytes, where its header says {size}")
     sizes = np.diff(starts).tolist()
-    for own, stored, part, plain in zip(
+    for start, stored, part, plain in zip(
         offsets.tolist(), lengths.tolist(), sizes, literal.tolist(), strict=True
     ):
-        made.add(offset + own, stored, part, "stored" if plain else "snappy-tags")
+        made.add(offset + start, stored, part, "stored" if plain else "snappy-tags")
     return first
 
 
@@ -268,17 +268,17 @@ def scan_lists(
         FilterError, ThriftError, ValueError: A page is damaged.
     """
     width = np.dtype(dtype_of(node)).itemsize
-    made, kept = BlockList(), slice(None)
+    blocks, chosen = BlockList(), slice(None)
     for name in ("offset", "length"):
         arrays.append(f"{key} {name}", np.zeros(0, np.int64))
     for pages in chunks_of(file, footer, node):
-        start, kept = made.starts[-1], pages.kept
-        counts, absent = _list_rows(pages, group, width, made)
+        start, chosen = blocks.starts[-1], pages.kept
+        counts, absent = _list_rows(pages, group, width, blocks)
         length = counts * np.int64(width)
         arrays.append(f"{key} offset", np.cumsum(length) - length + start)
         length[absent] = -1
         arrays.append(f"{key} length", length)
-    return ScannedLists(key, kept, made.blocks())
+    return ScannedLists(key, chosen, blocks.blocks())
 
 
 def _list_rows(pages: ChunkPages, group: Node, width: int, made: BlockList) -> tuple[I64, Bools]:
@@ -323,31 +323,31 @@ def scalars_of(file: File, footer: Footer, node: Node) -> tuple[npt.NDArray[np.g
     dtype = np.dtype(np.bool_ if node.physical == BOOLEAN else dtype_of(node) or "V")
     if dtype.kind == "V":
         raise OtherEncoding
-    values, nulls, kept = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)], slice(None)
+    values, nulls, chosen = [np.zeros(0, dtype)], [np.zeros(0, np.bool_)], slice(None)
     for pages in chunks_of(file, footer, node):
-        dictionary, count, kept = np.zeros(0, dtype), 0, pages.kept
+        dictionary, count, chosen = np.zeros(0, dtype), 0, pages.kept
         for page, payload in pages:
             if page.dictionary:
                 dictionary = _numbers(payload.values(), page.values, dtype)
                 continue
-            present, there = pages.present(page, payload)
+            present, valid = pages.present(page, payload)
             if page.encoding == DICTIONARY:
-                own = dictionary[indices(payload.values(), present, len(dictionary))]
+                numbers = dictionary[indices(payload.values(), present, len(dictionary))]
             elif page.encoding == PLAIN or (page.encoding in NUMBERS and dtype.kind != "b"):
-                own = _numbers(payload.values(), present, dtype, page.encoding)
+                numbers = _numbers(payload.values(), present, dtype, page.encoding)
             elif page.encoding == _RLE and dtype.kind == "b":
-                own = read_hybrid(payload.values()[4:], 1, present).astype(np.bool_)
+                numbers = read_hybrid(payload.values()[4:], 1, present).astype(np.bool_)
             else:
                 raise OtherEncoding
-            if there is not None:
+            if valid is not None:
                 filled = np.zeros(page.values, dtype)
-                filled[there] = own
-                own = filled
-            values.append(own)
-            nulls.append(np.zeros(page.values, np.bool_) if there is None else ~there)
+                filled[valid] = numbers
+                numbers = filled
+            values.append(numbers)
+            nulls.append(np.zeros(page.values, np.bool_) if valid is None else ~valid)
             count += page.values
         pages.check(count)
-    return np.concatenate(values)[kept], np.concatenate(nulls)[kept]
+    return np.concatenate(values)[chosen], np.concatenate(nulls)[chosen]
 
 
 def _numbers(

@@ -194,7 +194,7 @@ class Description(Struct, frozen=True):
         """
         if not declared or not self.spec:
             return declared or self.spec or None
-        declared_fields = {name: self._own(given) for name, given in declared.items()}
+        declared_fields = {name: self._own(field) for name, field in declared.items()}
         naming = Naming(declared_fields)
         return declared_fields | {
             name: described

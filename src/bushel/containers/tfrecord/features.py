@@ -65,7 +65,7 @@ def check_density(features: Mapping[str, Feature], samples: int, file: File) -> 
     Raises:
         FormatError: Nearly all records lack nearly all features.
     """
-    values = sum(each.rows for each in features.values())
+    values = sum(feature.rows for feature in features.values())
     if len(features) > _MOST_FEATURES:
         what = (
             f"its records have {len(features)} different features, and Bushel reads"
@@ -96,13 +96,13 @@ class _Step(NamedTuple):
         where: npt.NDArray[np.bool_] | None = None,
     ) -> I64:
         """Return int64[samples]: values for the records, or for the records among them that `where` says."""
-        found = np.full(self.samples, otherwise, np.int64)
+        spread = np.full(self.samples, otherwise, np.int64)
         if where is None:
-            found[self.at] = values
+            spread[self.at] = values
         else:
             at = np.arange(self.samples)[self.at] if isinstance(self.at, slice) else self.at
-            found[at[where]] = values
-        return found
+            spread[at[where]] = values
+        return spread
 
 
 def _steps(feature: Feature, samples: int) -> Iterator[_Step]:
@@ -155,10 +155,10 @@ class FeatureTable:
             shown = "by default" if declared is None else f"as {declared.type!r}"
             what = f"a record has {feature.most} values of it, so it is a sequence"
             raise SpecError(f"feature {name!r} cannot be read {shown}: {what}")
-        known = declared or codec_of_first_bytes(
+        described = declared or codec_of_first_bytes(
             self.file, feature.value_offset, feature.value_length
         )
-        codec = known if isinstance(known, str) else known.codec
+        codec = described if isinstance(described, str) else described.codec
         place = PlainField(codec, feature.value_offset, feature.value_length, file=self.number)
         if many:
             self._add_starts(name, feature)
@@ -166,12 +166,12 @@ class FeatureTable:
         elif feature.record is not None or feature.counts is not None:
             value = 0
             for step in _steps(feature, self.samples):
-                one = None if feature.counts is None else feature.counts[step.rows] == 1
-                found = step.rows.stop - step.rows.start if one is None else int(one.sum())
-                values = slice(value, value + found)
-                value += found
-                self._append("offset", name, step.spread(feature.value_offset[values], 0, one))
-                self._append("length", name, step.spread(feature.value_length[values], -1, one))
+                single = None if feature.counts is None else feature.counts[step.rows] == 1
+                count = step.rows.stop - step.rows.start if single is None else int(single.sum())
+                values = slice(value, value + count)
+                value += count
+                self._append("offset", name, step.spread(feature.value_offset[values], 0, single))
+                self._append("length", name, step.spread(feature.value_length[values], -1, single))
         self.fields[name] = place
 
     def _add_starts(self, name: str, feature: Feature) -> None:
@@ -202,12 +202,12 @@ class FeatureTable:
         integers = feature.kind == INTEGERS
         start, some = 8 * self.samples * len(self._integers), False
         for step in _steps(feature, self.samples):
-            there = feature.length[step.rows] > 0
-            missing = step.spread(there == 0, 1).astype(np.bool_)
+            present = feature.length[step.rows] > 0
+            missing = step.spread(present == 0, 1).astype(np.bool_)
             self._append("missing", name, missing)
             some = some or bool(missing.any())
             self._append("length", name, np.where(missing, -1, 8 if integers else 4))
-            values = step.spread(feature.first[step.rows][there], 0, there)
+            values = step.spread(feature.first[step.rows][present], 0, present)
             if integers:
                 self._arrays.append("integers", values.astype("<i8", copy=False))
                 self._append(
@@ -218,7 +218,7 @@ class FeatureTable:
                 self._append(
                     "offset",
                     name,
-                    step.spread(self._moved(feature.offset[step.rows][there]), 0, there),
+                    step.spread(self._moved(feature.offset[step.rows][present]), 0, present),
                 )
         if integers:
             self._integers.append(name)
@@ -259,8 +259,8 @@ class FeatureTable:
                 file=files.get(name, place.file),
             )
         for number, name in enumerate(self._integers):
-            own = arrays["integers"][number * self.samples : (number + 1) * self.samples]
-            arrays[f"values {name}"] = own.astype(np.int64, copy=False)
+            numbers = arrays["integers"][number * self.samples : (number + 1) * self.samples]
+            arrays[f"values {name}"] = numbers.astype(np.int64, copy=False)
         for name, column in self.columns.items():
             missing = None if column.missing is None else arrays[f"missing {name}"]
             self.columns[name] = Column(column.kind, arrays[f"values {name}"], missing)
@@ -270,12 +270,12 @@ class FeatureTable:
 def _with_held(file: File, blocks: Blocks | None, held: U8) -> Blocks:
     """Return a block file of the bytes of a file, followed by bytes that the table holds."""
     if blocks is None:
-        one, zero = np.array([file.size], np.int64), np.zeros(1, np.int64)
+        size, zero = np.array([file.size], np.int64), np.zeros(1, np.int64)
         blocks = Blocks(
-            np.append(zero, one),
+            np.append(zero, size),
             np.zeros(1, np.int32),
             zero,
-            one,
+            size,
             np.zeros(1, np.uint8),
             ("stored",),
         )
