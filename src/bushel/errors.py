@@ -179,13 +179,10 @@ class FormatError(BushelError):
         self.file, self.offset, self.hint = file, offset, hint
 
     def __str__(self) -> str:
-        where = (
-            ""
-            if self.file is None
-            else f"{self.file}: "
-            if self.offset is None
-            else f"{self.file}@{self.offset}: "
-        )
+        where = ""
+        if self.file is not None:
+            place = "" if self.offset is None else f"@{self.offset}"
+            where = f"{self.file}{place}: "
         return f"{where}{self.message}" + ("" if self.hint is None else f" ({self.hint})")
 
 

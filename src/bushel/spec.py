@@ -51,7 +51,9 @@ def wider(first: Field, second: Field) -> Field:
         return Field(first.name, "json", first.sequence)
     if len(codecs) == 1 or not codecs <= _PLAIN:
         return first
-    codec = "json" if codecs - _NUMBERS else "float" if "float" in codecs else "int"
+    codec = "float" if "float" in codecs else "int"
+    if codecs - _NUMBERS:
+        codec = "json"
     return Field(first.name, codec, first.sequence)
 
 

@@ -216,17 +216,13 @@ def _of_type(value: Any, own: int) -> Any:
     try:
         if own == BOOL:
             return value == "true" if isinstance(value, str) else bool(value)
-        return (
-            None
-            if own == 0
-            else int(value)
-            if own == INT
-            else float(value)
-            if own == FLOAT
-            else value
-        )
+        if own == INT:
+            return int(value)
+        if own == FLOAT:
+            return float(value)
     except OverflowError as error:  # an infinite integer
         raise ValueError(str(error)) from error
+    return None if own == 0 else value
 
 
 def objects_of(found: Sequence[object]) -> Array:

@@ -129,11 +129,9 @@ class Shard(Struct, frozen=True):
         Of several bags it is in the folder of the first one: Granular takes everything beside these
         folders for a bag.
         """
-        return (
-            _first_of_bags(self.name)
-            if self.sidecars != FOLDER and self.name.isdecimal()
-            else FOLDER
-        )
+        if self.sidecars != FOLDER and self.name.isdecimal():
+            return _first_of_bags(self.name)
+        return FOLDER
 
     @property
     def removal_lists(self) -> list[AnyPath]:

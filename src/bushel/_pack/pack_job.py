@@ -174,11 +174,15 @@ def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
 
 
 def _file_encoder(prepared: Prepared) -> FileEncoder | None:
-    return file_encoder(prepared.encoder) if isinstance(prepared.encoder, SampleEncoder) else None
+    if isinstance(prepared.encoder, SampleEncoder):
+        return file_encoder(prepared.encoder)
+    return None
 
 
 def _column_reader(prepared: Prepared) -> ColumnReader | None:
-    return column_reader(prepared.encoder) if isinstance(prepared.encoder, SampleEncoder) else None
+    if isinstance(prepared.encoder, SampleEncoder):
+        return column_reader(prepared.encoder)
+    return None
 
 
 @contextmanager

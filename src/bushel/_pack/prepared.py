@@ -69,11 +69,9 @@ class Prepared(Struct, frozen=True):
         """Bytes of samples that are encoded as one batch."""
         if isinstance(self.source, Stored | StoredStream):
             return _DATASET_BATCH_BYTES
-        return (
-            _REMOTE_BATCH_BYTES
-            if isinstance(self.source, Fetching) and self.source.remote
-            else _BATCH_BYTES
-        )
+        if isinstance(self.source, Fetching) and self.source.remote:
+            return _REMOTE_BATCH_BYTES
+        return _BATCH_BYTES
 
     @property
     def skipped(self) -> dict[str, int]:

@@ -60,15 +60,13 @@ class _Facts(Struct, frozen=True):
         indexes = [shard.index for shard in _shards_of(dataset)]
         filled = [index for index in indexes if index.samples]
         windows = windows_of(dataset)
-        synthetic = (
-            ()
-            if windows is None
-            else [
+        synthetic: list[str] = []
+        if windows is not None:
+            synthetic = [
                 name
                 for name in windows.shape.offsets
                 if name in fields and not fields[name].sequence
             ]
-        )
         return cls(
             fields=fields,
             codecs={
@@ -208,11 +206,9 @@ def _folders(
     """Return the empty folders that the target keeps; None if it keeps none."""
     if isinstance(source, StoredStream) or source.folders is None or not container.keeps_folders:
         return None
-    return (
-        tuple(source.folders)
-        if keyed and not callable(options.samples.keys) and not layout.sparse
-        else None
-    )
+    if keyed and not callable(options.samples.keys) and not layout.sparse:
+        return tuple(source.folders)
+    return None
 
 
 def _limits(

@@ -216,11 +216,9 @@ def _open(source: Any) -> Dataset:
             "merge finds classes by their names, and the results of a function have none: write"
             " each view with bushel.convert(view, target, mode='append')"
         )
-    return (
-        source
-        if isinstance(source, Dataset)
-        else open_dataset(source, verify=True, on_damage="raise")
-    )
+    if isinstance(source, Dataset):
+        return source
+    return open_dataset(source, verify=True, on_damage="raise")
 
 
 def _check_name(name: str) -> None:

@@ -173,19 +173,17 @@ class SampleEncoder(Struct, frozen=True):
                 if isinstance(changed, _BYTES):
                     return changed
                 value, encoded = changed, False
-        return (
-            self._as_stored(self.given[field.name], codec, value)
-            if encoded
-            else get_codec(codec).encode(value)
-        )
+        if encoded:
+            return self._as_stored(self.given[field.name], codec, value)
+        return get_codec(codec).encode(value)
 
     def _as_stored(self, given: str, codec: str, value: Any) -> Any:
         """Return encoded bytes unchanged if the container stores them so, else in the codec of the container."""
         kind = base_codec(codec)
         if not holds_image(codec):
-            return (
-                value if given == codec else get_codec(codec).encode(get_codec(given).decode(value))
-            )
+            if given == codec:
+                return value
+            return get_codec(codec).encode(get_codec(given).decode(value))
         stored_kind = image_kind(value)
         if stored_kind is None:
             raise codec_error(codec, f"an image ({', '.join(IMAGES)})", found_bytes(value))

@@ -165,9 +165,9 @@ class Transcoder(Struct, frozen=True):
 
 def _decoded(decode: Callable[[Buffer], Any], key: str, name: str, stored: Any) -> Any:
     try:
-        return (
-            [decode(element) for element in stored] if isinstance(stored, list) else decode(stored)
-        )
+        if isinstance(stored, list):
+            return [decode(element) for element in stored]
+        return decode(stored)
     except CodecError as error:
         raise CodecError(
             f"sample {key!r}, field {name!r}: {error}", **{**error.details, "field": name}

@@ -66,9 +66,9 @@ class PackResult:
     def __repr__(self) -> str:
         fields = ", ".join(f"{name}: {kind}" for name, kind in self.spec.items())
         counts = f"{self.samples:,} samples" + (f" after {self.kept:,}" if self.kept else "")
-        errors = (
-            f", {self.errors:,} errors (see {', '.join(self.error_logs)})" if self.errors else ""
-        )
+        errors = ""
+        if self.errors:
+            errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})"
         if self.skipped:
             errors += f", skipped {describe_skipped(self.skipped)}"
         target = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} parts"

@@ -239,13 +239,11 @@ def _values(column: Any) -> Sequence[Any]:
 
 def _kept(value: Stored) -> Any:
     """Return a copy of the stored bytes that later samples cannot change, with all elements of a sequence."""
-    return (
-        value
-        if isinstance(value, _BYTES)
-        else list(value)
-        if isinstance(value, Iterable)
-        else value
-    )
+    if isinstance(value, _BYTES):
+        return value
+    if isinstance(value, Iterable):
+        return list(value)
+    return value
 
 
 def _size_of(value: Any) -> int:

@@ -107,11 +107,9 @@ class DatasetWriter:
     def __len__(self) -> int:
         """Return the number of samples in the dataset: existing ones and appended ones."""
         shard = self._current.shard
-        return (
-            self._samples
-            if shard is None or shard.pending is None
-            else max(self._samples, shard.pending.next)
-        )
+        if shard is None or shard.pending is None:
+            return self._samples
+        return max(self._samples, shard.pending.next)
 
     def __repr__(self) -> str:
         state = ", closed" if self._closed else ""

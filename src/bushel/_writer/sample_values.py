@@ -78,4 +78,6 @@ def _encode_elements(field: Field, encode: Any, values: Iterable[Any]) -> Iterat
 
 
 def _contiguous(value: bytes | bytearray | memoryview) -> bytes | bytearray | memoryview:
-    return value.tobytes() if isinstance(value, memoryview) and not value.c_contiguous else value
+    if isinstance(value, memoryview) and not value.c_contiguous:
+        return value.tobytes()
+    return value

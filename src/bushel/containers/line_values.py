@@ -128,10 +128,9 @@ class LineField:
         if kinds == {Kind.REAL} or (kinds == {Kind.REAL, Kind.INTEGER} and not self._inexact):
             return _Type("float", "float-text")
         if kinds <= _TEXTS or self._cells:
-            escaped = Kind.ESCAPED in kinds
-            return _Type(
-                "utf8", ("csv-text" if self._cells else "json") if escaped else "utf8", escaped
-            )
+            if Kind.ESCAPED in kinds:
+                return _Type("utf8", "csv-text" if self._cells else "json", quotes=True)
+            return _Type("utf8", "utf8")
         return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
 
     def _declared(self, field: Field, natural: _Type) -> _Type:

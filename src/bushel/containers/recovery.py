@@ -143,11 +143,11 @@ def sound_ranges(start: I64, end: I64, size: int) -> Bools:
             current = row
             continue
         current_fits, row_fits = fits[current], fits[row]
-        if current_fits <= row_fits:
-            sound[used[current]] = False
         if row_fits <= current_fits:
             sound[used[row]] = False
-        current = row if row_fits > current_fits else current if current_fits > row_fits else None
+        if current_fits <= row_fits:
+            sound[used[current]] = False
+            current = row if row_fits > current_fits else None
     return sound
 
 

@@ -33,7 +33,9 @@ def script(command: Sequence[str], *, first: int = 0) -> str:
 
 def finish_script(command: Sequence[str], target: str, *, sbatch: str, retries: int) -> str:
     """Return the script of the job that joins the parts, and submits missing ones again."""
-    python = shlex.join(command[: command.index("bushel") + 1]) if "bushel" in command else "bushel"
+    python = "bushel"
+    if "bushel" in command:
+        python = shlex.join(command[: command.index("bushel") + 1])
     lines = ["#!/bin/bash", f"{python} finish {shlex.quote(target)}", "code=$?"]
     if retries > 0:
         again = [

@@ -206,7 +206,11 @@ def _read_rows(
 def _kind_of(file: File) -> int:
     if isinstance(file, MappedFile):
         return 0
-    return 1 if isinstance(file, StoredObject) else 3 if isinstance(file, SmallFile) else 2
+    if isinstance(file, StoredObject):
+        return 1
+    if isinstance(file, SmallFile):
+        return 3
+    return 2
 
 
 def _read_small(

@@ -160,14 +160,12 @@ def describe(holder: Holder | None, target: object) -> str:
     who = f"process {holder.pid} on {holder.host}" + (
         f" of user {holder.user}" if holder.user else ""
     )
-    lost = (
-        ""
-        if same_machine
-        else (
+    lost = ""
+    if not same_machine:
+        lost = (
             f". If that machine is gone, try again {LEASE_SECONDS:.0f} seconds after it has"
             " stopped, not earlier"
         )
-    )
     return (
         f"{target} is in use: {who} writes to it since {since} (`{holder.command}`). Wait until"
         " that has ended, or "

@@ -73,9 +73,9 @@ def _check(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
             plan.name, spec, mode="resume", shard_samples=plan.shard_samples
         ) as writer:
             stored = len(writer)
-            finished = (
-                plan.samples // plan.shard_samples * plan.shard_samples if plan.shard_samples else 0
-            )
+            finished = 0
+            if plan.shard_samples:
+                finished = plan.samples // plan.shard_samples * plan.shard_samples
             expect(stored <= plan.samples, f"{plan}: {stored} samples are stored")
             expect(
                 stored == finished or plan.renames is not None,

@@ -162,7 +162,9 @@ def check_refused_values(target: Target) -> None:
     with target.writer("refused", spec) as writer:
         for number, sample in enumerate(samples):
             for name, kind in spec.items():
-                bad = (_broken() if kind.endswith("[]") else object()) if name != "image" else 3
+                bad: object = 3
+                if name != "image":
+                    bad = _broken() if kind.endswith("[]") else object()
                 with expect_raises(
                     BushelError, TypeError, ZeroDivisionError, what=f"an impossible {name}"
                 ):

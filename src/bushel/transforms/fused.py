@@ -109,13 +109,11 @@ def _step(transform: Spatial) -> tuple[str | float, ...] | None:
         and kind in _SIZES
     ):
         size: Any = transform.size
-        sides = (
-            (size, size)
-            if type(size) is int
-            else tuple(size)
-            if isinstance(size, tuple | list)
-            else ()
-        )
+        sides: tuple[Any, ...] = ()
+        if type(size) is int:
+            sides = (size, size)
+        elif isinstance(size, tuple | list):
+            sides = tuple(size)
         if len(sides) != 2 or not all(type(side) is int and side <= _MOST_PIXELS for side in sides):
             return None
         if kind is Resize and type(size) is int:

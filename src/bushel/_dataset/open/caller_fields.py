@@ -48,7 +48,9 @@ class CallerFields(Struct, frozen=True):
             return named
         from bushel._index.file_spec import asked_for, without_code
 
-        return replace(known, codec=asked_for(known.codec)) if self.pickle else without_code(known)
+        if self.pickle:
+            return replace(known, codec=asked_for(known.codec))
+        return without_code(known)
 
     def table(self, index: ShardIndex) -> ShardIndex:
         """Return a table whose fields have the codecs with which they are read.
@@ -94,11 +96,9 @@ class CallerFields(Struct, frozen=True):
             codec = (
                 reading if extents.lacks_all else resolve(_stored(index, extents), shown, reading)
             )
-        return (
-            extents
-            if (codec, shown) == (extents.codec, stored)
-            else replace(extents, field=shown, codec=codec)
-        )
+        if (codec, shown) == (extents.codec, stored):
+            return extents
+        return replace(extents, field=shown, codec=codec)
 
 
 def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:

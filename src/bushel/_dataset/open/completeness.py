@@ -48,11 +48,9 @@ class Incomplete(Struct, frozen=True):
         if self.missing_parts:
             shown = ", ".join(self.missing_parts[:3]) + ", …" * (len(self.missing_parts) > 3)
             return f"{samples:,} samples are there, and the parts {shown} are missing"
-        return (
-            f"{samples:,} of {self.expected:,} samples are there"
-            if self.expected
-            else f"{samples:,} samples are there"
-        )
+        if self.expected:
+            return f"{samples:,} of {self.expected:,} samples are there"
+        return f"{samples:,} samples are there"
 
 
 def marker_path(root: AnyPath, name: str) -> AnyPath:

@@ -450,11 +450,9 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
 
 def names_in(folder: AnyPath) -> list[str]:
     """Return the names in a folder."""
-    return (
-        os.listdir(folder)
-        if isinstance(folder, Path)
-        else [entry.name for entry in folder.iterdir()]
-    )
+    if isinstance(folder, Path):
+        return os.listdir(folder)
+    return [entry.name for entry in folder.iterdir()]
 
 
 def holds_parts(path: AnyPath) -> bool:
@@ -494,11 +492,9 @@ def _listed_parts(
         part, _, name = entry.name.partition("/")
         if part in folders:
             shards.append(shard_of_entry(folders[part], name, entry))
-    return (
-        (manifest.container, shards)
-        if {shard.root.name for shard in shards} == folders.keys()
-        else None
-    )
+    if {shard.root.name for shard in shards} == folders.keys():
+        return manifest.container, shards
+    return None
 
 
 def _is_empty(part: AnyPath) -> bool:

@@ -271,11 +271,9 @@ class _Count:
 
 
 def _counting(total: int, progress: OnProgress | None) -> Callable[[int], None] | None:
-    return (
-        None
-        if progress is None
-        else lambda done: progress(Progress(done, total, "samples", samples=done))
-    )
+    if progress is None:
+        return None
+    return lambda done: progress(Progress(done, total, "samples", samples=done))
 
 
 def _check_names(request: ColumnRequest, fields: Spec) -> None:

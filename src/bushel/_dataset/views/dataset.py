@@ -243,11 +243,9 @@ class Dataset(StoredValues):
             6
         """
         if not callable(keep):
-            hint = (
-                f": ds.where({keep!r}) takes a condition on columns"
-                if isinstance(keep, str)
-                else ""
-            )
+            hint = ""
+            if isinstance(keep, str):
+                hint = f": ds.where({keep!r}) takes a condition on columns"
             raise TypeError(f"filter() takes a function of a sample, not {keep!r}{hint}")
         numbers: list[int] = []
         for first in range(0, len(self), CHUNK):

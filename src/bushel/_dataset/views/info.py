@@ -84,11 +84,9 @@ class Info:
     @property
     def shortfall(self) -> str:
         """The missing samples or parts of an incomplete dataset, in words."""
-        return (
-            "incomplete"
-            if self.expected is None
-            else f"incomplete: {self.expected:,} samples expected"
-        )
+        if self.expected is None:
+            return "incomplete"
+        return f"incomplete: {self.expected:,} samples expected"
 
     def __repr__(self) -> str:
         counts = ", ".join(

@@ -263,7 +263,9 @@ def _without_collisions(first: Dataset, new: dict[str, str], on: tuple[str, str]
 def _by_position(first: I64, other: I64) -> I64:
     """Return the places in `other` of the positions in `first`, both ascending; -1 for none."""
     at = np.minimum(other.searchsorted(first), max(len(other) - 1, 0))
-    return np.where(other[at] == first, at, -1) if len(other) else np.full(len(first), -1, np.int64)
+    if len(other):
+        return np.where(other[at] == first, at, -1)
+    return np.full(len(first), -1, np.int64)
 
 
 def _joined_of(own: Names, their: Names, found: I64, how: str) -> Joined:
@@ -271,13 +273,11 @@ def _joined_of(own: Names, their: Names, found: I64, how: str) -> Joined:
     lone[found[found >= 0]] = False
     alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
     examples = _shown(own, alone[0]), _shown(their, alone[1])
-    on = (
-        own.on
-        if their.on in (own.on, KEY)
-        else their.on
-        if own.on == KEY
-        else f"{own.on} = {their.on}"
-    )
+    on = f"{own.on} = {their.on}"
+    if their.on in (own.on, KEY):
+        on = own.on
+    elif own.on == KEY:
+        on = their.on
     lost = len(alone[0]), len(alone[1])
     return Joined("key" if on == KEY else on, how, len(found) - lost[0], lost, examples)
 

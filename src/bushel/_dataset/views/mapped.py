@@ -91,9 +91,9 @@ class Mapped(Struct, frozen=True, eq=False):
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Return file and offset of a field; None for one that the function adds."""
-        return (
-            self.dataset.location(position, field) if field in self.dataset.spec else (None, None)
-        )
+        if field in self.dataset.spec:
+            return self.dataset.location(position, field)
+        return None, None
 
     def __getitem__(self, item: Any) -> Any:
         """Return a sample by position or key, or a view of several."""

@@ -193,9 +193,9 @@ def delete_view(dataset: Any, name: str) -> None:
     folder = _folder(dataset)
     names = _names(folder)
     if name not in names:
-        advice = (
-            f"the views are {', '.join(names)}" if names else "no view is saved beside the dataset"
-        )
+        advice = "no view is saved beside the dataset"
+        if names:
+            advice = f"the views are {', '.join(names)}"
         raise KeyError(f"unknown view {name!r}: {did_you_mean(name, names) or advice}")
     remove(_path(folder, name))
 

@@ -36,11 +36,9 @@ class _Episodes(Frames):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return a shard for each file with rows, with an index of its own."""
         shards = super().shards(path)
-        return (
-            None
-            if shards is None
-            else [replace(shard, name=f"episodes/{shard.name}") for shard in shards]
-        )
+        if shards is None:
+            return None
+        return [replace(shard, name=f"episodes/{shard.name}") for shard in shards]
 
     def table(self, rows: Rows) -> tuple[ShardIndex, Bools]:
         """Return the table of the episodes in some rows, and which of them have all of their frames."""

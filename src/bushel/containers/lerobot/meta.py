@@ -176,11 +176,9 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
         convert = "python -m lerobot.datasets.v30.convert_dataset_v21_to_v30 --repo-id ORG/NAME"
         hint = f"convert it: {convert}"
         if not version.startswith("v2."):
-            hint = (
-                f"convert it to v2.1 with LeRobot, and then: {convert}"
-                if version < "v2"
-                else "update Bushel"
-            )
+            hint = "update Bushel"
+            if version < "v2":
+                hint = f"convert it to v2.1 with LeRobot, and then: {convert}"
         raise FormatError(
             f"this is a LeRobot dataset of version {version[:40]}, and v3 is read",
             file=files[0].path,

@@ -60,12 +60,10 @@ class _Box:
         """Return the first box of these types, each inside the one before it; None if it is missing."""
         box_found: _Box | None = self
         for kind in kinds:
-            box_found = (
-                None
-                if box_found is None
-                else next(
-                    (box for kind_of_box, box in box_found.boxes() if kind_of_box == kind), None
-                )
+            if box_found is None:
+                break
+            box_found = next(
+                (box for kind_of_box, box in box_found.boxes() if kind_of_box == kind), None
             )
         return box_found
 

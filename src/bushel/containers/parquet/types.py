@@ -53,7 +53,9 @@ def field_of(node: Node, file: File, footer: Footer, features: Mapping[str, Feat
     dtype = dtype_of(leaf)
     if leaf.physical in BYTE_ARRAYS and dtype is None:
         text = leaf.converted in _STRINGS or leaf.logical in (_STRING_TYPE, _ENUM_TYPE)
-        declared = "json" if holds_json(leaf) else "utf8" if text else feature.codec
+        declared = "utf8" if text else feature.codec
+        if holds_json(leaf):
+            declared = "json"
         codec = declared or codec_by_magic(_first_value(file, footer, leaf), feature.sound)
         return Field(node.name, codec, group is not None)
     if group is not None:
@@ -105,11 +107,9 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
 
     def read(offset: int, length: int) -> bytes | memoryview:
         start = offset - chunk.offset
-        return (
-            head[start : start + length]
-            if start + length <= len(head)
-            else file.read(offset, length)
-        )
+        if start + length <= len(head):
+            return head[start : start + length]
+        return file.read(offset, length)
 
     page = next(pages_of(read, chunk.offset, chunk.length), None)
     if (
