@@ -180,23 +180,24 @@ def join_labels(each: Iterable[tuple[str, Labels]], fields: Spec) -> dict[str, t
 
 
 def _difference(
-    field: str, first: str, known: Sequence[str], second: str, names: Sequence[str]
+    field: str, first: str, earlier: Sequence[str], second: str, names: Sequence[str]
 ) -> str:
     number = next(
-        (n for n, (a, b) in enumerate(zip(known, names, strict=False)) if a and b and a != b), None
+        (n for n, (a, b) in enumerate(zip(earlier, names, strict=False)) if a and b and a != b),
+        None,
     )
     if number is None:
         twice = next(
             name
             for at, name in enumerate(names)
-            if name and name in known and known.index(name) != at
+            if name and name in earlier and earlier.index(name) != at
         )
         what = (
-            f"{twice!r} is class {known.index(twice)} in {first} and {names.index(twice)} in"
+            f"{twice!r} is class {earlier.index(twice)} in {first} and {names.index(twice)} in"
             f" {second}"
         )
     else:
-        what = f"class {number} is {known[number]!r} in {first} and {names[number]!r} in {second}"
+        what = f"class {number} is {earlier[number]!r} in {first} and {names[number]!r} in {second}"
     return (
         f"field {field!r} has different class numbers: {what}. `bushel merge` (bushel.merge)"
         " writes one dataset "

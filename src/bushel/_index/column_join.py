@@ -86,10 +86,10 @@ def _nothing(piece: Piece, dtype: np.dtype[Any]) -> Array:
     return np.zeros(count, dtype)
 
 
-def _texts(piece: Piece, own: int) -> Array:
+def _texts(piece: Piece, kind: int) -> Array:
     """Return the values of a piece as texts; missing ones are empty."""
-    if piece.values.dtype.kind == "O" or not own:
-        if own:
+    if piece.values.dtype.kind == "O" or not kind:
+        if kind:
             return piece.values
         return _nothing(piece, np.dtype(np.object_))
     return objects_of(

@@ -143,13 +143,13 @@ def add_columns(index: ShardIndex, request: ColumnRequest, files: ValueFiles) ->
     )
 
 
-def _is_usual(wanted: ColumnOf, column: FieldExtents) -> bool:
+def _is_usual(requested: ColumnOf, column: FieldExtents) -> bool:
     """Return whether a writer records a column that it may record."""
-    if wanted.reading not in ("value", "length") or get_codec(column.codec).layout is not None:
+    if requested.reading not in ("value", "length") or get_codec(column.codec).layout is not None:
         return True
     lengths = column.length[column.length != MISSING]
     short = bool(len(lengths)) and float(lengths.mean()) <= _USUAL_TEXT
-    if wanted.reading == "value":
+    if requested.reading == "value":
         return short
     # else the texts have their lengths
     return bool(len(lengths)) and (not short or int(lengths.max()) > LONGEST_TEXT)
@@ -338,7 +338,7 @@ class _Scan:
 
     # Images
 
-    def _images(self, wanted: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
+    def _images(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
         rows = self._column.rows
         header = np.zeros((rows, 5), np.int32)
         other_formats: dict[int, str] = {}  # formats that the kernel does not know
@@ -369,21 +369,21 @@ class _Scan:
             )
             if requested.part == "format"
             else numbers("int", header[:, places[requested.part]], missing)
-            for requested in wanted
+            for requested in columns
         }
 
     # Everything else
 
-    def _decoded(self, wanted: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
-        read = _reader_of(self._column, wanted)
+    def _decoded(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
+        read = _reader_of(self._column, columns)
         rows = present_rows(self._column)
-        values_of_columns: list[list[Any]] = [[None] * self._column.rows for _ in wanted]
+        values_of_columns: list[list[Any]] = [[None] * self._column.rows for _ in columns]
         for row, values in zip(rows.tolist(), self._each(rows, read, threads), strict=True):
             for column_values, value in zip(values_of_columns, values or (), strict=False):
                 column_values[row] = value
         return {
             requested.name: of_objects(column_values)
-            for requested, column_values in zip(wanted, values_of_columns, strict=True)
+            for requested, column_values in zip(columns, values_of_columns, strict=True)
         }
 
     def _each(
@@ -411,12 +411,12 @@ class _Scan:
 
 
 def _reader_of(
-    column: FieldExtents, wanted: Sequence[ColumnOf]
+    column: FieldExtents, columns: Sequence[ColumnOf]
 ) -> Callable[[bytes], Sequence[Any] | None]:
     """Return the function that makes the values of some columns of a field from stored bytes. None: damaged."""
     [reading] = {
         "decoded" if requested.reading in ("value", "member", "length") else requested.reading
-        for requested in wanted
+        for requested in columns
     }
     if reading == "clip":
         from bushel.codecs.headers import clip_header
@@ -428,7 +428,7 @@ def _reader_of(
             header = clip_header(column.codec, data)
             if header is None:
                 return None
-            return [getattr(header, requested.part) for requested in wanted]
+            return [getattr(header, requested.part) for requested in columns]
 
         return of_clip
     codec = get_codec(column.codec)
@@ -439,7 +439,7 @@ def _reader_of(
 
         def of_sound(data: bytes) -> Sequence[Any] | None:
             try:
-                return [ranged.count(data)] * len(wanted)
+                return [ranged.count(data)] * len(columns)
             except BushelError:
                 return None
 
@@ -454,15 +454,15 @@ def _reader_of(
             return None
         # a label of one number in an image record, which may also be several
         if not hasattr(array, "shape"):
-            return [None] * len(wanted)
-        return [_of_array(array.shape, array.dtype, requested.part) for requested in wanted]
+            return [None] * len(columns)
+        return [_of_array(array.shape, array.dtype, requested.part) for requested in columns]
 
     def of_value(data: bytes) -> Sequence[Any] | None:
         try:
             value = codec.decode(data)
         except BushelError:
             return None
-        return [_of_value(value, requested) for requested in wanted]
+        return [_of_value(value, requested) for requested in columns]
 
     return of_array if reading == "array" else of_value
 
@@ -476,12 +476,12 @@ def _of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:
     return shape[axis] if axis < len(shape) else None
 
 
-def _of_value(value: Any, wanted: ColumnOf) -> Any:
-    if wanted.reading == "length":
+def _of_value(value: Any, requested: ColumnOf) -> Any:
+    if requested.reading == "length":
         return len(value)
-    if wanted.reading == "value":
+    if requested.reading == "value":
         return _plain(value)
-    names: Iterable[str] = wanted.part.split(".") if wanted.part else ()
+    names: Iterable[str] = requested.part.split(".") if requested.part else ()
     for name in names:
         if isinstance(value, Mapping) and name in value:
             value = value[name]

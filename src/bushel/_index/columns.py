@@ -207,22 +207,22 @@ def as_text(value: float | str) -> bytes | None:
         return None
 
 
-def _of_type(value: Any, own: int) -> Any:
+def _of_type(value: Any, kind: int) -> Any:
     """Return a stored number, or the text of one, as a value of its type; None for the type 0.
 
     Raises:
         ValueError: It cannot be of this type.
     """
     try:
-        if own == BOOL:
+        if kind == BOOL:
             return value == "true" if isinstance(value, str) else bool(value)
-        if own == INT:
+        if kind == INT:
             return int(value)
-        if own == FLOAT:
+        if kind == FLOAT:
             return float(value)
     except OverflowError as error:  # an infinite integer
         raise ValueError(str(error)) from error
-    return None if own == 0 else value
+    return None if kind == 0 else value
 
 
 def objects_of(found: Sequence[object]) -> Array:

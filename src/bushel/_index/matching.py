@@ -232,8 +232,10 @@ def _by_extent(
     return best, rows_now
 
 
-def _same_file(one: ShardIndex, column: FieldExtents, two: ShardIndex, other: FieldExtents) -> bool:
-    return _names_of(one, column.file) == _names_of(two, other.file) != set()
+def _same_file(
+    table: ShardIndex, column: FieldExtents, two: ShardIndex, other: FieldExtents
+) -> bool:
+    return _names_of(table, column.file) == _names_of(two, other.file) != set()
 
 
 def _names_of(index: ShardIndex, file: int) -> set[str]:

@@ -77,6 +77,6 @@ def _is_float(value: int) -> bool:
         return False
 
 
-def _as_texts(kept: Sequence[Any], missing: npt.NDArray[np.bool_]) -> Column:
-    stored = [b"" if value is None else as_text(value) or b"" for value in kept]
+def _as_texts(objects: Sequence[Any], missing: npt.NDArray[np.bool_]) -> Column:
+    stored = [b"" if value is None else as_text(value) or b"" for value in objects]
     return of_texts(*joined(stored), missing)

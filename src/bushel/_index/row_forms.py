@@ -47,5 +47,5 @@ class RowForms:
             self._known = forms  # others may be reading the list before it
 
 
-def _size(one: tuple[int, RowForm | None]) -> int:
-    return one[0]
+def _size(form_of_size: tuple[int, RowForm | None]) -> int:
+    return form_of_size[0]

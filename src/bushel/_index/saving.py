@@ -131,17 +131,17 @@ def _contents(index: ShardIndex) -> tuple[Arrays, bytearray]:
     return arrays, head
 
 
-def _field(name: str, extents: FieldExtents, kept: KeptLines) -> HeaderField:
+def _field(name: str, extents: FieldExtents, lines: KeptLines) -> HeaderField:
     kind = replace(extents.field, codec=asked_for(extents.field.codec)).type
-    if not kept.has(extents):
+    if not lines.has(extents):
         return HeaderField(name, kind, asked_for(extents.codec), extents.file)
     line_array = cast("LineArray", extents.offset)
     quotes = True if line_array.quotes else msgspec.UNSET
     return HeaderField(name, kind, asked_for(extents.codec), extents.file, line_array.field, quotes)
 
 
-def _column(name: str, column: Column, kept: KeptLines) -> HeaderColumn:
-    number = kept.column(column.values)
+def _column(name: str, column: Column, lines: KeptLines) -> HeaderColumn:
+    number = lines.column(column.values)
     return HeaderColumn(name, column.kind, msgspec.UNSET if number is None else number)
 
 

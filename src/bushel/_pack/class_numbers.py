@@ -48,10 +48,10 @@ def plan_numbers(known: Labels, shards: Sequence[Labels], fields: Spec) -> Class
     return ClassNumbers(labels, tuple(changes), unnamed)
 
 
-def _add(labels: dict[str, tuple[str, ...]], own: Labels, fields: Spec) -> dict[str, NewNumbers]:
+def _add(labels: dict[str, tuple[str, ...]], shard: Labels, fields: Spec) -> dict[str, NewNumbers]:
     """Add the names of a shard to `labels`, and return the new numbers of those fields whose numbers change."""
     changes: dict[str, NewNumbers] = {}
-    for name, names in own.items():
+    for name, names in shard.items():
         if not names or not can_be_named(fields, name):
             continue
         existing = labels.get(name, ())

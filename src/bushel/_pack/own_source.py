@@ -64,7 +64,7 @@ def refuse_own_source(
         raise FileExistsError(f"{what}: {advice}")
 
 
-def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
+def _refuse_changed(dataset: Dataset, target: AnyPath, place: _Place) -> None:
     """Check that a dataset whose files are to be replaced is as it was when the caller opened it.
 
     Another writer may have had the target since then, and what that one wrote would be lost.
@@ -72,7 +72,7 @@ def _refuse_changed(dataset: Dataset, target: AnyPath, wanted: _Place) -> None:
     overlapping = [
         shard
         for shard in dataset.shards
-        if overlap((*_resolved(shard.shard.root), *shard.shard.files[:1]), wanted)
+        if overlap((*_resolved(shard.shard.root), *shard.shard.files[:1]), place)
     ]
     if not overlapping:
         return

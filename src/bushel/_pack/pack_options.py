@@ -128,7 +128,7 @@ class PackOptions(Struct, frozen=True):
         )
 
 
-def _group(kind: type[T], given: Mapping[str, Any], **own: Any) -> T:
+def _group(kind: type[T], arguments: Mapping[str, Any], **own: Any) -> T:
     """Make a struct from the arguments that are named like its fields, and from converted ones."""
     names = set(kind.__struct_fields__)
-    return kind(**{**{name: value for name, value in given.items() if name in names}, **own})
+    return kind(**{**{name: value for name, value in arguments.items() if name in names}, **own})

@@ -310,7 +310,7 @@ def _give_up(writer: ColumnWriter, ledger: Ledger, mode: Mode, before: int) -> i
 
 
 def _too_many(
-    part: Part, mode: Mode, bad: BadItem, limit: ErrorLimit, ledger: Ledger, done: int, left: int
+    part: Part, mode: Mode, bad: BadItem, limit: ErrorLimit, ledger: Ledger, packed: int, left: int
 ) -> TooManyErrors:
     count = limit.errors + ledger.errors
     if part.of_run:
@@ -328,7 +328,7 @@ def _too_many(
             "larger max_errors continues, mode='overwrite' starts again"
         )
     return TooManyErrors(
-        f"{count} of the first {limit.items + done} items cannot be packed, but max_errors"
+        f"{count} of the first {limit.items + packed} items cannot be packed, but max_errors"
         f" allows {limit.allowed}. "
         f"The last one is {_item_name(bad)}: {error_text(bad.error)}. All are listed in"
         f" {ledger.log.path}. {after}",

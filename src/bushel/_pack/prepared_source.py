@@ -141,18 +141,20 @@ def _folders(source: Source | Stream, container: Container) -> tuple[str, ...] |
 
 
 def _with_numbers(
-    source: Source | Stream, known: Labels, given: Labels
+    source: Source | Stream, existing: Labels, declared: Labels
 ) -> tuple[Source | Stream, Labels]:
     """Return the source with the numbers of the dataset that it is added to, and its names of classes."""
-    names = {**given, **known}
+    names = {**declared, **existing}
     if not isinstance(source, Labelled):
-        return source, given or (check_labels(source.labels) if isinstance(source, Named) else {})
+        return source, declared or (
+            check_labels(source.labels) if isinstance(source, Named) else {}
+        )
     field = next((name for name in ("label", "idx") if name in names), None)
     new = source if field is None else source.relabelled(numbered(names[field]))
     if isinstance(new, Named):
-        return new, check_labels({**given, **new.labels})
+        return new, check_labels({**declared, **new.labels})
     classes = {"label": in_order(new.label2idx)} if isinstance(new, Labelled) else {}
-    return new, check_labels({**given, **classes})
+    return new, check_labels({**declared, **classes})
 
 
 # Fields

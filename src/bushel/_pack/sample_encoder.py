@@ -177,13 +177,13 @@ class SampleEncoder(Struct, frozen=True):
             return self._as_stored(self.given[field.name], codec, value)
         return get_codec(codec).encode(value)
 
-    def _as_stored(self, given: str, codec: str, value: Any) -> Any:
+    def _as_stored(self, of_source: str, codec: str, value: Any) -> Any:
         """Return encoded bytes unchanged if the container stores them so, else in the codec of the container."""
         kind = base_codec(codec)
         if not holds_image(codec):
-            if given == codec:
+            if of_source == codec:
                 return value
-            return get_codec(codec).encode(get_codec(given).decode(value))
+            return get_codec(codec).encode(get_codec(of_source).decode(value))
         stored_kind = image_kind(value)
         if stored_kind is None:
             raise codec_error(codec, f"an image ({', '.join(IMAGES)})", found_bytes(value))

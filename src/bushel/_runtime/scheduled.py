@@ -320,13 +320,13 @@ def scheduled_of(version: str, seed: int) -> Scheduled | None:
         return None  # damaged: refused as any other version
 
 
-def _parsed(own: dict[str, Any], seed: int) -> Scheduled:
+def _parsed(description: dict[str, Any], seed: int) -> Scheduled:
     sources = tuple(
         source if isinstance(source, int) else _parsed(source, int(source["seed"]))
-        for source in own["sources"]
+        for source in description["sources"]
     )
-    points = tuple((int(at), tuple(map(float, weights))) for at, weights in own["points"])
-    return Scheduled(sources, points, bool(own["ramp"]), int(own["samples"]), seed)
+    points = tuple((int(at), tuple(map(float, weights))) for at, weights in description["points"])
+    return Scheduled(sources, points, bool(description["ramp"]), int(description["samples"]), seed)
 
 
 def first_difference(old: Scheduled, new: Scheduled, draws: int) -> int | None:

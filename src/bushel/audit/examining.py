@@ -213,13 +213,15 @@ def _same_order(stretches: list[Stretch], epoch: int, orders: dict[bytes, int]) 
         yield f"the same samples at the same steps as in epoch {before}: is it shuffled?", False
 
 
-def _differences(stretches: list[Stretch], others: list[Stretch], name: str) -> Found:
+def _differences(stretches: list[Stretch], compared: list[Stretch], name: str) -> Found:
     """Yield how an epoch differs from that of another run."""
-    if not others:
+    if not compared:
         yield f"{name} has no such epoch", True
         return
-    steps, other_steps = _by_step(stretches), _by_step(others)
-    by_rank = {stretch.world_size for stretch in (*stretches, *others)} == {others[0].world_size}
+    steps, other_steps = _by_step(stretches), _by_step(compared)
+    by_rank = {stretch.world_size for stretch in (*stretches, *compared)} == {
+        compared[0].world_size
+    }
     for step in sorted(steps.keys() & other_steps.keys()):
         ranks, other_ranks = steps[step], other_steps[step]
         if by_rank:
@@ -230,7 +232,7 @@ def _differences(stretches: list[Stretch], others: list[Stretch], name: str) -> 
         else:  # the samples of a step are divided otherwise, if there are more or fewer ranks
             same = np.array_equal(_together(ranks), _together(other_ranks))
         if not same:
-            of_run, of_other = (np.unique(Samples(run).digests) for run in (stretches, others))
+            of_run, of_other = (np.unique(Samples(run).digests) for run in (stretches, compared))
             text = f"samples differ from {name} from step {step} on"
             if np.array_equal(of_run, of_other):
                 yield f"{text}: the same ones in another order", True

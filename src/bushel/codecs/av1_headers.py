@@ -97,13 +97,13 @@ def needed_parts(packets: Sequence[Buffer], wanted: Sequence[bool]) -> list[Buff
     return [packets[0], *parts[::-1]]
 
 
-def _joined(packet: Buffer, pieces: Sequence[_Piece], kept: Sequence[_Piece]) -> Buffer | None:
+def _joined(packet: Buffer, pieces: Sequence[_Piece], chosen: Sequence[_Piece]) -> Buffer | None:
     """Return the bytes of some pieces of a packet; None without a frame."""
-    if len(kept) == len(pieces):
+    if len(chosen) == len(pieces):
         return packet
     view = memoryview(packet)
-    if any(piece.frame for piece in kept):
-        return b"".join(view[piece.begin : piece.end] for piece in kept)
+    if any(piece.frame for piece in chosen):
+        return b"".join(view[piece.begin : piece.end] for piece in chosen)
     return None
 
 

@@ -103,11 +103,11 @@ def _pixels(image: Image.Image) -> Array:
     return np.array(image.convert({"La": "LA", "RGBa": "RGBA"}.get(mode, "RGB")))
 
 
-def _check_pixels(codec: str, found: int, limit: int | None) -> None:
+def _check_pixels(codec: str, pixels: int, limit: int | None) -> None:
     # Pillow itself only warns up to twice its limit.
-    if limit is not None and found > limit:
+    if limit is not None and pixels > limit:
         raise codec_error(
-            codec, f"at most PIL.Image.MAX_IMAGE_PIXELS = {limit} pixels", f"{found} pixels"
+            codec, f"at most PIL.Image.MAX_IMAGE_PIXELS = {limit} pixels", f"{pixels} pixels"
         )
 
 

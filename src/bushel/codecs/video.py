@@ -257,24 +257,24 @@ def _is_shown(codec: str, packet: Any) -> bool:
     return True
 
 
-def _decoded(context: Any, packets: Sequence[Any], wanted: Container[int]) -> Iterator[Any]:
+def _decoded(context: Any, packets: Sequence[Any], times: Container[int]) -> Iterator[Any]:
     """Yield the frames that a decoder makes of these packets alone.
 
-    Frames at other times than `wanted` are left out if no other frame is predicted from them, and
+    Frames at other times than `times` are left out if no other frame is predicted from them, and
     of AV1, if no wanted frame is.
     """
     # its decoder takes `skip_frame` once, for all packets
     if context.codec.canonical_name == "av1":
         for packet, part in zip(
             packets,
-            needed_parts(packets, [av_packet.pts in wanted for av_packet in packets]),
+            needed_parts(packets, [av_packet.pts in times for av_packet in packets]),
             strict=True,
         ):
             if part is not None:
                 yield from context.decode(packet if part is packet else _like(packet, part))
     else:
         for packet in packets:
-            context.skip_frame = "DEFAULT" if packet.pts in wanted else "NONREF"
+            context.skip_frame = "DEFAULT" if packet.pts in times else "NONREF"
             yield from context.decode(packet)
     yield from context.decode(None)
     context.flush_buffers()

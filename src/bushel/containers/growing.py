@@ -151,35 +151,35 @@ class GrowingArrays:
         self._pending.clear()
         self._size = 0
 
-    def _make_room(self, own: _Array, size: int) -> None:
+    def _make_room(self, array: _Array, size: int) -> None:
         """Begin a segment with room for some bytes, and for the bytes that are expected to follow."""
-        before = sum(written for _, written in own.segments)
+        before = sum(written for _, written in array.segments)
         expected = 0
         if self.share:
             expected = int(_SPARE * (before + size) / max(self.share, _LEAST_SHARE))
-        own.room = max(size, before, expected - before)
-        own.room += -own.room % _ALIGNMENT
-        own.segments.append((self._end, 0))
-        self._end += own.room
+        array.room = max(size, before, expected - before)
+        array.room += -array.room % _ALIGNMENT
+        array.segments.append((self._end, 0))
+        self._end += array.room
 
-    def _place(self, own: _Array, file: IO[bytes]) -> tuple[int, int]:
+    def _place(self, array: _Array, file: IO[bytes]) -> tuple[int, int]:
         """Return where the bytes of an array begin and end in the file, after joining its segments."""
-        size = sum(written for _, written in own.segments)
-        if len(own.segments) <= 1:
-            start = own.segments[0][0] if own.segments else 0
+        size = sum(written for _, written in array.segments)
+        if len(array.segments) <= 1:
+            start = array.segments[0][0] if array.segments else 0
             return start, start + size
         start = self._end
-        for offset, length in own.segments:
+        for offset, length in array.segments:
             _copy(file, offset, self._end, length)
             self._end += length
         self._end += -self._end % _ALIGNMENT
         return start, start + size
 
 
-def _whole(own: _Array) -> Iterator[npt.NDArray[Any]]:
+def _whole(array: _Array) -> Iterator[npt.NDArray[Any]]:
     """Yield the pieces of an array in memory."""
-    for piece in own.pieces:
-        yield np.zeros(piece, own.dtype) if isinstance(piece, int) else piece
+    for piece in array.pieces:
+        yield np.zeros(piece, array.dtype) if isinstance(piece, int) else piece
 
 
 def _bytes_of(piece: npt.NDArray[Any] | int, dtype: np.dtype[Any]) -> int:

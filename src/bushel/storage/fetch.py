@@ -164,11 +164,11 @@ def fetch(pieces: Pieces, held: Held | None = None) -> tuple[dict[int, bytes], l
 
 
 def _read(
-    files: Sequence[File], asked: NeededRanges, needed: Bools, held: Held | None
+    files: Sequence[File], ranges: NeededRanges, needed: Bools, held: Held | None
 ) -> list[Buffer | None]:
     """Read the needed extents: of mapped files by a kernel, of objects by many requests, of others one by one."""
     keep_freed_memory()
-    extents = asked.extents
+    extents = ranges.extents
     out: list[Buffer | None] = [None] * len(extents)
     covered = None if held is None else held.covers(files, extents)
     try:
@@ -183,7 +183,7 @@ def _read(
                 late.append(row)
         _read_rows(files, extents, np.array(late, np.int64), out)
     except ExtentError as error:
-        error.row = int(asked.row[error.row])
+        error.row = int(ranges.row[error.row])
         raise
     return out
 

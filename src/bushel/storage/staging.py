@@ -154,10 +154,10 @@ class Staging:
         )
         self.discard()
 
-    def _remove_others(self, folder: Path, kept: Collection[str]) -> None:
+    def _remove_others(self, folder: Path, names: Collection[str]) -> None:
         """Remove the files of a shard's own folder that are not among these."""
         for path in [path for path in folder.rglob("*") if path.is_file()]:
-            if path.relative_to(self.place).as_posix() not in kept:
+            if path.relative_to(self.place).as_posix() not in names:
                 path.unlink()
 
     def upload(self, names: Iterable[str], *, replace: bool = False) -> list[tuple[int, int]]:
@@ -198,7 +198,7 @@ class Staging:
             stamps.append((size, int(getattr(stat, "st_mtime_ns", 0) or 0)))
         return stamps
 
-    def _take_back(self, done: Iterable[AnyPath], error: BaseException) -> None:
+    def _take_back(self, uploaded: Iterable[AnyPath], error: BaseException) -> None:
         """Remove the files that were uploaded before an error. If removing fails too, the error gets a note."""
         once = threading.Event()
         if (
@@ -207,7 +207,7 @@ class Staging:
             or not isinstance(error, Exception)
         ):
             once.set()
-        for path in done:
+        for path in uploaded:
             with noted_in(error):
                 remove(path, give_up=once)
 

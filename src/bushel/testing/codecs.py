@@ -67,15 +67,15 @@ def check_codec(
         _check_damage(checked, data, what, rng)
 
 
-def _expect_like(found: Any, value: Any, what: str, *, lossless: bool) -> None:
+def _expect_like(actual: Any, value: Any, what: str, *, lossless: bool) -> None:
     if lossless:
-        expect_equal(found, value, what)
+        expect_equal(actual, value, what)
     elif isinstance(value, np.ndarray):
         expect_equal(
-            (found.dtype, found.shape), (value.dtype, value.shape), f"{what}: dtype and shape"
+            (actual.dtype, actual.shape), (value.dtype, value.shape), f"{what}: dtype and shape"
         )
     else:
-        expect(isinstance(found, type(value)), f"{what}: decoded as a {type(found).__name__}")
+        expect(isinstance(actual, type(value)), f"{what}: decoded as a {type(actual).__name__}")
 
 
 def _check_buffers(codec: Codec, data: bytes, value: Any, what: str) -> None:

@@ -123,8 +123,8 @@ def check_device_decoder(decoder: DeviceDecoder, device: Any = None) -> None:
         _expect_near(decoded[number], expected[whole], f"image {number} beside a damaged one")
 
 
-def _expect_near(found: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], what: str) -> None:
-    levels = float(np.abs(found.astype(np.int64) - expected).mean())
+def _expect_near(actual: npt.NDArray[np.uint8], expected: npt.NDArray[np.uint8], what: str) -> None:
+    levels = float(np.abs(actual.astype(np.int64) - expected).mean())
     expect(
         levels <= _LEVELS,
         f"{what}: expected the CPU's pixels within {_LEVELS:g} level, found {levels:.2f}",

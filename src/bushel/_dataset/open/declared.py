@@ -134,17 +134,19 @@ def _by_itself(
         return None
 
 
-def _outdated(own: Field, known: ShardIndex, index: ShardIndex) -> bool:
+def _outdated(stored: Field, known: ShardIndex, index: ShardIndex) -> bool:
     """Return whether a known type was not declared by a caller, and does not hold the values of today."""
-    if own.name not in index.fields or not has_values(known.fields[own.name]):
+    if stored.name not in index.fields or not has_values(known.fields[stored.name]):
         return True
-    now = index.fields[own.name].field
+    now = index.fields[stored.name].field
     if get_container(index.container).stores_text:
         # a type that was declared for other values has no column
-        return own.name in known.columns and wider(own, now) != own
-    bases = [field.codec.partition("(")[0] for field in (own, now)]
+        return stored.name in known.columns and wider(stored, now) != stored
+    bases = [field.codec.partition("(")[0] for field in (stored, now)]
     numeric = all(base in _NUMBERS or base.endswith(_ARRAY) for base in bases)
-    return numeric and own.codec != now.codec and (bases[1] not in _NUMBERS or bases[0] in _NUMBERS)
+    return (
+        numeric and stored.codec != now.codec and (bases[1] not in _NUMBERS or bases[0] in _NUMBERS)
+    )
 
 
 def _same(name: str, known: ShardIndex, index: ShardIndex) -> bool:

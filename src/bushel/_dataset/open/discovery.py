@@ -219,11 +219,9 @@ def _discover(
     if len(paths) == 1 and shards and are_parts(paths[0], shards):
         discovered = _parts_as_listed(paths[0], discovered, load, allow_incomplete=allow_incomplete)
         shards = discovered.shards
-    manifest = (
-        manifest_of(discovered.container, shards, load)
-        if local or len(shards) > _MANY_OBJECTS
-        else None
-    )
+    manifest = None
+    if local or len(shards) > _MANY_OBJECTS:
+        manifest = manifest_of(discovered.container, shards, load)
     return replace(
         discovered,
         manifest=manifest,
@@ -397,12 +395,10 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     datasets = datasets or _ask(path, candidates, names) or _parts(path, container)
     if not datasets:
         from bushel._dataset.open.by_content import by_content, container_hint
-    if (
-        not datasets
-        and container is not None
-        and not (datasets := by_content(path, names, container))
-    ):
-        raise FormatError(f"no {container} dataset was found here", file=str(path))
+    if not datasets and container is not None:
+        datasets = by_content(path, names, container)
+        if not datasets:
+            raise FormatError(f"no {container} dataset was found here", file=str(path))
     file = "" if path.is_dir() else path.name
     datasets = (
         datasets

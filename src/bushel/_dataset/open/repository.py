@@ -178,16 +178,18 @@ def _info(root: AnyPath, names: Sequence[str]) -> Mapping[str, Feature]:
         raise ValueError(f"{_INFO}: {error}") from error
 
 
-def _configuration(known: Sequence[Configuration], name: str | None, path: str) -> Configuration:
-    names = [configuration.name for configuration in known]
+def _configuration(
+    configured: Sequence[Configuration], name: str | None, path: str
+) -> Configuration:
+    names = [configuration.name for configuration in configured]
     if name is not None:
         if name in names:
-            return known[names.index(name)]
+            return configured[names.index(name)]
         raise SpecError(_unknown("configuration", name, names, path, "config"))
     defaults = (
-        [configuration for configuration in known if configuration.is_default]
-        if len(known) > 1
-        else list(known)
+        [configuration for configuration in configured if configuration.is_default]
+        if len(configured) > 1
+        else list(configured)
     )
     if len(defaults) == 1:
         return defaults[0]
@@ -213,11 +215,11 @@ def _split(
     )
 
 
-def _unknown(what: str, name: str, known: Sequence[str], path: str, argument: str) -> str:
-    meant = did_you_mean(name, known)
+def _unknown(what: str, name: str, names: Sequence[str], path: str, argument: str) -> str:
+    meant = did_you_mean(name, names)
     return (
         f"{path} has no {what} {name!r} ({argument}=): it has"
-        f" {', '.join(known)}{'; ' + meant if meant else ''}"
+        f" {', '.join(names)}{'; ' + meant if meant else ''}"
     )
 
 

@@ -268,18 +268,18 @@ def _by_position(first: I64, other: I64) -> I64:
     return np.full(len(first), -1, np.int64)
 
 
-def _joined_of(own: Names, their: Names, found: I64, how: str) -> Joined:
+def _joined_of(names: Names, their: Names, places: I64, how: str) -> Joined:
     lone = np.ones(len(their.samples), np.bool_)
-    lone[found[found >= 0]] = False
-    alone = np.flatnonzero(found < 0), np.flatnonzero(lone)
-    examples = _shown(own, alone[0]), _shown(their, alone[1])
-    on = f"{own.on} = {their.on}"
-    if their.on in (own.on, KEY):
-        on = own.on
-    elif own.on == KEY:
+    lone[places[places >= 0]] = False
+    alone = np.flatnonzero(places < 0), np.flatnonzero(lone)
+    examples = _shown(names, alone[0]), _shown(their, alone[1])
+    on = f"{names.on} = {their.on}"
+    if their.on in (names.on, KEY):
+        on = names.on
+    elif names.on == KEY:
         on = their.on
     lost = len(alone[0]), len(alone[1])
-    return Joined("key" if on == KEY else on, how, len(found) - lost[0], lost, examples)
+    return Joined("key" if on == KEY else on, how, len(places) - lost[0], lost, examples)
 
 
 def _shown(names: Names, places: I64) -> tuple[str, ...]:

@@ -152,14 +152,14 @@ def window_length(length: int, step: int) -> tuple[I64, int]:
     return np.arange(count, dtype=np.int64) * stride, (count - 1) * stride + 1
 
 
-def _offsets(name: str, given: Iterable[int]) -> I64:
+def _offsets(name: str, numbers: Iterable[int]) -> I64:
     try:
-        offsets = np.array([operator.index(offset) for offset in given], np.int64)
+        offsets = np.array([operator.index(offset) for offset in numbers], np.int64)
     except (TypeError, OverflowError):
         offsets = np.zeros(0, np.int64)
     if not len(offsets) or int(np.abs(offsets).max()) >= _MOST:
         raise TypeError(
-            f"delta={{{name!r}: {given!r}}}: expected whole numbers, such as [-1, 0, 1]"
+            f"delta={{{name!r}: {numbers!r}}}: expected whole numbers, such as [-1, 0, 1]"
         )
     return offsets
 

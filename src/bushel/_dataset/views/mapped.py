@@ -91,9 +91,9 @@ class Mapped(Struct, frozen=True, eq=False):
 
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Return file and offset of a field; None for one that the function adds."""
-        if field in self.dataset.spec:
-            return self.dataset.location(position, field)
-        return None, None
+        return (
+            self.dataset.location(position, field) if field in self.dataset.spec else (None, None)
+        )
 
     def __getitem__(self, item: Any) -> Any:
         """Return a sample by position or key, or a view of several."""
@@ -228,13 +228,13 @@ def _made(view: Mapped, sample: Sample) -> Sample:
         raise
 
 
-def _chosen(made: Sample, names: tuple[str, ...]) -> Sample:
-    if missing := [name for name in names if name not in made]:
+def _chosen(sample: Sample, names: tuple[str, ...]) -> Sample:
+    if missing := [name for name in names if name not in sample]:
         raise KeyError(
             f"it returned no field {missing[0]!r}, but"
-            f" {', '.join(name for name in made if name != KEY)}"
+            f" {', '.join(name for name in sample if name != KEY)}"
         )
-    return {KEY: made[KEY], **{name: made[name] for name in names}}
+    return {KEY: sample[KEY], **{name: sample[name] for name in names}}
 
 
 def _called(function: Callable[[Sample], Sample], sample: Sample) -> Sample:

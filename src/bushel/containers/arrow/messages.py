@@ -220,33 +220,33 @@ def _column(table: FlatTable, left: list[int], depth: int) -> Column:
     )
 
 
-def _unit(kind: int, own: FlatTable | None) -> str:
-    if own is None:
+def _unit(kind: int, table: FlatTable | None) -> str:
+    if table is None:
         return ""
     if kind == Type.DATE:
-        return ("D", "ms")[own.number(0, "<h", 1) & 1]
+        return ("D", "ms")[table.number(0, "<h", 1) & 1]
     if kind == Type.INTERVAL:
-        return _INTERVALS.get(own.number(0, "<h"), ("", 0))[0]
+        return _INTERVALS.get(table.number(0, "<h"), ("", 0))[0]
     if kind in (Type.TIME, Type.TIMESTAMP, Type.DURATION):
-        return ("s", "ms", "us", "ns")[own.number(0, "<h", int(kind != Type.TIMESTAMP)) & 3]
+        return ("s", "ms", "us", "ns")[table.number(0, "<h", int(kind != Type.TIMESTAMP)) & 3]
     return ""
 
 
-def _width(kind: int, own: FlatTable | None) -> int:
-    if own is None:
+def _width(kind: int, table: FlatTable | None) -> int:
+    if table is None:
         return 0
     if kind == Type.DATE:
-        return 64 if own.number(0, "<h", 1) else 32
+        return 64 if table.number(0, "<h", 1) else 32
     if kind == Type.TIME:
-        return own.number(1, "<i", 32)
+        return table.number(1, "<i", 32)
     if kind in (Type.TIMESTAMP, Type.DURATION):
         return 64
     if kind == Type.INTERVAL:
-        return _INTERVALS.get(own.number(0, "<h"), ("", 0))[1]
+        return _INTERVALS.get(table.number(0, "<h"), ("", 0))[1]
     if kind == Type.FLOAT:
-        return own.number(0, "<h")
+        return table.number(0, "<h")
     if kind in (Type.INT, Type.FIXED_BINARY, Type.FIXED_LIST):
-        return own.number(0, "<i")
+        return table.number(0, "<i")
     return 0
 
 

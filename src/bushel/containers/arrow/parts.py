@@ -181,10 +181,10 @@ def bytes_of(part: Part, made: BlockList | None) -> tuple[I64, I64]:
     return base + starts[:-1], length
 
 
-def _of_views(part: Part, made: BlockList | None, valid: Bools) -> tuple[I64, I64]:
+def _of_views(part: Part, blocks: BlockList | None, valid: Bools) -> tuple[I64, I64]:
     """Return where the values of views are: short ones in the views themselves, the others in further buffers."""
     views = array_of(part.raw(1), part.rows * 4, np.dtype("<i4")).astype(np.int64).reshape(-1, 4)
-    places = [part.place(number, made) for number in range(1, len(part.buffers))]
+    places = [part.place(number, blocks) for number in range(1, len(part.buffers))]
     base, size = np.array(places, np.int64).T
     length = np.where(valid, views[:, 0], 0)
     short = length <= _SHORT

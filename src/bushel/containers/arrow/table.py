@@ -250,11 +250,11 @@ class Table(RowTable):
                 self._put_bytes(growing, arrays_of_column, feature)
 
     def _put_bytes(
-        self, growing: _Growing, own: Mapping[str, npt.NDArray[Any] | None], feature: Feature
+        self, growing: _Growing, arrays: Mapping[str, npt.NDArray[Any] | None], feature: Feature
     ) -> None:
         none = np.zeros(0, np.int64)
         offset, length = (
-            none if array is None else array for array in (own["offset"], own["length"])
+            none if array is None else array for array in (arrays["offset"], arrays["length"])
         )
         number, lines = 0, self._file
         if growing.made is not None and growing.made.offsets:
@@ -277,7 +277,7 @@ class Table(RowTable):
             return
         starts = absent = None
         if column.type in _LISTS:
-            starts, absent = own["starts"], own["absent"]
+            starts, absent = arrays["starts"], arrays["absent"]
         text = leaf.type in _TEXTS
         codec = (
             ("utf8", "json")[holds_json(leaf)]
@@ -326,12 +326,12 @@ def _dtype(column: Column) -> np.dtype[np.generic]:
 
 
 def _values_of(
-    parts: tuple[Part, ...], made: BlockList | None
+    parts: tuple[Part, ...], blocks: BlockList | None
 ) -> tuple[npt.NDArray[np.generic], npt.NDArray[np.generic]] | None:
     """Return offset and length of the values of a dictionary, or the numbers, and which are there; None for others."""
     column = parts[0].column
     if _holds_bytes(column):
-        pairs = [bytes_of(part, made) for part in parts]
+        pairs = [bytes_of(part, blocks) for part in parts]
         return np.concatenate([offset for offset, _ in pairs]), np.concatenate(
             [length for _, length in pairs]
         )

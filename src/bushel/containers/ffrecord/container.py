@@ -396,10 +396,10 @@ def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -
     return ShardIndex(samples, (stamp,), fields, "ffrecord", packed.keys, blocks=(blocks,))
 
 
-def _corrupt(file: File, offset: int, what: str, expected: int, found: int) -> CorruptError:
-    message = f"{what} should have the CRC {expected:#010x}, found {found:#010x}"
+def _corrupt(file: File, offset: int, what: str, expected: int, actual: int) -> CorruptError:
+    message = f"{what} should have the CRC {expected:#010x}, found {actual:#010x}"
     return CorruptError(
-        message, file=file.path, offset=offset, expected=expected, found=found, hint=_hint(file)
+        message, file=file.path, offset=offset, expected=expected, found=actual, hint=_hint(file)
     )
 
 

@@ -199,12 +199,12 @@ def _item(extents: FieldExtents) -> str | None:
     return None
 
 
-def _first(column: Column, own: I64) -> Column:
+def _first(column: Column, rows: I64) -> Column:
     """Return the column with the values of these rows."""
     return replace(
         column,
-        values=None if column.values is None else column.values[own],
-        missing=None if column.missing is None else column.missing[own],
-        codes=None if column.codes is None else column.codes[own],
-        types=None if column.types is None else column.types[own],
+        values=None if column.values is None else column.values[rows],
+        missing=None if column.missing is None else column.missing[rows],
+        codes=None if column.codes is None else column.codes[rows],
+        types=None if column.types is None else column.types[rows],
     )

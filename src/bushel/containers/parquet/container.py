@@ -161,9 +161,9 @@ def _fields(file: File, footer: Footer, features: Mapping[str, Feature]) -> Iter
             yield field_of(node, file, footer, features)
 
 
-def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
-    """Return the table of some row groups, which `made` gets column by column."""
-    file, footer = made.file, made.footer
+def _table(table: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
+    """Return the table of some row groups, which `table` gets column by column."""
+    file, footer = table.file, table.footer
     _check_density(footer, file)
     pairs = zip(footer.fields, fields, strict=True)
     if (
@@ -172,17 +172,17 @@ def _table(made: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
         check_pyarrow(file, nested)  # before the columns that do not need it are read
     for node, field in zip(footer.fields, fields, strict=True):
         with _naming(node, file, footer):
-            made.add(node, field)
-    made.finish()
+            table.add(node, field)
+    table.finish()
     stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     index = ShardIndex(
         footer.rows,
         (stamp,),
-        made.fields,
+        table.fields,
         CONTAINER.name,
-        labels=made.labels,
-        columns=made.columns,
-        blocks=made.blocks(),
+        labels=table.labels,
+        columns=table.columns,
+        blocks=table.blocks(),
     )
     return index.check(file.path)
 

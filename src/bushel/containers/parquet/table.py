@@ -65,32 +65,40 @@ class Table(RowTable):
             put(arrays)
         self.fields = {node.name: self.fields[node.name] for node in self.footer.fields}
 
-    def _add_bytes(self, own: Field, leaf: Node, group: Node | None) -> None:
-        scanned = scan_places(self.file, self.footer, leaf, group, self._arrays, own.name)
+    def _add_bytes(self, field: Field, leaf: Node, group: Node | None) -> None:
+        scanned = scan_places(self.file, self.footer, leaf, group, self._arrays, field.name)
         number = 0 if scanned.blocks is None else self.add_blocks(scanned.blocks)
 
         def put(arrays: Mapping[str, npt.NDArray[Any]]) -> None:
             places = scanned.within(arrays)
             self.put(
-                own, own.codec, number, places.offset, places.length, places.starts, places.absent
+                field,
+                field.codec,
+                number,
+                places.offset,
+                places.length,
+                places.starts,
+                places.absent,
             )
 
         self._scanned.append(put)
 
-    def _add_lists(self, own: Field, leaf: Node, group: Node) -> None:
-        scanned = scan_lists(self.file, self.footer, leaf, group, self._arrays, own.name)
+    def _add_lists(self, field: Field, leaf: Node, group: Node) -> None:
+        scanned = scan_lists(self.file, self.footer, leaf, group, self._arrays, field.name)
         dtype = np.dtype(dtype_of(leaf))
         name = leaf.time or (f"u{dtype.name}" if leaf.converted in UNSIGNED else dtype.name)
-        tensor = self.features.get(own.name, Feature()).tensor
+        tensor = self.features.get(field.name, Feature()).tensor
         stored = f"array({name},-1)" if tensor is None else tensor.codecs(name)[1]
         number = self.add_blocks(scanned.blocks)
-        self._scanned.append(lambda arrays: self.put(own, stored, number, *scanned.within(arrays)))
+        self._scanned.append(
+            lambda arrays: self.put(field, stored, number, *scanned.within(arrays))
+        )
 
-    def _add_scalars(self, own: Field, leaf: Node) -> None:
+    def _add_scalars(self, field: Field, leaf: Node) -> None:
         values, null = scalars_of(self.file, self.footer, leaf)
         if leaf.converted in UNSIGNED:
             values = values.view(f"<u{values.dtype.itemsize}")
-        self.put_numbers(own, values, null)
+        self.put_numbers(field, values, null)
 
     def _add_values(self, name: str) -> None:
         """Add values that pyarrow decodes, as JSON: of a run of rows, from all of its row group."""

@@ -137,10 +137,10 @@ def _lies_plain(pages: ChunkPages) -> bool:
     )
 
 
-def _spread(found: I64, there: Bools, size: int, missing: int) -> I64:
+def _spread(numbers: I64, present: Bools, size: int, missing: int) -> I64:
     """Return the numbers of a page, with another one where values are missing."""
     spread = np.full(size, missing, np.int64)
-    spread[there] = found
+    spread[present] = numbers
     return spread
 
 
@@ -148,7 +148,7 @@ def _page(
     pages: ChunkPages,
     page: Page,
     payload: Payload,
-    made: BlockList | None,
+    blocks: BlockList | None,
     count: int,
     entries: tuple[I64, I64],
 ) -> tuple[I64, I64]:
@@ -156,17 +156,17 @@ def _page(
     if page.encoding == DICTIONARY:
         numbers = indices(payload.values(), count, len(entries[0]))
         return entries[0][numbers], entries[1][numbers]
-    return (_decoded if page.encoding in _DECODED else _lying)(pages, page, payload, made, count)
+    return (_decoded if page.encoding in _DECODED else _lying)(pages, page, payload, blocks, count)
 
 
 def _lying(
-    pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int
+    pages: ChunkPages, page: Page, payload: Payload, blocks: BlockList | None, count: int
 ) -> tuple[I64, I64]:
     """Return where the byte arrays of a page are, as they are in its payload: in the file, or in the block file."""
     node, file = pages.node, pages.file
     before = page.offset + sum(page.before or (0,)) + payload.start
     if page.encoding == PLAIN and node.physical != FIXED:
-        if made is None and isinstance(file, MappedFile):  # most of the page is not read
+        if blocks is None and isinstance(file, MappedFile):  # most of the page is not read
             return scan_byte_arrays(file, count, before, page.next - before)
         starts, sizes = scan_byte_arrays(payload.values(), count)
     elif page.encoding == PLAIN:
@@ -175,7 +175,9 @@ def _lying(
         starts, sizes = delta_byte_arrays(payload.values(), count)
     else:
         raise OtherEncoding
-    return starts + (before if made is None else _block(pages, page, made) + payload.start), sizes
+    return starts + (
+        before if blocks is None else _block(pages, page, blocks) + payload.start
+    ), sizes
 
 
 def _fixed(pages: ChunkPages, page: Page, payload: Payload, count: int) -> tuple[I64, I64]:
@@ -186,10 +188,10 @@ def _fixed(pages: ChunkPages, page: Page, payload: Payload, count: int) -> tuple
 
 
 def _decoded(
-    pages: ChunkPages, page: Page, payload: Payload, made: BlockList | None, count: int
+    pages: ChunkPages, page: Page, payload: Payload, blocks: BlockList | None, count: int
 ) -> tuple[I64, I64]:
     """Return where the byte arrays of a page are in a block of the decoded values."""
-    if made is None:
+    if blocks is None:
         raise OtherEncoding  # the footer does not list the encoding
     if page.encoding == DELTA_PREFIXES:
         sizes = prefixed_byte_arrays(payload.values(), count).sizes
@@ -197,11 +199,11 @@ def _decoded(
     else:
         starts, sizes = _fixed(pages, page, payload, count)
         starts = offsets_of(sizes)
-    start, total, width = made.starts[-1], int(starts[-1]), pages.node.width
+    start, total, width = blocks.starts[-1], int(starts[-1]), pages.node.width
     if total:
         offset, length, size, codec = _stored(pages, page)
         side = values_side(codec, size, payload.start, page.encoding, width)
-        start = made.add(offset, length, total, "parquet-values", side)
+        start = blocks.add(offset, length, total, "parquet-values", side)
     return starts[:-1] + start, sizes
 
 
@@ -216,13 +218,13 @@ def _stored(pages: ChunkPages, page: Page) -> tuple[int, int, int, str]:
     )
 
 
-def _block(pages: ChunkPages, page: Page, made: BlockList) -> int:
+def _block(pages: ChunkPages, page: Page, blocks: BlockList) -> int:
     """Add the payload of a page to the block file, and return where it begins there."""
     offset, length, size, codec = _stored(pages, page)
     if codec != "snappy":
-        return made.add(offset, length, size, codec)
+        return blocks.add(offset, length, size, codec)
     # a Snappy stream has parts of 64 KiB; of photos, 9 of 10 are plain bytes
-    first = made.starts[-1]
+    first = blocks.starts[-1]
     starts, offsets, lengths, literal = scan_snappy(pages.file.read(offset, length), _SNAPPY_PART)
     if int(starts[-1]) != size:
         raise ValueError(f"a page expands to {int(starts[-1])} bytes, where its header says {size}")
@@ -230,7 +232,7 @@ def _block(pages: ChunkPages, page: Page, made: BlockList) -> int:
     for start, stored, part, plain in zip(
         offsets.tolist(), lengths.tolist(), sizes, literal.tolist(), strict=True
     ):
-        made.add(offset + start, stored, part, "stored" if plain else "snappy-tags")
+        blocks.add(offset + start, stored, part, "stored" if plain else "snappy-tags")
     return first
 
 
@@ -281,7 +283,7 @@ def scan_lists(
     return ScannedLists(key, chosen, blocks.blocks())
 
 
-def _list_rows(pages: ChunkPages, group: Node, width: int, made: BlockList) -> tuple[I64, Bools]:
+def _list_rows(pages: ChunkPages, group: Node, width: int, blocks: BlockList) -> tuple[I64, Bools]:
     """Add the numbers of a chunk to the block file, and return the numbers of each row, and which rows are null."""
     rows = ListRows(pages, group)
     sections: list[tuple[int, int]] = []
@@ -305,11 +307,11 @@ def _list_rows(pages: ChunkPages, group: Node, width: int, made: BlockList) -> t
         total += size
     if plain:
         for at, size in sections:
-            made.add(at, size, size, "stored")
+            blocks.add(at, size, size, "stored")
     else:
         # without a dictionary if it is a part: see container.py
         [(start, stop)] = pages.chunk.spans
-        made.add(start, stop - start, total, "parquet", side_of(pages.leaf, width))
+        blocks.add(start, stop - start, total, "parquet", side_of(pages.leaf, width))
     return rows.finish()
 
 

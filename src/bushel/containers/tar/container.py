@@ -214,6 +214,6 @@ def _renaming(name: str, other: str) -> str:
     return f". `bushel convert --rename {shlex.quote(f'{name}={other}')}` renames it"
 
 
-def _extensions(found: TarMembers) -> frozenset[str]:
+def _extensions(members: TarMembers) -> frozenset[str]:
     """Return the extensions of the first members of an archive, which show how its fields are spelled."""
-    return extensions(found.names, found.name_offsets[: _GLANCE + 1])
+    return extensions(members.names, members.name_offsets[: _GLANCE + 1])

@@ -220,16 +220,16 @@ def _text(name: bytes) -> str:
     return name.decode("utf-8", "surrogateescape")
 
 
-def _cut(reader: ForwardReader, start: int, found: int) -> FormatError:
+def _cut(reader: ForwardReader, start: int, size: int) -> FormatError:
     if start == 0:
         return _bad(
             reader,
             0,
-            f"{found} bytes are not a tar archive: an empty one has two blocks of zeros",
+            f"{size} bytes are not a tar archive: an empty one has two blocks of zeros",
         )
-    if found == 0:
+    if size == 0:
         return _bad(reader, start, "the archive ends without its end mark: members may be missing")
-    return _bad(reader, start, f"the archive ends inside a header, after {found} of {BLOCK} bytes")
+    return _bad(reader, start, f"the archive ends inside a header, after {size} of {BLOCK} bytes")
 
 
 def _bad(reader: ForwardReader, offset: int, message: str) -> FormatError:

@@ -202,11 +202,11 @@ class Description(Struct, frozen=True):
             if naming(_an_extension(described)).field.name not in declared_fields
         }
 
-    def _own(self, given: Field) -> Field:
-        described = self.spec.get(given.name, given)
-        if described.sequence == given.sequence:
+    def _own(self, field: Field) -> Field:
+        described = self.spec.get(field.name, field)
+        if described.sequence == field.sequence:
             return described
-        return given
+        return field
 
 
 class _Saved(msgspec.Struct, omit_defaults=True):
@@ -314,15 +314,15 @@ def _text(spec: dict[str, str], labels: Labels) -> bytes:
     return _BEGIN + b"%d " % _VERSION + msgspec.json.encode(saved)
 
 
-def _is_plain(own: Field, extension: str, codec: str) -> bool:
+def _is_plain(field: Field, extension: str, codec: str) -> bool:
     """Return whether the extension alone implies this field, with values of the same type."""
     place = Naming()(extension)
-    return not own.sequence and place.field.name == own.name and place.codec == codec
+    return not field.sequence and place.field.name == field.name and place.codec == codec
 
 
-def _an_extension(own: Field) -> str:
-    ending = extension_of(own)[0]
-    return f"{own.name}.000000.{ending}" if own.sequence else ending
+def _an_extension(field: Field) -> str:
+    ending = extension_of(field)[0]
+    return f"{field.name}.000000.{ending}" if field.sequence else ending
 
 
 COMPRESSED = (".tar.gz", ".tgz", ".tar.zst")

@@ -105,14 +105,14 @@ class _Rows:
                     self.arrays.append(f"{number} {name}", piece)
         self.arrays.share = share
 
-    def _with_gaps(self, number: int, own: _Found) -> None:
+    def _with_gaps(self, number: int, feature: _Found) -> None:
         """Store which records have a feature that all records had until now."""
-        if not own.gaps:
-            own.gaps = True
-            for start in range(0, own.rows, STEP):
+        if not feature.gaps:
+            feature.gaps = True
+            for start in range(0, feature.rows, STEP):
                 self.arrays.append(
                     f"{number} record",
-                    np.arange(start, min(start + STEP, own.rows), dtype=np.int64),
+                    np.arange(start, min(start + STEP, feature.rows), dtype=np.int64),
                 )
 
     def finish(self, scanner: TfrecordScanner) -> Records:

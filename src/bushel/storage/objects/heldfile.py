@@ -54,18 +54,18 @@ class HeldFile(RemoteFile):
         """
         map_all(self._hold, self.ranges, threads=_AT_ONCE, name="bushel-ranges")
 
-    def _name(self, own: _Range) -> Hashable:
-        return "range", self.path, self.size, self.mtime_ns, *own
+    def _name(self, extent: _Range) -> Hashable:
+        return "range", self.path, self.size, self.mtime_ns, *extent
 
-    def _hold(self, own: _Range) -> None:
-        cache, name, claim = expansion_cache(), self._name(own), Claim()
+    def _hold(self, extent: _Range) -> None:
+        cache, name, claim = expansion_cache(), self._name(extent), Claim()
         try:
             cache.claim([name], claim)
             content = claim.found.get(name)
             if content is None and name in claim.awaited:
                 content = claim.awaited[name].get()
             if content is None:
-                content = np.frombuffer(memoryview(read_span(self, *own)), np.uint8)
+                content = np.frombuffer(memoryview(read_span(self, *extent)), np.uint8)
                 cache.give(name, content)
         finally:
             for unread in claim.own:
