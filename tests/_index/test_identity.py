@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 import bushel
 from bushel._index.identity import sample_digests, table_digest
+from bushel._index.sidecar import sealed
 from bushel._index.table import ShardIndex
 
 SPEC = {"label": "int", "text": "utf8", "words": "utf8[]"}
@@ -126,7 +127,7 @@ def test_a_manifest_tells_the_types_of_shards_without_a_table(container: str, da
     if damage != "nothing":
         text = manifest.read_text()
         old, new = {"no such type": ("int", "imt"), "other container": (container, "arrow")}[damage]
-        manifest.write_text(text.replace(f'"{old}"', f'"{new}"'))
+        manifest.write_bytes(sealed(text.replace(f'"{old}"', f'"{new}"').encode()))
     opened = bushel.open(path)
     assert len(opened) == 4
     if damage == "nothing":

@@ -17,6 +17,7 @@ from tests.sources.folders import jpeg
 import bushel
 from bushel._dataset.read.splitting import classes_of, largest_remainders, stratified
 from bushel._index.class_names import Labels, join_names, numbered
+from bushel._index.sidecar import sealed
 from bushel._pack import merge, split
 from bushel._pack.class_numbers import plan_numbers, renumber
 from bushel.sources import ListFile
@@ -175,10 +176,11 @@ def test_forged_names_in_a_manifest_and_a_sidecar(tmp_path: Path) -> None:
         {"label": ["n" * 2000]},
         {"label": None},
     ):
-        place.write_text(json.dumps({**manifest, "labels": forged}))
-        assert bushel.open(path, spec=spec_of("ffrecord"), index="memory").labels == {}
+        place.write_bytes(sealed(json.dumps({**manifest, "labels": forged}).encode()))
+        with pytest.raises(bushel.errors.FormatError, match=r"manifest\.json"):
+            bushel.open(path, spec=spec_of("ffrecord"), index="memory")
     del manifest["labels"]
-    place.write_text(json.dumps(manifest))  # as older versions wrote it
+    place.write_bytes(sealed(json.dumps(manifest).encode()))
     assert bushel.open(path, spec=spec_of("ffrecord"), index="memory").labels == {}
 
 

@@ -161,13 +161,3 @@ def test_indexing_does_not_make_it_complete(tmp_path: Path) -> None:
     assert not bushel.open(tmp_path / "out", allow_incomplete=True).info.complete
     with pytest.warns(bushel.errors.IncompleteWarning, match="4 of 9"):
         bushel.open(str(tmp_path / "out/*.tar"))
-
-
-def test_an_old_manifest_counts_as_complete(tmp_path: Path) -> None:
-    write(tmp_path / "out", "tar", make_samples("tar", 5), shard_samples=2)
-    path = tmp_path / "out/.bushel/manifest.json"
-    manifest = json.loads(path.read_bytes())
-    del manifest["complete"], manifest["expected"]
-    path.write_text(json.dumps(manifest))
-    assert bushel.open(tmp_path / "out").info.complete
-    assert bushel.verify(tmp_path / "out").ok

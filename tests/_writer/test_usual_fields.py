@@ -13,6 +13,7 @@ from tests.faults.jobs import SUFFIXES
 from tests.faults.ways import JPEG, spec_of
 
 import bushel
+from bushel._index.sidecar import sealed
 from bushel._writer.options import Mode
 
 SPARSE = ("tar", "ffrecord", "gulp")
@@ -137,7 +138,7 @@ def test_a_forged_number_of_samples(tmp_path: Path, before: Any) -> None:
     writer.append(whole("tar")[0], key="new")
     writer.suspend()
     manifest = tmp_path / "ds" / ".bushel" / "manifest.json"
-    manifest.write_text(json.dumps({**json.loads(manifest.read_text()), "before": before}))
+    manifest.write_bytes(sealed(json.dumps({**json.loads(manifest.read_text()), "before": before}).encode()))
     with pytest.raises(bushel.BushelError, match="before|lacks 'label'"):
         write(tmp_path / "ds", "tar", [{"__key__": "newer", "data": b"x"}], mode="resume")
 

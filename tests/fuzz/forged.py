@@ -11,6 +11,8 @@ from typing import Any
 from safetensors.numpy import load, save
 from tests.fuzz.mutations import with_own_crc32
 
+from bushel._index.sidecar import sealed
+
 __all__ = ["Bomb", "change_header", "header_of", "name_codec"]
 
 
@@ -73,7 +75,7 @@ def name_codec(folder: Path, field: str, codec: str) -> int:
         elif path.suffix == ".json" and path.is_file() and "spec" in (found := json.loads(path.read_text())):
             _put(found["spec"], field, codec)
             found["codecs"][field] = codec
-            path.write_text(json.dumps(found))
+            path.write_bytes(sealed(json.dumps(found).encode()))
         else:
             continue
         changed += 1

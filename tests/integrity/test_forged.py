@@ -18,7 +18,7 @@ from tests.integrity.small import jpeg
 
 import bushel
 from bushel._index.saving import save_index
-from bushel._index.sidecar import load_index
+from bushel._index.sidecar import load_index, sealed
 from bushel._index.table import Keys, ShardIndex
 
 SPEC = {"image": "jpg", "label": "int", "text": "utf8"}
@@ -177,7 +177,7 @@ def test_a_forged_manifest_is_found(tmp_path: Path, name: str, value: Any) -> No
         manifest[name] = value
     else:
         manifest["shards"][1][name] = value
-    place.write_text(json.dumps(manifest))
+    place.write_bytes(sealed(json.dumps(manifest).encode()))
     [problem, *_] = bushel.verify(folder).problems
     assert (problem.kind, problem.file) == ("index", str(place))
 

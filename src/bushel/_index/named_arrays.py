@@ -12,37 +12,28 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel.kernels import crc32
 
 _PIECE = 1 << 22
-_KINDS = {
-    **{
-        np.dtype(np.uint64): "U64",
-        np.dtype(np.int64): "I64",
-        np.dtype(np.float64): "F64",
-        np.dtype(np.float32): "F32",
-    },
-    **{
-        np.dtype(np.uint32): "U32",
-        np.dtype(np.int32): "I32",
-        np.dtype(np.float16): "F16",
-        np.dtype(np.uint16): "U16",
-    },
-    **{
-        np.dtype(np.int16): "I16",
-        np.dtype(np.int8): "I8",
-        np.dtype(np.uint8): "U8",
-        np.dtype(np.bool_): "BOOL",
-    },
+_KINDS: dict[np.dtype[Any], str] = {
+    np.dtype(np.uint64): "U64",
+    np.dtype(np.int64): "I64",
+    np.dtype(np.float64): "F64",
+    np.dtype(np.float32): "F32",
+    np.dtype(np.uint32): "U32",
+    np.dtype(np.int32): "I32",
+    np.dtype(np.float16): "F16",
+    np.dtype(np.uint16): "U16",
+    np.dtype(np.int16): "I16",
+    np.dtype(np.int8): "I8",
+    np.dtype(np.uint8): "U8",
+    np.dtype(np.bool_): "BOOL",
 }  # in the order of a file
 _PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
-_DTYPES: dict[str, np.dtype[Any]] = {
-    "U8": np.dtype(np.uint8),
-    "U32": np.dtype(np.uint32),
-    "U64": np.dtype(np.uint64),
-    "I64": np.dtype(np.int64),
-}
+DTYPES = {kind: dtype for dtype, kind in _KINDS.items()}
+"""The dtypes that a file can have, by their names there."""
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -109,10 +100,15 @@ def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
     return checksum
 
 
+def whole_crc32(header: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> int:
+    """Return the CRC-32 of arrays, and then of all that their header says but its own `crc32`."""
+    return crc32(msgspec.json.encode(replace(header, crc32=0)), body_crc32(arrays))
+
+
 def _array(body: memoryview, entry: dict[str, Any], kind: str) -> npt.NDArray[Any]:
     first, last = entry["data_offsets"]
     [count] = entry["shape"]
-    dtype = _DTYPES[kind]
+    dtype = DTYPES[kind]
     if (
         entry["dtype"] != kind
         or not 0 <= first <= last <= len(body)

@@ -23,6 +23,7 @@ from bushel._index.sidecar import (
     HeaderColumn,
     HeaderField,
     Manifest,
+    sealed,
 )
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel.errors import UnsupportedError
@@ -159,4 +160,4 @@ def _encoded(manifest: Manifest) -> bytes:
     data = msgspec.json.encode(manifest)
     if len(manifest.shards) <= _INDENTED:
         data = msgspec.json.format(data, indent=1)
-    return data + b"\n"
+    return sealed(data)

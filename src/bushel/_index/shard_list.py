@@ -18,12 +18,12 @@ import numpy.typing as npt
 
 from bushel._index.class_names import Labels, check_labels
 from bushel._index.file_spec import spec_from_file
-from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
-from bushel.kernels import crc32, map_array
+from bushel.kernels import map_array
 from bushel.spec import Spec
 from bushel.storage import write_whole
 
@@ -142,14 +142,11 @@ class ShardList(Struct, frozen=True):
     def is_valid(self) -> bool:
         """Whether the arrays fit each other."""
         shards, files = len(self.samples), len(self.sizes)
-        lengths = (len(self.names), len(self.flags), len(self.starts) - 1) == (
-            shards,
-            shards,
-            shards,
-        )
-        lengths = lengths and len(self.digests) == shards * _DIGEST
-        per_file = (len(self.files), len(self.times), len(self.crc32)) == (files, files, files)
-        if not lengths or not per_file or shards == 0:
+        of_shards = {shards, len(self.names), len(self.flags), len(self.starts) - 1}
+        of_files = {files, len(self.files), len(self.times), len(self.crc32)}
+        if len(of_shards | {0}) != 2 or len(of_files) != 1:
+            return False
+        if len(self.digests) != shards * _DIGEST:
             return False
         bounds = (
             self.starts[0] == 0 and self.starts[-1] == files and (np.diff(self.starts) > 0).all()
@@ -181,13 +178,8 @@ def save_shard_list(table: ShardList, state: FolderState, path: Path) -> None:
     labels = {name: list(names) for name, names in table.labels.items()}
     bound = (state.folder_ns, state.manifest_ns, state.manifest_size)
     header = _Header(_VERSION, table.container, spec, labels, table.sidecars, bound, 0)
-    header.crc32 = _checksum(header, arrays)
+    header.crc32 = whole_crc32(header, arrays)
     write_whole(path, encode(arrays, header), sync=False)
-
-
-def _checksum(header: _Header, arrays: dict[str, npt.NDArray[Any]]) -> int:
-    """Return the CRC-32 of the arrays and of all that the header says but this."""
-    return crc32(msgspec.json.encode(msgspec.structs.replace(header, crc32=0)), body_crc32(arrays))
 
 
 def _arrays(table: ShardList) -> dict[str, npt.NDArray[Any]]:
@@ -211,23 +203,21 @@ def load_shard_list(path: Path, state: FolderState) -> ShardList | None:
         header = _HEADER.decode(text)
         if header.version != _VERSION or FolderState(*header.state) != state:
             return None
-        if _checksum(header, arrays) != header.crc32:
+        if whole_crc32(header, arrays) != header.crc32:
             return None
-        names = Strings(arrays["names.text"], arrays["names.offsets"])
-        files = Strings(arrays["files.text"], arrays["files.offsets"])
-        of_shards = (names, arrays["samples"], arrays["flags"], arrays["files.starts"], files)
-        spec, labels = (
-            spec_from_file(header.spec),
-            check_labels(header.labels) if header.labels else {},
-        )
-        files_of = (arrays["files.sizes"], arrays["files.times"], arrays["files.stamps"])
         table = ShardList(
             header.container,
-            spec,
-            labels,
+            spec_from_file(header.spec),
+            check_labels(header.labels),
             header.sidecars,
-            *of_shards,
-            *files_of,
+            Strings(arrays["names.text"], arrays["names.offsets"]),
+            arrays["samples"],
+            arrays["flags"],
+            arrays["files.starts"],
+            Strings(arrays["files.text"], arrays["files.offsets"]),
+            arrays["files.sizes"],
+            arrays["files.times"],
+            arrays["files.stamps"],
             arrays["digests"],
         )
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, SpecError):

@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
+from bushel._index.named_arrays import DTYPES
 from bushel._index.table import FOLDER, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file
@@ -57,6 +58,8 @@ __all__ = [
     "find_manifest",
     "load_index",
     "load_manifest",
+    "readable_manifest",
+    "sealed",
 ]
 
 ALWAYS_CHECKED = 4 << 20
@@ -74,16 +77,11 @@ VERSION = 1
 _AT, _NO_LINES = "__lines__.at", "the index lacks its blocks of lines"
 
 _HINT = "delete it: the index will be built again"
-_DTYPES = {
-    "BOOL": np.bool_,
-    "U8": np.uint8,
-    "I32": np.int32,
-    "U32": np.uint32,
-    "I64": np.int64,
-    "U64": np.uint64,
-    "F64": np.float64,
-}
-
+_MEND_MANIFEST = (
+    "restore it from a copy, or run `bushel index`, which lists the shards that are there as a"
+    " complete dataset"
+)
+_SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
 
 COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
 """The arrays of a column: the attributes of `Column`."""
@@ -409,10 +407,14 @@ def load_manifest(path: AnyPath) -> Manifest | None:
         data = _bytes_of(path)
     except FileNotFoundError:
         return None
+    if data[-_SEAL_BYTES:] != _seal(data[:-_SEAL_BYTES]):
+        message = "the manifest is damaged: its bytes do not have the CRC-32 at its end"
+        raise FormatError(message, file=str(path), hint=_MEND_MANIFEST)
     try:
         manifest = _MANIFEST.decode(data)
     except (ValueError, RecursionError) as error:
-        raise FormatError(f"not a manifest: {error}", file=str(path), hint=_HINT) from error
+        message = f"not a manifest: {error}"
+        raise FormatError(message, file=str(path), hint=_MEND_MANIFEST) from error
     if manifest.version != VERSION:
         raise FormatError(
             f"version {manifest.version} of a manifest; this Bushel knows {VERSION}", file=str(path)
@@ -421,17 +423,38 @@ def load_manifest(path: AnyPath) -> Manifest | None:
     return manifest
 
 
+def sealed(manifest: bytes) -> bytes:
+    """Return the JSON of a manifest with the CRC-32 of all bytes before it as its last member."""
+    body = manifest.rstrip()[:-1].rstrip() + b',\n "crc32": "'
+    return body + _seal(body)
+
+
+def _seal(body: bytes | memoryview) -> bytes:
+    return f'{crc32(body):08x}"\n}}\n'.encode()
+
+
 def find_manifest(path: AnyPath) -> Manifest | None:
     """Return the manifest at a path; None if it is missing, unreadable or damaged.
-
-    `verify` reports a damaged one; without it, a dataset is read as it is there.
 
     Raises:
         OSError: An object store cannot be reached.
     """
     try:
+        return readable_manifest(path)
+    except FormatError:
+        return None
+
+
+def readable_manifest(path: AnyPath) -> Manifest | None:
+    """Return the manifest at a path; None if it is missing or unreadable.
+
+    Raises:
+        FormatError: It is damaged: nobody knows whether its dataset is complete.
+        OSError: An object store cannot be reached.
+    """
+    try:
         return load_manifest(path)
-    except (PermissionError, FormatError):  # some buckets refuse what does not exist
+    except PermissionError:  # some buckets refuse what does not exist
         return None
     except OSError:
         if isinstance(path, Path):
@@ -441,7 +464,7 @@ def find_manifest(path: AnyPath) -> Manifest | None:
 
 def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
     try:
-        return check_labels(labels) if labels else {}
+        return check_labels(labels)
     except SpecError as error:
         raise _damaged(f"not an index: {error}", path) from error
 
@@ -478,7 +501,7 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
     arrays = {}
     for name, entry in entries.items():
         try:
-            dtype = np.dtype(_DTYPES[entry["dtype"]])
+            dtype = DTYPES[entry["dtype"]]
             first, last = (int(at) for at in entry["data_offsets"])
             shape = [int(size) for size in entry["shape"]]
             if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:

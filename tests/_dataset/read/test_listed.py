@@ -20,7 +20,7 @@ from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import Listing, OpenShard
 from bushel._index.saving import save_index
 from bushel._index.shard_list import NAME
-from bushel._index.sidecar import load_index
+from bushel._index.sidecar import load_index, sealed
 from bushel._index.table import Shard
 from bushel.errors import FormatError
 
@@ -142,7 +142,7 @@ def test_a_changed_manifest_is_read(many: Path) -> None:
     manifest = many / ".bushel" / "manifest.json"
     text = manifest.read_text()
     try:
-        manifest.write_text(text.replace('"yes"', '"nay"'))
+        manifest.write_bytes(sealed(text.replace('"yes"', '"nay"').encode()))
         assert bushel.open(many).labels["label"] == ("no", "nay")
     finally:
         manifest.write_text(text)

@@ -16,6 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import msgspec
 from safetensors.numpy import load, save
 from tests._pack.pack_sources import Numbered
 from tests.fuzz.campaign.check import Outcome, WrongError
@@ -28,9 +29,11 @@ from bushel._dataset.views.saved_views import _ARRAYS as VIEWS
 from bushel._index.named_arrays import body_crc32
 from bushel._index.removal_list import _ARRAYS as REMOVED
 from bushel._index.shard_list import Strings
+from bushel._index.sidecar import sealed
 from bushel._pack.finish import finish_run
 from bushel._pack.run_folder import find_run
 from bushel.errors import BushelError
+from bushel.kernels import crc32
 
 __all__ = ["FORGED", "make_run", "run_names"]
 
@@ -209,7 +212,8 @@ def _forge_strings(value: Any, rng: random.Random, hostile: Callable[[], str]) -
 def _forge_json(path: Path, rng: random.Random, hostile: Callable[[], str]) -> None:
     value = json.loads(path.read_bytes())
     _forge_strings(value, rng, hostile)
-    path.write_text(json.dumps(value))
+    forged = json.dumps(value).encode()
+    path.write_bytes(sealed(forged) if path.name.endswith("manifest.json") and value else forged)
 
 
 def _forge_index(data: Path, rng: random.Random, hostile: Callable[[], str], victim: Path) -> None:
@@ -297,7 +301,8 @@ def _forge_arrays(path: Path, rng: random.Random, hostile: Callable[[], str]) ->
     else:
         _forge_strings(header, rng, hostile)
     order = REMOVED if path.name == "removed.safetensors" else VIEWS
-    header["crc32"] = body_crc32({name: arrays[name] for name in order})
+    checksum, header["crc32"] = body_crc32({name: arrays[name] for name in order}), 0
+    header["crc32"] = checksum if order is REMOVED else crc32(msgspec.json.encode(header), checksum)
     path.write_bytes(save(arrays, {"bushel": json.dumps(header)}))
 
 

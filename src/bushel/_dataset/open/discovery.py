@@ -28,7 +28,7 @@ from bushel._dataset.open.folders import (
     of_several_kinds,
     shard_of_entry,
 )
-from bushel._index.sidecar import FOLDER, Manifest, find_manifest
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
 from bushel._runtime.structs import Struct
 from bushel.containers import (
@@ -179,11 +179,11 @@ def discover(
 
     Raises:
         FileNotFoundError: The path of an object store does not exist.
-        FormatError: They have no container, or several; or listed shards are gone, and `partial` is
-            false.
+        FormatError: They have no container, or several; or the manifest is damaged; or listed
+            shards are gone, and `allow_incomplete` is false.
     """
     if isinstance(paths[0], Path) or not is_object(paths[0]):
-        return _discover(paths, container, find_manifest, allow_incomplete=allow_incomplete)
+        return _discover(paths, container, readable_manifest, allow_incomplete=allow_incomplete)
     from bushel._dataset.open.remote_discovery import manifest_loader
 
     with manifest_loader(paths) as load:

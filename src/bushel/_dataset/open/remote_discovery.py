@@ -9,7 +9,7 @@ from functools import partial
 from typing import IO, TYPE_CHECKING
 
 from bushel._dataset.open.completeness import LoadManifest, marker_path
-from bushel._index.sidecar import FOLDER, Manifest, find_manifest, load_manifest
+from bushel._index.sidecar import FOLDER, Manifest, load_manifest, readable_manifest
 from bushel._index.table import FileStamp, Shard
 from bushel._runtime.parallel import map_all
 from bushel._runtime.structs import Struct
@@ -94,7 +94,7 @@ def manifest_loader(paths: Sequence[AnyPath]) -> Iterator[LoadManifest]:
 
     def request(place: AnyPath, result: Result[Manifest | None]) -> None:
         try:
-            result.set(find_manifest(place))
+            result.set(readable_manifest(place))
         except BaseException as error:
             result.fail(error)
 

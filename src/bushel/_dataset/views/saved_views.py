@@ -22,7 +22,7 @@ from bushel._dataset.open.folders import above_parts
 from bushel._dataset.read.identity import digests_of
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.shards import Listing
-from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.shard_list import Strings
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.arrays import I64, U64
@@ -103,8 +103,9 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
             keys = Strings.of(view._reader.keys(positions))
     columns = (positions, keys.text, keys.offsets, digests)
     arrays: dict[str, Any] = dict(zip(_ARRAYS, columns, strict=True))
-    crc, now = body_crc32(arrays), time.time_ns()
-    header = _Header(_VERSION, crc, fingerprint, origin, where, list(view.spec), len(view), now)
+    choice = (fingerprint, origin, where, list(view.spec), len(view))
+    header = _Header(_VERSION, 0, *choice, time.time_ns())
+    header.crc32 = whole_crc32(header, arrays)
 
     def replaced(known: bytes | None) -> bytes:
         if known is not None and not overwrite:
@@ -273,7 +274,7 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
         keys = Strings(arrays["keys.text"], arrays["keys.offsets"])
         samples = len(arrays["positions"])
         fit = len(arrays["digests"]) == samples and len(keys) in (0, samples)
-        whole = header.crc32 == body_crc32(arrays) and keys.are_valid and fit
+        whole = header.crc32 == whole_crc32(header, arrays) and keys.are_valid and fit
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(
             f"not a view: {error}", file=str(path), hint="delete it, and save it again"
