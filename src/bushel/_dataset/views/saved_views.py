@@ -160,17 +160,15 @@ def saved_view(dataset: D, name: str, *, allow_stale: bool) -> D:
 
 def _left(dataset: Any, header: _Header, keys: Strings, digests: U64) -> I64:
     """Return the samples of a stale view that still exist, by key and digest: not others under the same keys."""
-    if not len(keys) and header.samples:
-        raise StateError(
-            "the view is stale, and its samples have no keys by which they could be found again"
-        )
     names = keys.tolist()
     positions, _ = positions_of_keys(dataset._reader, names)
-    present = zip(
-        dataset._reader.keys(positions),
-        digests_of(dataset._reader, positions).tolist(),
-        strict=True,
-    )
+    found = digests_of(dataset._reader, positions)
+    if {len(names), len(digests)} != {header.samples} or len(found) != len(positions):
+        raise StateError(
+            "the view is stale, and its samples have no keys, or no checksums (`bushel index`), by"
+            " which they could be found again: save it again"
+        )
+    present = zip(dataset._reader.keys(positions), found.tolist(), strict=True)
     place = dict(zip(present, positions.tolist(), strict=True))
     samples = zip(names, digests.tolist(), strict=True)
     left = np.array([place[sample] for sample in samples if sample in place], np.int64)
@@ -202,7 +200,7 @@ def delete_view(dataset: Any, name: str) -> None:
 
 
 def _whole(dataset: Any) -> Any:
-    return dataset._view(dataset._reader.whole, list(dataset._reader.fields))
+    return _listed(dataset, dataset._reader.whole)
 
 
 def _listed(dataset: Any, positions: I64) -> Any:
@@ -273,7 +271,7 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
         header = _HEADER.decode(text)
         keys = Strings(arrays["keys.text"], arrays["keys.offsets"])
         samples = len(arrays["positions"])
-        fit = len(arrays["digests"]) == samples and len(keys) in (0, samples)
+        fit = {len(arrays["digests"]), len(keys)} <= {0, samples}
         whole = header.crc32 == whole_crc32(header, arrays) and keys.are_valid and fit
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise FormatError(
