@@ -19,6 +19,8 @@ def test_a_mapped_view_is_converted_as_it_is_packed(tmp_path: Path) -> None:
         assert write(mapped, target, container="bag").spec == {"b": "int"}
         with bushel.open(target) as written:
             assert [sample["b"] for sample in written] == [2, 3]
+    with pytest.raises(KeyError, match=r"ds\.map\(function, spec=\{'c': 'int'\}\)"):
+        bushel.pack(mapped, tmp_path / "typed", container="bag", spec={"c": "int"})
     with pytest.raises(UnsupportedError, match=r"classes by their names.*bushel\.convert"):
         bushel.merge([mapped], tmp_path / "all", container="bag")
 

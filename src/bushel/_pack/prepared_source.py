@@ -170,7 +170,9 @@ def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dic
     for name in changed:
         if name not in source:
             raise KeyError(
-                f"the source has no field {name!r}: the fields are {', '.join(source) or 'none'}"
+                f"the source has no field {name!r}: the fields are {', '.join(source) or 'none'}."
+                f" A function of ds.map that adds it has its type: ds.map(function, spec={{{name!r}:"
+                f" {changed[name]!r}}})"
             )
     before, fields = parse_spec(source), parse_spec({**source, **changed})
     for name, field in fields.items():
