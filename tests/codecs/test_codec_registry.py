@@ -39,7 +39,7 @@ def reverse_back(data: Buffer) -> bytes:
 
 def test_names_are_sorted_and_complete() -> None:
     expected = (
-        "array audio avif bmp bool bytes cls csv-text datetime64 f32 flac float float-text frame frames gif gzip "
+        "array audio avif bmp bool bytes clip cls csv-text datetime64 f32 flac float float-text frame frames gif gzip "
         "heic i64 image int jpeg jpg json json-array jxl litdata-array litdata-json litdata-tensor mds-array "
         "mp3 mp4 msgpack npy npz ogg pbm pgm pickle pil png ppm recordio-label recordio-label-int stored "
         "tenbin tif tiff timedelta64 tree u64 uint utf8 varint varints wav webm webp"

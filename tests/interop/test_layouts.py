@@ -7,6 +7,7 @@ import json
 import logging
 import warnings
 from collections.abc import Callable, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -276,8 +277,8 @@ def _quiet() -> None:
 def test_a_layout(title: str, tmp_path: Path) -> None:
     builder, files = LAYOUTS[title]
     root, media = tmp_path / "in", MEDIA.get(builder)
-    if media == "audio":
-        pytest.importorskip("torchcodec")
+    if media == "audio" and find_spec("torchcodec") is None:
+        pytest.skip("torchcodec is not installed")
     _write(root, files)
     expected = _theirs(builder, root, tmp_path / "cache")
     if len(expected) == 1:

@@ -178,7 +178,7 @@ def test_byte_arrays_of_a_file(tmp_path: Path, size: int) -> None:
     with pytest.raises(ValueError, match="value 99 of a page has"):
         scan_byte_arrays(file, 100, 6, len(section) - 1)
     for start, end in ((-1, 3), (0, file.size + 1), (file.size + 1, 0), (1 << 62, 1 << 62)):
-        with pytest.raises(ValueError, match="are not inside the bytes"):
+        with pytest.raises(ValueError, match="do not lie inside the bytes"):
             scan_byte_arrays(file, 1, start, end)
 
 

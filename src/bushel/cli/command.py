@@ -8,11 +8,9 @@ import re
 import types
 import typing
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import click
-
-from bushel._runtime.structs import Struct
 
 if typing.TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -23,7 +21,7 @@ DEBUG = "bushel.debug"
 """Key in the metadata of a click context: whether an error is printed with its traceback."""
 
 
-class Argument(Struct, frozen=True):
+class Argument(NamedTuple):
     """A positional argument of a command.
 
     Args:

@@ -186,9 +186,8 @@ def _with_moved_samples(
     lost = dict(zip(keys.take(missing), sample_digests(kept, missing).tolist(), strict=True))
     rows = np.arange(index.samples, dtype=np.int64)
     names, digests = recovered.index.keys.take(rows), sample_digests(index, rows).tolist()
-    moved = recovered.whole & [
-        lost.get(key) == digest for key, digest in zip(names, digests, strict=True)
-    ]
+    is_lost = (lost.get(key) == digest for key, digest in zip(names, digests, strict=True))
+    moved = recovered.whole & np.fromiter(is_lost, np.bool_, len(names))
     if not moved.any():
         return [(opened, everything)]
     again = {names[row] for row in np.flatnonzero(moved).tolist()}

@@ -14,7 +14,7 @@ import struct
 from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 import numpy as np
@@ -23,7 +23,6 @@ import numpy.typing as npt
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
 from bushel._index.key_lookup import IndexedShard, KeyLookup, KeyTable, Lookup, StoredKeyTable
-from bushel._index.removal_list import Names
 from bushel._index.sidecar import ALWAYS_CHECKED
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U32, U64, ranges
@@ -32,6 +31,9 @@ from bushel.errors import FormatError, UnsupportedError, naming
 from bushel.kernels import crc32
 from bushel.storage import replacing
 from bushel.storage.whole import write_all
+
+if TYPE_CHECKING:
+    from bushel._index.removal_list import Names
 
 NAME = "keys.safetensors"
 """Name of the file in the folder of the manifest."""
