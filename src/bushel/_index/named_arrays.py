@@ -32,8 +32,7 @@ _KINDS: dict[np.dtype[Any], str] = {
     np.dtype(np.bool_): "BOOL",
 }  # in the order of a file
 _PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
-DTYPES = {kind: dtype for dtype, kind in _KINDS.items()}
-"""The dtypes that a file can have, by their names there."""
+_DTYPES = {kind: dtype for dtype, kind in _KINDS.items()}
 
 Arrays = dict[str, npt.NDArray[Any]]
 
@@ -108,7 +107,7 @@ def whole_crc32(header: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> int:
 def _array(body: memoryview, entry: dict[str, Any], kind: str) -> npt.NDArray[Any]:
     first, last = entry["data_offsets"]
     [count] = entry["shape"]
-    dtype = DTYPES[kind]
+    dtype = _DTYPES[kind]
     if (
         entry["dtype"] != kind
         or not 0 <= first <= last <= len(body)

@@ -25,7 +25,6 @@ import msgspec
 import numpy as np
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from bushel._index.named_arrays import DTYPES
 from bushel._index.table import FOLDER, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file
@@ -81,6 +80,15 @@ _MEND_MANIFEST = (
     "restore it from a copy, or run `bushel index`, which lists the shards that are there as a"
     " complete dataset"
 )
+_DTYPES = {
+    "BOOL": "?",
+    "U8": "u1",
+    "I32": "<i4",
+    "U32": "<u4",
+    "I64": "<i8",
+    "U64": "<u8",
+    "F64": "<f8",
+}
 _SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
 
 COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
@@ -501,7 +509,7 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
     arrays = {}
     for name, entry in entries.items():
         try:
-            dtype = DTYPES[entry["dtype"]]
+            dtype = _DTYPES[entry["dtype"]]
             first, last = (int(at) for at in entry["data_offsets"])
             shape = [int(size) for size in entry["shape"]]
             if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
