@@ -173,3 +173,17 @@ def test_joins(a: Path, tmp_path: Path) -> None:
     assert joined.fingerprint != complete.fingerprint
     left = bushel.join(*sides, on="key", how="left")
     assert {sample["__key__"] for sample in left if sample.get("data") is None} == GONE
+
+
+def test_overwriting_in_another_container_says_what_is_read_again(
+    a: Path, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Digests are of stored bytes: an integer is decimal text in a tar, and binary in a bag."""
+    whole = write(tmp_path / "whole", count=12)
+    bushel.convert(whole, a, container="tar", mode="overwrite", sync=False)
+    assert [sample["__key__"] for sample in bushel.open(a)] == LEFT
+    assert "2 of the new samples stay removed" in caplog.text
+    caplog.clear()
+    bushel.convert(whole, a, container="bag", mode="overwrite", sync=False)
+    assert len(bushel.open(a)) == 12
+    assert f"{a}: 2 of the new samples have the keys of removed ones but other stored bytes" in caplog.text

@@ -143,7 +143,7 @@ class WrittenShards:
         self._options, self._lock, self.sync = options, lock, options.sync
         self._before_publish, self._part = before_publish, part
         self.replaced: Overwrite | None = None
-        self._final_root = target.root
+        self._final_root, self._final_path = target.root, target.path
         if isinstance(target.path, Path) and options.mode == "overwrite":
             self.replaced = Overwrite(
                 target.path, lock, sync=self.sync, forget=options.forget_removed
@@ -278,9 +278,10 @@ class WrittenShards:
         ):
             return
         from bushel._dataset.open.removal_lists import lists_beside
-        from bushel._dataset.read.remaining import remaining_in
+        from bushel._dataset.read.remaining import remaining_in, with_removed_keys
 
-        remaining = remaining_in(self.shards, lists_beside(shards))
+        lists = lists_beside(shards)
+        remaining = remaining_in(self.shards, lists)
         again = (
             0 if remaining is None else int((remaining.removed >= (self._marker.before or 0)).sum())
         )
@@ -289,8 +290,15 @@ class WrittenShards:
                 "%s: %s of the new samples stay removed: the same samples were removed before."
                 " `bushel remove --list` "
                 "prints the calls, and --undo undoes one",
-                self.target.path,
+                self._final_path,
                 f"{again:,}",
+            )
+        if self.replaced is not None and (others := with_removed_keys(self.shards, lists) - again):
+            log_warning(
+                "%s: %s of the new samples have the keys of removed ones but other stored bytes, as"
+                " another container has them, so they are read: `bushel remove` removes them",
+                self._final_path,
+                f"{others:,}",
             )
 
     def leave(self) -> None:

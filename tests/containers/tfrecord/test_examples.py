@@ -115,6 +115,14 @@ def test_declared_types(tmp_path: Path) -> None:
             bushel.open(path, spec=wrong)
 
 
+def test_bytes_are_no_integers_of_any_length(tmp_path: Path) -> None:
+    path = written(tmp_path / "x.tfrecord", {"t": bytes_list(b"12")}, {"t": bytes_list(b"7")})
+    assert [sample["t"] for sample in bushel.open(path, spec={"t": "cls"})] == [12, 7]
+    for declared in ("int", "int[]"):
+        with pytest.raises(SpecError, match=r"x\.tfrecord: feature 't' has bytes, the first ones b'12'.*'cls' reads"):
+            bushel.open(path, spec={"t": declared})
+
+
 def test_a_stored_table_has_the_same_values(tmp_path: Path) -> None:
     path = written(tmp_path / "x.tfrecord", *USUAL * 20)
     before = read(path)

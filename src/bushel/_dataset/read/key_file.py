@@ -70,8 +70,7 @@ _HEADER = msgspec.json.Decoder(_Header)
 def state_of(names: bytes, samples: I64, sizes: I64, stamps: I64, times: I64) -> str:
     """Return a text that differs if the shards of a dataset differ.
 
-    The time of modification counts only for files without a stamp, which older versions did not
-    record.
+    The time of modification counts only for files without a stamp.
 
     Args:
         names: The names of the shards, one after the other.

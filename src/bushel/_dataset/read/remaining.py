@@ -90,6 +90,18 @@ def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) ->
     return samples, int((~matched).sum())
 
 
+def with_removed_keys(shards: Sequence[OpenShard], lists: Sequence[PlacedList]) -> int:
+    """Return how many samples have the key of a removed one, whether they are the same sample or not."""
+    samples = 0
+    for placed in lists:
+        lookup = NameLookup(placed.removed.names)
+        for shard in shards:
+            if placed.names(shard.shard):
+                rows, entries = lookup.candidates(shard.index)
+                samples += len(np.unique(rows[lookup.names.keyed[entries]]))
+    return samples
+
+
 def lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
     """Return the lists of removed samples that may name samples of these shards."""
     return lists_beside([shard.shard for shard in kinds(shards)])

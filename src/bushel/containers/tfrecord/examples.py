@@ -28,6 +28,7 @@ from bushel.containers.tfrecord.features import (
     FLOATS,
     INTEGERS,
     LISTS,
+    OF_ANY_LENGTH,
     declared_type,
     field_name,
     is_sparse,
@@ -144,7 +145,8 @@ def _table(
         declared, extents = declared_type(name, kind, spec), lines.extents(place, quotes=False)
         if kind == BYTES:
             codec = codec_of_first_bytes(file, *extents) if declared is None else declared.codec
-            suits, stored = declared is None or not declared.sequence, codec
+            stored = codec
+            suits = declared is None or not (declared.sequence or codec in OF_ANY_LENGTH)
         elif kinds & _MANY or (
             declared is not None and declared.codec not in ("int", "float", "f32")
         ):

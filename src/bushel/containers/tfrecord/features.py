@@ -6,7 +6,7 @@ Arrays that are made here go to a temporary file if they are large, step by step
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from typing import NamedTuple, NoReturn
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,10 @@ LISTS = {FLOATS: "array(float32,-1)", INTEGERS: "array(int64,-1)"}
 AS_THEY_ARE = "bushel.open(…, spec={'data': 'bytes'}) reads records as they are"
 """The hint of errors about features."""
 
+OF_ANY_LENGTH = ("int", "uint")
+"""The codecs that read bytes of any length as a number."""
+
+_SHOWN = 20  # bytes of a value that an error shows
 _MOST_EMPTY = 1 << 24
 _SPARSE = 64
 _MOST_FEATURES = 10_000
@@ -155,6 +159,8 @@ class FeatureTable:
             shown = "by default" if declared is None else f"as {declared.type!r}"
             what = f"a record has {feature.most} values of it, so it is a sequence"
             raise SpecError(f"feature {name!r} cannot be read {shown}: {what}")
+        if declared is not None and declared.codec in OF_ANY_LENGTH:
+            self._refuse_integers(name, feature, declared)
         described = declared or codec_of_first_bytes(
             self.file, feature.value_offset, feature.value_length
         )
@@ -173,6 +179,18 @@ class FeatureTable:
                 self._append("offset", name, step.spread(feature.value_offset[values], 0, single))
                 self._append("length", name, step.spread(feature.value_length[values], -1, single))
         self.fields[name] = place
+
+    def _refuse_integers(self, name: str, feature: Feature, declared: Field) -> NoReturn:
+        """Refuse bytes as integers of any length: decimal text would be read as the bits of a number."""
+        first = b""
+        if len(feature.value_offset):
+            length = min(int(feature.value_length[0]), _SHOWN)
+            first = self.file.read(int(feature.value_offset[0]), length)
+        raise SpecError(
+            f"{self.file.path}: feature {name!r} has bytes, the first ones {first!r}, which"
+            f" {declared.type!r} may mean in two ways: 'cls' reads decimal text, and 'i64', 'i32'"
+            " or 'u8' the bits of numbers of that size"
+        )
 
     def _add_starts(self, name: str, feature: Feature) -> None:
         """Add how many values are before each sample, and which samples have no sequence."""
