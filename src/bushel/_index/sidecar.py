@@ -471,6 +471,8 @@ def readable_manifest(path: AnyPath) -> Manifest | None:
 
 
 def _labels(labels: Mapping[str, list[str]], path: AnyPath) -> Labels:
+    if not labels:
+        return {}
     try:
         return check_labels(labels)
     except SpecError as error:
