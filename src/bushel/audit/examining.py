@@ -31,7 +31,7 @@ class Samples:
         places: list[tuple[int, int, int, int]] = []
         for number, stretch in enumerate(stretches):
             for rank, steps in stretch.ranks.items():
-                for step, samples in enumerate(steps, start=stretch.first):
+                for step, samples in steps.items():
                     digests.append(samples)
                     places.append((len(samples), rank, step, number))
         columns = np.array(places, np.int64).reshape(-1, 4).T
@@ -88,7 +88,7 @@ def examine(
     if other is not None:
         findings.extend(
             Finding(epoch, f"only {against} has this epoch", is_problem=True)
-            for epoch in other.keys() - run.keys()
+            for epoch in sorted(other.keys() - run.keys())
         )
     ranks = max(stretch.world_size for stretches in run.values() for stretch in stretches)
     return Report(f"{folder}: {_count(ranks, 'rank')}, {_count(len(run), 'epoch')}", findings)
@@ -117,7 +117,7 @@ def _listed(names: Iterable[str]) -> str:
 
 def _summary(rows: Samples, stretches: list[Stretch]) -> str:
     last = stretches[-1]
-    steps = max((len(steps) for steps in last.ranks.values()), default=0) + last.first
+    steps = max(last.ends.values())
     samples, repeated = len(rows.digests), len(rows.repeated())
     counts = f"{_count(steps, 'step')}, {_count(samples, 'sample')}"
     if repeated:
@@ -131,13 +131,16 @@ def _steps(stretches: list[Stretch]) -> Found:
         absent = sorted(set(range(stretch.world_size)) - stretch.ranks.keys())
         if absent:
             yield f"no recording of {_ranks(absent)} of {stretch.world_size}", True
-        for rank, step in sorted(stretch.missing.items()):
-            yield f"rank {rank} recorded no step {step}, but later ones", True
+        for rank, end in sorted(stretch.ends.items()):
+            steps = range(stretch.first, end)
+            if len(stretch.ranks[rank]) < len(steps):
+                step = next(step for step in steps if step not in stretch.ranks[rank])
+                yield f"rank {rank} recorded no step {step}, but later ones", True
         for rank, step in sorted(stretch.unlike.items()):
             yield f"after a resume, rank {rank} was given other samples at step {step}", True
     last = stretches[-1]
     stopped = sorted(last.ranks.keys() - last.complete)
-    lengths = {rank: last.first + len(steps) for rank, steps in last.ranks.items()}
+    lengths = last.ends
     if stopped:
         yield f"{_ranks(stopped)} stopped before the loader had ended", False
     elif len(set(lengths.values())) > 1:
@@ -156,9 +159,8 @@ def _repeats(rows: Samples, stretches: list[Stretch]) -> Found:
     repeated = rows.repeated()
     if not len(repeated):
         return
-    ends = np.array([stretch.first for stretch in stretches])
-    ends = ends + [max(map(len, stretch.ranks.values()), default=0) for stretch in stretches]
-    is_padding = (rows.steps[repeated] == ends[-1] - 1) | (rows.steps[repeated - 1] == ends[-1] - 1)
+    last = max(stretches[-1].ends.values()) - 1
+    is_padding = (rows.steps[repeated] == last) | (rows.steps[repeated - 1] == last)
     if is_padding.all() and rows.stretches[repeated].max() == len(stretches) - 1:
         number = len(repeated)
         yield f"{_count(number, 'sample')} of the last step came before: it is padded", False
@@ -206,7 +208,7 @@ def _same_order(stretches: list[Stretch], epoch: int, orders: dict[bytes, int]) 
     [stretch, *later] = stretches
     if later or stretch.first:
         return
-    steps = [samples for _, steps in sorted(stretch.ranks.items()) for samples in steps]
+    steps = [samples for _, steps in sorted(stretch.ranks.items()) for samples in steps.values()]
     order = digest(b"".join(samples.tobytes() for samples in steps))
     before = orders.setdefault(order, epoch)
     if before != epoch:
@@ -253,7 +255,7 @@ def _by_step(stretches: list[Stretch]) -> dict[int, dict[int, U64]]:
     by_step: dict[int, dict[int, U64]] = {}
     for stretch in stretches:
         for rank, steps in stretch.ranks.items():
-            for step, samples in enumerate(steps, start=stretch.first):
+            for step, samples in steps.items():
                 by_step.setdefault(step, {})[rank] = samples
     return by_step
 

@@ -44,23 +44,26 @@ class Stretch(msgspec.Struct, frozen=True):
     Attributes:
         world_size: The number of ranks.
         first: The number of the first step.
-        ranks: By rank, the digests of each step from `first` on.
+        ranks: By rank, the digests of each step by its number.
         complete: The ranks whose loader had no more batches.
         unlike: By rank, the first step that was repeated after a resume, with other samples.
-        missing: By rank, the first step that nobody recorded.
     """
 
     world_size: int
     first: int
-    ranks: dict[int, list[U64]]
+    ranks: dict[int, dict[int, U64]]
     complete: set[int]
     unlike: dict[int, int]
-    missing: dict[int, int]
 
     @property
     def batch(self) -> int:
         """The number of samples that all ranks together had in the first step."""
-        return sum(len(steps[0]) for steps in self.ranks.values() if steps)
+        return sum(len(steps[min(steps)]) for steps in self.ranks.values() if steps)
+
+    @property
+    def ends(self) -> dict[int, int]:
+        """By rank, the number of the step after its last one."""
+        return {rank: max(steps, default=self.first - 1) + 1 for rank, steps in self.ranks.items()}
 
 
 def load_run(folder: str | os.PathLike[str]) -> dict[int, list[Stretch]]:
@@ -93,6 +96,8 @@ def load(path: Path) -> Recording:
         hint = "delete it, if its process was killed when it began"
         raise FormatError("not a recording of bushel.audit", file=str(path), hint=hint)
     _, rank, world_size, epoch, first = HEADER.unpack_from(data)
+    if rank >= world_size:
+        raise FormatError(f"rank {rank} of {world_size} does not exist", file=str(path))
     steps, at, is_complete = [], HEADER.size, False
     while at + COUNT.size <= len(data):
         (samples,) = COUNT.unpack_from(data, at)
@@ -112,7 +117,7 @@ def _stretches(recordings: list[Recording]) -> list[Stretch]:
     stretches: list[Stretch] = []
     for recording in recordings:
         if not stretches or recording.world_size != stretches[-1].world_size:
-            stretches.append(Stretch(recording.world_size, recording.first, {}, set(), {}, {}))
+            stretches.append(Stretch(recording.world_size, recording.first, {}, set(), {}))
         _add(stretches[-1], recording)
     for before, after in zip(stretches, stretches[1:], strict=False):
         _cut(before, after.first * after.batch)
@@ -122,23 +127,18 @@ def _stretches(recordings: list[Recording]) -> list[Stretch]:
 def _add(stretch: Stretch, recording: Recording) -> None:
     """Add the steps of a recording to its rank, and compare the steps that both have."""
     rank = recording.rank
-    noted = stretch.ranks.setdefault(rank, [])
-    offset = recording.first - stretch.first
-    if offset > len(noted):
-        stretch.missing.setdefault(rank, stretch.first + len(noted))
-        noted.extend([np.empty(0, np.uint64)] * (offset - len(noted)))
-    for number, samples in enumerate(recording.steps, start=offset):
-        if number == len(noted):
-            noted.append(samples)
-        elif not np.array_equal(noted[number], samples):
-            stretch.unlike.setdefault(rank, stretch.first + number)
-            noted[number] = samples
+    noted = stretch.ranks.setdefault(rank, {})
+    for step, samples in enumerate(recording.steps, start=recording.first):
+        if not np.array_equal(noted.setdefault(step, samples), samples):
+            stretch.unlike.setdefault(rank, step)
+            noted[step] = samples
     if recording.is_complete:
         stretch.complete.add(rank)
 
 
 def _cut(stretch: Stretch, samples: int) -> None:
     """Leave out the steps after a number of samples of the epoch, which others did again."""
-    steps = max(samples // max(stretch.batch, 1) - stretch.first, 0)
+    end = samples // max(stretch.batch, 1)
     for noted in stretch.ranks.values():
-        del noted[steps:]
+        for step in [step for step in noted if step >= end]:
+            del noted[step]
