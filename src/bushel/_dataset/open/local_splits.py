@@ -24,11 +24,9 @@ def splits_at(source: object) -> dict[str, list[str]]:
     Only the names in the folder are looked at, and those in `data/` if that is all it has. If
     README.md lists configurations, its rules hold instead (`repository`).
     """
-    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+    if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
         return {}
     root = os.fspath(source)
-    if os.path.exists(os.path.join(root, FOLDER, "manifest.json")) and _is_written(root):
-        return {}
     folders, files = list[str](), list[str]()
     with os.scandir(root) as entries:
         for entry in entries:
@@ -55,7 +53,7 @@ def splits_below_fields(source: object) -> dict[str, list[str]]:
     Returns:
         The beginning of the keys of each split; empty if the folder has another layout.
     """
-    if not isinstance(source, str | os.PathLike) or not os.path.isdir(source):
+    if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
         return {}
     folders = dict[str, str]()
     with os.scandir(os.fspath(source)) as entries:
@@ -96,9 +94,13 @@ def _has_configurations(root: str) -> bool:
     return text is not None and "configs" in text
 
 
-def _is_written(root: str) -> bool:
-    """Return whether a folder with a manifest has shards, and not files as they were found."""
-    return any(name.isdecimal() or is_data_file(name) for name in os.listdir(root))
+def may_have_splits(source: str | os.PathLike[str]) -> bool:
+    """Return whether a path is a local folder of files as they were found: not one with a manifest and its shards."""
+    if not os.path.isdir(source):
+        return False
+    if not os.path.exists(os.path.join(source, FOLDER, "manifest.json")):
+        return True
+    return not any(name.isdecimal() or is_data_file(name) for name in os.listdir(source))
 
 
 def _is_junk(name: str) -> bool:
@@ -159,6 +161,8 @@ def refuse_splits(source: object) -> None:
     Raises:
         SpecError: It is. The message names the splits, and what to write.
     """
+    if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
+        return
     if splits := splits_at(source) or splits_below_fields(source):
         first = next(iter(splits))
         raise SpecError(
