@@ -305,6 +305,15 @@ def order_of_packs(
     return Packed(order, pieces, tokens, window, kernels.crc32(pieces.costs.view(np.uint8)))
 
 
+def _refuse_shares(options: LoaderOptions, order: str) -> None:
+    """Refuse options that draw samples by shares, if an order has no place for them."""
+    drawn = options.weights is not None or options.balance is not None
+    if drawn or isinstance(options.dataset, Mixture):
+        raise ValueError(
+            f"{order} is one of its own: leave out weights= and balance=, and do not mix"
+        )
+
+
 def order_of_chunks(
     options: LoaderOptions, source: Loadable, base: Callable[[int], SampleOrder]
 ) -> Chunks:
@@ -330,15 +339,7 @@ def order_of_chunks(
     parameters = sizes, tokens, options.overlap, kernels.crc32(sizes.view(np.uint8))
     if not isinstance(options.shuffle, Megatron):
         return Chunked(base(len(sizes)), *parameters)
-    if (
-        isinstance(options.dataset, Mixture)
-        or options.weights is not None
-        or options.balance is not None
-    ):
-        raise ValueError(
-            "the order of Megatron is one of its own: leave out weights= and balance=, and do not"
-            " mix"
-        )
+    _refuse_shares(options, "the order of Megatron")
     check_count("seed", options.seed, most=(1 << 32) - 1, instead=" for the order of Megatron")
     return MegatronChunks(options.shuffle, *parameters, options.seed)
 
@@ -437,15 +438,7 @@ def plan_of(options: LoaderOptions, source: Loadable) -> Plan:
         chunks = order_of_chunks(options, source, lambda samples: _order(options, source, samples))
         return Plan(chunks, size, *ends, kind=ChunkRows)
     if options.bucket_by is not None:
-        if (
-            isinstance(options.dataset, Mixture)
-            or options.weights is not None
-            or options.balance is not None
-        ):
-            raise ValueError(
-                "bucket_by= has an order of its own: leave out weights= and balance=, and do not"
-                " mix"
-            )
+        _refuse_shares(options, "the order of bucket_by=")
         buckets = order_of_buckets(
             source,
             options.bucket_by,
