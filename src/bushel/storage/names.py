@@ -1,9 +1,9 @@
 """Paths from names in files: a name never leads out of its folder, and links are not followed for writing.
 
-A name in a manifest, a table, a plan, a record, a journal, a list or a packed folder is as
-untrusted as the file that holds it. So every place that joins such a name to a folder uses `below`,
-or `inside` if it writes or removes there. SECURITY.md lists the rules for each kind of name;
-`tests/test_joined_paths.py` finds the places.
+A name in a manifest, a table, a plan, a list or a packed folder is as untrusted as the file that
+holds it. So every place that joins such a name to a folder uses `below`, or `inside` if it writes
+or removes there. SECURITY.md lists the rules for each kind of name; `tests/test_joined_paths.py`
+finds the places.
 """
 
 from __future__ import annotations

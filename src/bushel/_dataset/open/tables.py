@@ -212,12 +212,12 @@ def accepted(table: StoredTable, index: ShardIndex, shard: Shard) -> ShardIndex:
     named = list(islice(compared.differences(), _NAMED))
     if not named:
         raise FormatError(counts, file=str(shard.path(0)), hint=hint)
+    places = [index.place(change.file, change.offset) for change in named]
+    files = (shard.locate(place)[0].removeprefix(f"{shard.root}/") for place in places)
     texts = (
         f"sample {change.key if change.key is not None else change.sample!r},"
-        f" field {change.field!r} at "
-        f"{shard.locate(index.place(change.file, change.offset))[0].removeprefix(f'{shard.root}/')}@"
-        f"{index.place(change.file, change.offset).offset}"
-        for change in named
+        f" field {change.field!r} at {file}@{place.offset}"
+        for change, file, place in zip(named, files, places, strict=True)
     )
     more = compared.differing - len(named)
     file, offset = shard.locate(index.place(named[0].file, named[0].offset))
