@@ -21,6 +21,8 @@ from bushel.errors import FormatError
 SAMPLES, BATCH = 96, 4
 KEYS = [f"photo{number}" for number in range(SAMPLES)]
 
+KEYS_OF_ALL = list(range(SAMPLES))
+
 Order = Callable[[int, int, int], list[int]]  # epoch, rank, number of ranks → positions
 
 
@@ -189,6 +191,18 @@ def test_a_process_that_was_killed(tmp_path: Path) -> None:
         examine(folder)
     first.unlink()
     assert [problem.text for problem in examine(folder).problems] == ["no recording of rank 0 of 2"]
+
+
+def test_steps_that_nobody_recorded(tmp_path: Path) -> None:
+    for first in (0, 1 << 40):  # which takes no memory for the steps between
+        for _ in islice(record(batches(KEYS_OF_ALL), tmp_path, step=first, rank=0, world_size=1), 2):
+            pass
+    problem, _twice = examine(tmp_path).problems
+    assert problem.text == "rank 0 recorded no step 2, but later ones"
+    path = next(tmp_path.iterdir())
+    path.write_bytes(path.read_bytes()[:8] + b"\5" + path.read_bytes()[9:])
+    with pytest.raises(FormatError, match="rank 5 of 1 does not exist"):
+        examine(tmp_path)
 
 
 def test_a_second_recording_of_the_same_steps_is_refused(tmp_path: Path) -> None:
