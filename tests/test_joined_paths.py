@@ -32,7 +32,7 @@ EXCEPTIONS = {
         compat/webdataset/commands/tarp.py:_run
     """,
     "the caller gave the name: a target, one of its parts, or a path in a program": """
-        _dataset/open/missing_path.py:_parts_of_file _dataset/open/completeness.py:marker_path
+        _dataset/open/source_paths.py:_parts_of_file _dataset/open/completeness.py:marker_path
         _dataset/open/completeness.py:is_staged
         _dataset/open/completeness.py:interrupted_write
         _dataset/open/folders.py:_overwrite_folder _dataset/open/folders.py:_replacements

@@ -136,7 +136,7 @@ class Shard(Struct, frozen=True):
     @property
     def removal_lists(self) -> list[AnyPath]:
         """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
-        lists = [root / self.shared / REMOVED for root in self.roots]
+        lists = [root / f"{self.shared}/{REMOVED}" for root in self.roots]
         # paths of others may lack a parent
         above, name = getattr(self.root, "parent", None), self.root.name
         if above is not None and name.startswith("part-"):

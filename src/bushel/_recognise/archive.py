@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bushel._recognise.layout import MANY, MIXED, SEVERAL, codec_of_files, media_of
 
@@ -40,3 +40,8 @@ def media_of_members(field: str) -> str | None:
     if "." in field or field in SEVERAL:
         return None
     return media_of(field)
+
+
+def has_media(fields: Iterable[str]) -> bool:
+    """Return whether any field of an archive is named like the suffix of its media files."""
+    return any(map(media_of_members, fields))

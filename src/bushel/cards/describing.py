@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.discovery import expand_paths
+from bushel._dataset.open.source_paths import expand_paths
 from bushel._runtime.public import public
 from bushel.cards.about import About
 from bushel.cards.facts import facts_of, open_splits

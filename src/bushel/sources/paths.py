@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.discovery import expand_paths
+from bushel._dataset.open.source_paths import expand_paths
 from bushel.codecs import codec_of_extension
 from bushel.errors import FormatError
 from bushel.sources.base import Sample

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import shutil
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 
+import msgspec
 import pytest
 from tests._dataset.views.models import make_samples, write
 
 import bushel
+from bushel._dataset.open.as_listed import as_written
+from bushel._dataset.open.discovery import discover
+from bushel._index.saving import save_manifest
+from bushel._index.sidecar import load_manifest
 from bushel.errors import FormatError, IncompleteWarning
 
 
@@ -110,3 +116,45 @@ def test_a_writer_does_not_continue_another_dataset(folder: Path) -> None:
     bushel.index(folder)
     with bushel.Writer(folder, spec, mode="append", sync=False) as writer:
         assert len(writer) == 6
+
+
+def changed(**facts: object) -> Callable[[Path], object]:
+    """Return a function that writes the manifest of a folder with other facts."""
+
+    def change(folder: Path) -> None:
+        path = folder / ".bushel/manifest.json"
+        manifest = load_manifest(path)
+        assert manifest is not None
+        backwards = manifest.shards[::-1] if "shards" in facts else manifest.shards
+        save_manifest(msgspec.structs.replace(manifest, **{**facts, "shards": backwards}), path)
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "is_usual"),
+    [
+        (lambda folder: None, True),
+        (lambda folder: (folder / "README.md").write_text("A card."), True),
+        (lambda folder: second(folder)[0].unlink(), False),
+        (lambda folder: shutil.copy(second(folder)[0], folder / ".hidden.tar"), False),
+        (lambda folder: (folder / "more.parquet").touch(), False),
+        (lambda folder: (folder / "notes.txt").touch(), False),
+        (lambda folder: (folder / ".bushel/staging").mkdir(), False),
+        (lambda folder: (folder / ".bushel/overwrite/x").mkdir(parents=True), False),
+        (lambda folder: (folder / ".bushel/manifest.json").unlink(), False),
+        (changed(complete=False), False),
+        (changed(container="zip"), False),
+        (changed(shards="backwards"), False),
+        (changed(spec={"image": "jpg(path)"}), False),
+    ],
+)
+def test_the_usual_folder_gives_what_its_container_finds(
+    folder: Path, change: Callable[[Path], object], is_usual: bool
+) -> None:
+    change(folder)
+    written = as_written(folder, None) if (folder / ".bushel/manifest.json").exists() else None
+    assert (written is not None) == is_usual
+    if written is not None:
+        assert written == discover([folder])
+    assert as_written(folder, "npy") is None

@@ -19,24 +19,28 @@ def write(path: Path, generation: int, samples: int = 6) -> None:
 
 @pytest.mark.parametrize("by", ["folder", "link", "glob"])
 @pytest.mark.parametrize("samples", [6, 4], ids=["as many", "fewer"])
-@pytest.mark.parametrize("step", ["discover", "_checked_shards"])
+@pytest.mark.parametrize("steps", [("as_written", "discover"), ("_checked_shards",)], ids=["found", "loaded"])
 def test_a_folder_that_is_replaced_while_it_is_opened(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str, samples: int, by: str
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, steps: tuple[str, ...], samples: int, by: str
 ) -> None:
     path = tmp_path / "data"
     write(path, 1)
     (tmp_path / "link").symlink_to("data")
     source: Any = {"folder": path, "link": tmp_path / "link", "glob": f"{path}/*.tar"}[by]
-    real, calls = getattr(opening, step), list[int]()
+    calls = list[int]()
 
-    def replaced_meanwhile(*arguments: Any, **options: Any) -> Any:
-        result = real(*arguments, **options)
-        calls.append(1)
-        if len(calls) == 1:
-            write(path, 2, samples)
-        return result
+    def replaced_after(step: Any) -> Any:
+        def replaced_meanwhile(*arguments: Any, **options: Any) -> Any:
+            result = step(*arguments, **options)
+            calls.append(1)
+            if len(calls) == 1:
+                write(path, 2, samples)
+            return result
 
-    monkeypatch.setattr(opening, step, replaced_meanwhile)
+        return replaced_meanwhile
+
+    for step in steps:
+        monkeypatch.setattr(opening, step, replaced_after(getattr(opening, step)))
     try:
         dataset = bushel.open(source)
     except FileNotFoundError:  # the names of the old one

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from bushel._dataset.open.missing_path import missing
+from bushel._dataset.open.source_paths import missing
 from bushel.storage import as_path
 
 

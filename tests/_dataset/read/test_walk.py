@@ -11,8 +11,8 @@ from tests.called_files import CalledFiles
 
 import bushel
 
-MOST_FILES = {"tar": 17, "ffrecord": 16, "bag": 17, "gulp": 19, "recordio": 18}
-MOST_SWITCHES = {"tar": 47, "ffrecord": 43, "bag": 49, "gulp": 55, "recordio": 52}
+MOST_FILES = {"tar": 14, "ffrecord": 13, "bag": 13, "gulp": 16, "recordio": 13}
+MOST_SWITCHES = {"tar": 32, "ffrecord": 31, "bag": 35, "gulp": 42, "recordio": 31}
 
 
 @pytest.mark.parametrize("container", MOST_FILES)

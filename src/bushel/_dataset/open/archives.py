@@ -22,7 +22,7 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import Column, numbers
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
-from bushel._recognise.archive import labelled_media, media_of_members
+from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
 from bushel._recognise.splits import split_in
 from bushel._runtime.arrays import I64, U8, U32, ranges
@@ -116,7 +116,7 @@ def _is_plain(index: ShardIndex) -> bool:
 def _media_of(indexes: Sequence[ShardIndex]) -> set[str]:
     """Return the fields of media files that folders of classes may label; empty if samples have several files."""
     counts = Counter[str]()
-    if not any(media_of_members(name) for index in indexes for name in index.fields):
+    if not any(has_media(index.fields) for index in indexes):
         return set()
     for index in indexes:
         for name, extents in index.fields.items():
@@ -223,7 +223,7 @@ def _with_labels(
 def _tables_in(index: ShardIndex) -> list[tuple[int, str]]:
     """Return the tables of metadata in an archive of media: the sample of each, and its name."""
     tables = list[tuple[int, str]]()
-    if not any(media_of_members(name) for name in index.fields):
+    if not has_media(index.fields):
         return tables
     for extension in _TABLES & index.fields.keys():
         rows = np.flatnonzero(index.fields[extension].length != MISSING)

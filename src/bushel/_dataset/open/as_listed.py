@@ -1,9 +1,14 @@
-"""The shards of a dataset with a manifest: those that the manifest lists, and no others (docs/integrity.md)."""
+"""The files of a dataset; with a manifest, those that it lists, and no others (docs/integrity.md)."""
 
 from __future__ import annotations
 
+import os
 import warnings
 from collections.abc import Sequence
+from itertools import chain, pairwise
+from operator import attrgetter
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from bushel._dataset.open.completeness import (
     Incomplete,
@@ -13,10 +18,16 @@ from bushel._dataset.open.completeness import (
     manifest_path,
 )
 from bushel._dataset.open.folders import few
-from bushel._index.sidecar import Manifest, find_manifest
+from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
+from bushel._runtime.structs import Struct
+from bushel.containers import candidates
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath
+
+if TYPE_CHECKING:
+    from bushel._dataset.open.remote_discovery import ListedFiles
+    from bushel._index.shard_list import FolderState
 
 _AT_ONCE = 32  # number of files on a server that are looked for at the same time
 _PUT_BACK = (
@@ -31,6 +42,87 @@ _WRITE_AGAIN = (
     "dataset has the remaining samples; or open it with allow_incomplete=True"
 )
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
+
+_BESIDE = frozenset({FOLDER, "README.md"})
+"""Names in a folder that are no data of its dataset."""
+
+_LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
+_NAME = attrgetter("name")
+
+
+class Found(Struct, frozen=True):
+    """The files of a dataset, before any of them is read."""
+
+    container: str  # name of the container
+    shards: list[Shard]  # the shards in order
+    # the missing part of the dataset, as far as that was looked for
+    incomplete: Incomplete | None = None
+    # names of files that are there and not in `shards`, since the manifest does not list them
+    unlisted: tuple[str, ...] = ()
+    # the manifest that lists all of `shards`, if there is one and it was looked for
+    manifest: Manifest | None = None
+    listed: ListedFiles | None = None  # their files as a store has listed them
+
+
+def as_written(folder: AnyPath, container: str | None) -> Found | None:
+    """Return the dataset of a folder that has the files in its manifest, all beside each other, and no others.
+
+    That is the usual case, and the containers need not look at the folder then. None of every other
+    folder: `discovery.discover` finds out what it holds.
+
+    Args:
+        folder: A local folder with a manifest.
+        container: Name of the container that the dataset must have; by default, any.
+
+    Raises:
+        FormatError: The manifest is damaged.
+        OSError: The folder cannot be listed.
+    """
+    names = [name for name in os.listdir(str(folder)) if name not in _BESIDE]
+    owners = candidates(names)
+    if len(owners) != 1 or container not in (None, owners[0].name):
+        return None
+    manifest = readable_manifest(folder / f"{FOLDER}/manifest.json")
+    if manifest is None or not manifest.complete or manifest.container != owners[0].name:
+        return None
+    shards = manifest.shards
+    files = [tuple(name for name, _, _ in entry.files) for entry in shards]
+    # containers sort by names; values in files of their own are no files of a shard
+    if not all(one < next_one for one, next_one in pairwise(map(_NAME, shards))) or any(
+        "(path)" in kind for kind in manifest.spec.values()
+    ):
+        return None
+    if sorted(chain.from_iterable(files)) != sorted(names) or _is_unfinished(folder):
+        return None
+    found = [Shard(folder, entry.name, names) for entry, names in zip(shards, files, strict=True)]
+    return Found(manifest.container, found, manifest=manifest)
+
+
+def _is_unfinished(folder: AnyPath) -> bool:
+    """Return whether a writer may have left something in a folder."""
+    return any(
+        os.path.isdir(f"{folder}/{FOLDER}/{workplace}") for workplace in ("staging", "overwrite")
+    )
+
+
+def manifest_stat(paths: Sequence[AnyPath]) -> os.stat_result | None:
+    """Return size and time of the manifest of a local folder; None without one."""
+    if len(paths) != 1 or not isinstance(paths[0], Path):
+        return None
+    try:
+        return os.stat(f"{paths[0]}/{FOLDER}/manifest.json")
+    except OSError:  # there is none, or the path is one of a file
+        return None
+
+
+def folder_state(folder: AnyPath, manifest: os.stat_result) -> FolderState | None:
+    """Return the state of a folder whose manifest may list more than a thousand shards, else None."""
+    if manifest.st_size < _LARGE_MANIFEST:
+        return None
+    from bushel._index.shard_list import FolderState
+
+    changed = os.stat(str(folder)).st_mtime_ns
+    return FolderState(changed, manifest.st_mtime_ns, manifest.st_size)
 
 
 def compared(

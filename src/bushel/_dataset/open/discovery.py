@@ -1,15 +1,15 @@
-"""Discovery: find the container and the files of the dataset at a path or pattern, and missing files."""
+"""Discovery: find the container and the files of the dataset at a path, and missing files."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from operator import attrgetter
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from bushel._dataset.open.as_listed import Found, compared, still_there
 from bushel._dataset.open.completeness import (
     Incomplete,
     LoadManifest,
@@ -28,9 +28,9 @@ from bushel._dataset.open.folders import (
     of_several_kinds,
     shard_of_entry,
 )
+from bushel._dataset.open.source_paths import missing
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
-from bushel._runtime.structs import Struct
 from bushel.containers import (
     Container,
     candidates,
@@ -38,131 +38,19 @@ from bushel.containers import (
     get_container,
     installed_candidates,
     is_data_file,
-    is_forward_only,
     last_candidates,
-    needs_index,
     owners_of,
 )
-from bushel.errors import FormatError, UnsupportedError
-from bushel.storage import AnyPath, as_path, is_object
+from bushel.errors import FormatError
+from bushel.storage import AnyPath, is_object
 from bushel.storage.names import below
 
 if TYPE_CHECKING:
     from bushel._dataset.open.remote_discovery import ListedFiles
-    from bushel._index.shard_list import FolderState
 
-_PATTERN = frozenset("{*?[")
 _LISTINGS = 32  # number of paths in object stores that are listed at the same time
 _MANY, _MANY_OBJECTS = 1000, 32
 """If there are more local files or objects than this, they are opened as the manifest of their folder lists them."""
-
-_NAME = attrgetter("name")
-
-_LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
-
-
-class Found(Struct, frozen=True):
-    """The files of a dataset, before any of them is read."""
-
-    container: str  # name of the container
-    shards: list[Shard]  # the shards in order
-    # the missing part of the dataset, as far as that was looked for
-    incomplete: Incomplete | None = None
-    # names of files that are there and not in `shards`, since the manifest does not list them
-    unlisted: tuple[str, ...] = ()
-    # the manifest that lists all of `shards`, if there is one and it was looked for
-    manifest: Manifest | None = None
-    listed: ListedFiles | None = None  # their files as a store has listed them
-
-
-def is_stream(source: object) -> bool:
-    """Return whether a source can only be read forward. Its name or type decides; nothing is opened.
-
-    Compressed archives of the kinds that can be indexed are read at random if all of them have an
-    index.
-    """
-    if isinstance(source, str):
-        return (
-            source.startswith("pipe:")
-            or source == "-"
-            or is_forward_only(source)
-            or lacks_index(source)
-        )
-    if isinstance(source, list | tuple):
-        return any(is_stream(entry) for entry in source)
-    if hasattr(source, "open") or isinstance(source, os.PathLike):
-        return is_forward_only(str(source)) or lacks_index(source)
-    return hasattr(source, "read")
-
-
-def lacks_index(source: object) -> bool:
-    """Return whether a path or pattern names files that are read at random only with an index, and one has none."""
-    if isinstance(source, list | tuple):
-        return any(map(lacks_index, source))
-    if not isinstance(source, str | os.PathLike) and not hasattr(source, "open"):
-        return False
-    if not needs_index(str(source)):
-        return False
-    try:
-        paths = expand_paths(source)
-    except FileNotFoundError:
-        return True
-    return not all(Shard.of(path).sidecar.exists() for path in paths)
-
-
-def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
-    """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
-
-    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket
-    that is not a pattern is looked for; else `discover` does that.
-
-    Raises:
-        FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
-    """
-    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
-        paths = [path for entry in source for path in expand_paths(entry)]
-        if not paths:
-            raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
-        return paths
-    path = as_path(source)
-    if isinstance(path, Path):
-        if path.exists():
-            return [path]
-        if isinstance(source, str) and not _PATTERN.isdisjoint(source):
-            return list(_expand_local(os.path.expanduser(source)))
-    elif is_object(path):
-        from bushel._dataset.open.remote_discovery import expand_url
-
-        if not path.listable:  # an HTTP server answers any request for a folder, even with a page
-            return list(expand_url(str(path)))
-        pattern = not _PATTERN.isdisjoint(str(path))
-        # a commit is listed once
-        if (not look and not pattern and not path.immutable) or path.exists():
-            return [path]
-        if pattern:
-            return list(expand_url(str(path)))
-    elif path.exists():
-        return [path]
-    from bushel._dataset.open.missing_path import missing
-
-    raise missing(path)
-
-
-def _expand_local(pattern: str) -> Iterator[Path]:
-    import glob
-
-    from bushel.storage import expand_braces
-
-    for name in expand_braces(pattern) if "{" in pattern else [pattern]:
-        if glob.has_magic(name):
-            matches = sorted(glob.glob(name))
-            if not matches:
-                raise FileNotFoundError(f"no file matches {name}")
-            yield from map(Path, matches)
-        elif os.path.exists(name):
-            yield Path(name)
-        else:
-            raise FileNotFoundError(f"no such file or folder: {name}")
 
 
 def discover(
@@ -201,18 +89,6 @@ def _discover(
         first = shards[0]
         folder = first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)
         manifest = load(folder / "manifest.json")
-        if (
-            manifest is not None
-            and (manifest.complete, manifest.container) == (True, discovered.container)
-            and list(map(_NAME, manifest.shards)) == list(map(_NAME, shards))
-            and first.sidecars == FOLDER
-            and isinstance(path, Path)
-            and not (
-                os.path.isdir(path / FOLDER / "staging")
-                or os.path.isdir(path / FOLDER / "overwrite")
-            )
-        ):
-            return replace(discovered, manifest=manifest)  # the usual case
         if manifest is None and local:
             _report_others(path, discovered)
         return _as_listed(path, discovered, manifest, load, allow_incomplete=allow_incomplete)
@@ -249,8 +125,6 @@ def _parts_as_listed(
     path: AnyPath, found: Found, load: LoadManifest, *, allow_incomplete: bool
 ) -> Found:
     """Return the parts of a run as the manifest of their folder lists them."""
-    from bushel._dataset.open.as_listed import compared, still_there
-
     # the parts of a remote folder are not listed one by one
     shards = still_there(found.shards) if allow_incomplete and is_object(path) else found.shards
     manifest = load(marker_path(path, ""))
@@ -271,8 +145,6 @@ def _as_listed(
     allow_incomplete: bool,
 ) -> Found:
     """Return a dataset in a folder as its manifest lists it."""
-    from bushel._dataset.open.as_listed import compared, still_there
-
     shards = found.shards
     incomplete: Incomplete | None = None
     unlisted: tuple[str, ...] = ()
@@ -376,8 +248,6 @@ def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Fo
         return Found(*listed_in_manifest(path))
     folder = ListedPath(path)
     if alone and path.listable and not folder.exists():
-        from bushel._dataset.open.missing_path import missing
-
         raise missing(path)
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
@@ -390,7 +260,8 @@ def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Fo
 
 
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
-    names = names_in(path) if path.is_dir() else [path.name]
+    file = "" if path.is_dir() else path.name
+    names = [file] if file else names_in(path)
     datasets = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
     datasets = datasets or _ask(path, candidates, names) or _parts(path, container)
     if not datasets:
@@ -399,7 +270,6 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         datasets = by_content(path, names, container)
         if not datasets:
             raise FormatError(f"no {container} dataset was found here", file=str(path))
-    file = "" if path.is_dir() else path.name
     datasets = (
         datasets
         or _ask(path, installed_candidates, names)
@@ -424,7 +294,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         )
     if (
         not datasets
-        and path.is_dir()
+        and not file
         and (error := of_several_kinds(path, names, owners_of(names))) is not None
     ):
         raise error
@@ -432,7 +302,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         from bushel._dataset.open.repository import splits_hint
 
         raise FormatError(
-            f"this {'folder' if path.is_dir() else 'file'} does not belong to any container that"
+            f"this {'file' if file else 'folder'} does not belong to any container that"
             " Bushel reads "
             f"({', '.join(container_names())})",
             file=str(path),
@@ -511,38 +381,3 @@ def _ask(
         if shards is not None:
             datasets.append((kind.name, shards))
     return datasets
-
-
-def folder_state(paths: Sequence[AnyPath]) -> FolderState | None:
-    """Return the state of a local folder with a large manifest; None of anything else."""
-    if len(paths) != 1 or not isinstance(paths[0], Path):
-        return None
-    try:
-        folder, manifest = (
-            os.stat(paths[0]),
-            os.stat(os.path.join(paths[0], FOLDER, "manifest.json")),
-        )
-    except OSError:
-        return None
-    if manifest.st_size < _LARGE_MANIFEST:
-        return None
-    from bushel._index.shard_list import FolderState
-
-    return FolderState(folder.st_mtime_ns, manifest.st_mtime_ns, manifest.st_size)
-
-
-def forward_only(
-    source: object, spec: Mapping[str, str] | None, compressed: bool
-) -> UnsupportedError:
-    """Return the error about a source that can only be read from front to back."""
-    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
-    advice = "unpack it into a file and open that for random access"
-    if compressed:
-        advice = (
-            "run `bushel index` on it once, which expands it to find where reading can"
-            " begin, and open it then"
-        )
-    return UnsupportedError(
-        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or"
-        f" {advice}"
-    )

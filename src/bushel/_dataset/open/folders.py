@@ -109,12 +109,12 @@ def pinned(paths: Sequence[AnyPath]) -> Iterator[Callable[[], bool]]:
     """
     folders = {path.parent for path in paths} if len(paths) > 1 else set(paths)
     folder = folders.pop()
-    if folders or not isinstance(folder, Path) or not os.path.isdir(folder):
+    if folders or not isinstance(folder, Path):
         yield lambda: True
         return
     try:
         handle = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    except OSError:  # it is gone, or may not be listed
+    except OSError:  # it is a file or gone, or may not be listed
         yield lambda: True
         return
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bushel._dataset.open.archives import as_folders
+from bushel._dataset.open.as_listed import Found
 from bushel._dataset.open.caller_fields import checked_spec
 from bushel._dataset.open.completeness import (
     find_incomplete,
@@ -17,11 +18,12 @@ from bushel._dataset.open.completeness import (
     manifest_path,
     marker_path,
 )
-from bushel._dataset.open.discovery import Found, expand_paths, find
+from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import above_parts
 from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import files_named, remaining_of
+from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.tables import stamps_of
 from bushel._dataset.read.key_file import has_old_key_file, write_key_file
 from bushel._dataset.read.listed import each_shard, write_manifest

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, Never
 
 from msgspec.structs import replace
 
+from bushel._dataset.open.as_listed import Found, as_written, folder_state, manifest_stat
 from bushel._dataset.open.caller_fields import (
     POLICIES,
     IndexPolicy,
@@ -19,14 +20,7 @@ from bushel._dataset.open.caller_fields import (
     warn_withheld,
 )
 from bushel._dataset.open.completeness import warn_incomplete, with_advice
-from bushel._dataset.open.discovery import (
-    discover,
-    expand_paths,
-    folder_state,
-    forward_only,
-    is_stream,
-    lacks_index,
-)
+from bushel._dataset.open.discovery import discover
 from bushel._dataset.open.folders import pinned
 from bushel._dataset.open.local_splits import (
     ALL,
@@ -37,6 +31,7 @@ from bushel._dataset.open.local_splits import (
     splits_below_fields,
 )
 from bushel._dataset.open.shards import open_shards
+from bushel._dataset.open.source_paths import expand_paths, forward_only, is_stream, lacks_index
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
@@ -46,10 +41,9 @@ from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, as_path
 
 if TYPE_CHECKING:
-    from bushel._dataset.open.discovery import Found
     from bushel._dataset.read.listed import RequestedLists
     from bushel._dataset.read.selection import Remaining
     from bushel._dataset.views.stream import StreamDataset
@@ -153,14 +147,10 @@ def open(
             episodes=episodes,
             allow_stale=allow_stale,
         )
-    if config is None and split is None:
-        refuse_splits(source)
+    whole = config is None and split is None
     split, beginning = _below_fields(source, config, split)
     source, features = _named(source, config, split)
-    # not a stream, under any name
-    folder = isinstance(source, str | os.PathLike) and os.path.isdir(source)
-    if not folder and is_stream(source) and not (index == "memory" and lacks_index(source)):
-        raise forward_only(source, spec, lacks_index(source))
+    paths = _paths_of(source, spec, index)
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
         from bushel._dataset.open.index_place import index_place
@@ -168,7 +158,6 @@ def open(
         index, place = "auto", index_place(index)
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
-    paths = expand_paths(source, look=False)
     plain = fields is None and place is None and delta_timestamps is None and not pickle
     read, recover = (
         ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
@@ -186,15 +175,21 @@ def open(
         tables = bind(_understood_shards, tables=tables, declared=spec or ())
     while True:
         with pinned(paths) as is_same:
-            # a list is kept for opening without these arguments
-            state = folder_state(paths) if plain else None
-            listed = None if state is None else _dataset_of_list(paths[0], container, state, verify)
-            if listed is not None and is_same():
-                return _saved(listed, view, allow_stale=allow_stale)
             try:
-                discovered, shards, remaining = _opened(
-                    paths, container, place, tables, allow_incomplete=allow_incomplete
-                )
+                manifest = manifest_stat(paths)
+                # a list is kept for opening without these arguments
+                state = folder_state(paths[0], manifest) if plain and manifest else None
+                listed = None
+                if state is not None:
+                    listed = _dataset_of_list(paths[0], container, state, verify)
+                if listed is not None and is_same():
+                    return _saved(listed, view, allow_stale=allow_stale)
+                discovered = as_written(paths[0], container) if manifest else None
+                if discovered is None:
+                    if whole:
+                        refuse_splits(source)
+                    discovered = discover(paths, container, allow_incomplete=allow_incomplete)
+                shards, remaining = _opened(discovered, place, tables)
             except (FormatError, FileNotFoundError) as error:
                 if not is_same():
                     continue
@@ -229,23 +224,26 @@ def open(
     return time_windows(dataset, delta_timestamps)
 
 
+def _paths_of(source: Any, spec: Mapping[str, str] | None, index: object) -> list[AnyPath]:
+    """Return the paths that a source stands for. Raise UnsupportedError if it can only be read forward."""
+    if isinstance(source, str | os.PathLike) and os.path.isdir(source):
+        return [as_path(source)]  # under any name, a folder is no stream
+    if is_stream(source) and not (index == "memory" and lacks_index(source)):
+        raise forward_only(source, spec, lacks_index(source))
+    return expand_paths(source, look=False)
+
+
 def _opened(
-    paths: Sequence[AnyPath],
-    container: str | None,
-    place: AnyPath | None,
-    tables: Callable[[Found], list[OpenShard]],
-    *,
-    allow_incomplete: bool,
-) -> tuple[Found, list[OpenShard], Remaining | None]:
-    """Find the shards of a dataset, read their tables, and note which samples are not removed."""
-    discovered = discover(paths, container, allow_incomplete=allow_incomplete)
+    found: Found, place: AnyPath | None, tables: Callable[[Found], list[OpenShard]]
+) -> tuple[list[OpenShard], Remaining | None]:
+    """Read the tables of the shards of a dataset, and note which samples are not removed."""
     if place is not None:
         from bushel._dataset.open.index_place import indexed_in
 
-        discovered = replace(discovered, shards=indexed_in(discovered.shards, place), manifest=None)
-    lacks_some, lists = may_lack_samples(discovered.shards), _requested_lists(discovered)
-    shards = tables(discovered)
-    return discovered, shards, remaining_of(shards, lists) if lacks_some else None
+        found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
+    lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
+    shards = tables(found)
+    return shards, remaining_of(shards, lists) if lacks_some else None
 
 
 def _refuse(on_damage: object, unknown: Mapping[str, object]) -> None:
@@ -342,9 +340,9 @@ def _understood_shards(
     shards = tables(found)
     if isinstance(shards, Listing) or not get_container(found.container).holds_files:
         return shards  # a list has more than a thousand shards, whose tables are not looked at
-    from bushel._recognise.archive import media_of_members
+    from bushel._recognise.archive import has_media
 
-    if not any(media_of_members(field.name) for shard in shards for field in shard.fields):
+    if not has_media({field.name for shard in shards for field in shard.fields}):
         return shards
     from bushel._dataset.open.archives import as_folders
 

@@ -14,8 +14,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.discovery import expand_paths
 from bushel._dataset.open.folders import above_parts
+from bushel._dataset.open.source_paths import expand_paths
 from bushel._index.removal_list import RemovalList, load_removal_list
 from bushel._index.table import FOLDER, LISTS_OF_FILES, REMOVED, Shard
 from bushel._runtime.parallel import map_all

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields, IndexPolicy
-from bushel._dataset.open.discovery import forward_only
+from bushel._dataset.open.source_paths import forward_only
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any, NoReturn, cast
 
 from bushel._dataset.open.caller_fields import checked_spec, warn_withheld
-from bushel._dataset.open.discovery import expand_paths
+from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import Shard, may_lack_samples

@@ -1,0 +1,153 @@
+"""The paths that a source stands for: patterns are expanded, and what can only be read forward is told apart."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+
+from bushel._dataset.open.completeness import interrupted_write
+from bushel._index.table import Shard
+from bushel._runtime.public import did_you_mean
+from bushel.containers import is_forward_only, needs_index
+from bushel.errors import UnsupportedError
+from bushel.storage import AnyPath, as_path, is_object
+
+_PATTERN = frozenset("{*?[")
+
+
+def is_stream(source: object) -> bool:
+    """Return whether a source can only be read forward. Its name or type decides; nothing is opened.
+
+    Compressed archives of the kinds that can be indexed are read at random if all of them have an
+    index.
+    """
+    if isinstance(source, str):
+        return (
+            source.startswith("pipe:")
+            or source == "-"
+            or is_forward_only(source)
+            or lacks_index(source)
+        )
+    if isinstance(source, list | tuple):
+        return any(is_stream(entry) for entry in source)
+    if hasattr(source, "open") or isinstance(source, os.PathLike):
+        return is_forward_only(str(source)) or lacks_index(source)
+    return hasattr(source, "read")
+
+
+def lacks_index(source: object) -> bool:
+    """Return whether a path or pattern names files that are read at random only with an index, and one has none."""
+    if isinstance(source, list | tuple):
+        return any(map(lacks_index, source))
+    if not isinstance(source, str | os.PathLike) and not hasattr(source, "open"):
+        return False
+    if not needs_index(str(source)):
+        return False
+    try:
+        paths = expand_paths(source)
+    except FileNotFoundError:
+        return True
+    return not all(Shard.of(path).sidecar.exists() for path in paths)
+
+
+def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
+    """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
+
+    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket
+    that is not a pattern is looked for; else `discover` does that.
+
+    Raises:
+        FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
+    """
+    if isinstance(source, Sequence) and not isinstance(source, str | bytes):
+        paths = [path for entry in source for path in expand_paths(entry)]
+        if not paths:
+            raise FileNotFoundError("the list of paths is empty: name at least one file or folder")
+        return paths
+    path = as_path(source)
+    if isinstance(path, Path):
+        if path.exists():
+            return [path]
+        if isinstance(source, str) and not _PATTERN.isdisjoint(source):
+            return list(_expand_local(os.path.expanduser(source)))
+    elif is_object(path):
+        from bushel._dataset.open.remote_discovery import expand_url
+
+        if not path.listable:  # an HTTP server answers any request for a folder, even with a page
+            return list(expand_url(str(path)))
+        pattern = not _PATTERN.isdisjoint(str(path))
+        # a commit is listed once
+        if (not look and not pattern and not path.immutable) or path.exists():
+            return [path]
+        if pattern:
+            return list(expand_url(str(path)))
+    elif path.exists():
+        return [path]
+    raise missing(path)
+
+
+def _expand_local(pattern: str) -> Iterator[Path]:
+    import glob
+
+    from bushel.storage import expand_braces
+
+    for name in expand_braces(pattern) if "{" in pattern else [pattern]:
+        if glob.has_magic(name):
+            matches = sorted(glob.glob(name))
+            if not matches:
+                raise FileNotFoundError(f"no file matches {name}")
+            yield from map(Path, matches)
+        elif os.path.exists(name):
+            yield Path(name)
+        else:
+            raise FileNotFoundError(f"no such file or folder: {name}")
+
+
+def forward_only(
+    source: object, spec: Mapping[str, str] | None, compressed: bool
+) -> UnsupportedError:
+    """Return the error about a source that can only be read from front to back."""
+    shown = f"{source!r}" if spec is None else f"{source!r}, spec={dict(spec)!r}"
+    advice = "unpack it into a file and open that for random access"
+    if compressed:
+        advice = (
+            "run `bushel index` on it once, which expands it to find where reading can"
+            " begin, and open it then"
+        )
+    return UnsupportedError(
+        f"{source!r} can only be read from front to back: use bushel.open_stream({shown}), or"
+        f" {advice}"
+    )
+
+
+def missing(path: AnyPath) -> FileNotFoundError:
+    """Return the error about a path that does not exist. It says which name may be meant."""
+    advice = _parts_of_file(path) or interrupted_write(path)
+    return FileNotFoundError(
+        f"no such file or folder: {path}" + (f", but {advice}" if advice else _similar(path))
+    )
+
+
+def _similar(path: AnyPath) -> str:
+    """Return a question that names files and folders with similar names, or nothing."""
+    if not isinstance(path, Path):
+        return ""
+    if path.is_symlink():
+        return f": it is a symbolic link to {os.readlink(path)}, which does not exist"
+    try:
+        names = [entry.name for entry in os.scandir(path.parent)]
+    except OSError:
+        nearest = next(parent for parent in path.parents if parent.exists())
+        return f": {nearest.absolute()} has no {path.relative_to(nearest).parts[0]}"
+    meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
+    return f": {meant}" if meant else ""
+
+
+def _parts_of_file(path: AnyPath) -> str | None:
+    """Return advice to open the folder of parts if this file was packed in parts, else None."""
+    if not isinstance(path, Path) or not path.suffix:
+        return None
+    pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
+    packed = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
+    return f"it was packed in parts: open '{pattern}'" if packed else None
