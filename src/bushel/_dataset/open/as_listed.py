@@ -44,7 +44,7 @@ _WRITE_AGAIN = (
 _INDEX_OR_MOVE = "run `bushel index` to add what belongs to the dataset, or move it away"
 
 _BESIDE = frozenset({FOLDER, "README.md"})
-"""Names in a folder that are no data of its dataset."""
+"""Names in a folder that do not belong to its dataset."""
 
 _LARGE_MANIFEST = 64 << 10  # size in bytes of a manifest that may list more than a thousand shards
 _NAME = attrgetter("name")
@@ -87,7 +87,7 @@ def as_written(folder: AnyPath, container: str | None) -> Found | None:
         return None
     shards = manifest.shards
     files = [tuple(name for name, _, _ in entry.files) for entry in shards]
-    # containers sort by names; values in files of their own are no files of a shard
+    # containers sort by names; files of single values do not belong to a shard
     if not all(one < next_one for one, next_one in pairwise(map(_NAME, shards))) or any(
         "(path)" in kind for kind in manifest.spec.values()
     ):
@@ -111,7 +111,7 @@ def manifest_stat(paths: Sequence[AnyPath]) -> os.stat_result | None:
         return None
     try:
         return os.stat(f"{paths[0]}/{FOLDER}/manifest.json")
-    except OSError:  # there is none, or the path is one of a file
+    except OSError:  # it does not exist, or the path names a file
         return None
 
 

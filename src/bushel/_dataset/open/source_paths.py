@@ -1,4 +1,4 @@
-"""The paths that a source stands for: patterns are expanded, and what can only be read forward is told apart."""
+"""The paths that a source stands for: patterns are expanded, and streams are recognised."""
 
 from __future__ import annotations
 
