@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import os
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -14,9 +16,19 @@ CLASSES = ("disc", "square")
 
 
 def write_shapes(path: Path, samples: int = 512) -> None:
-    """Write the dataset if it does not exist."""
+    """Write the dataset if it does not exist. Several processes may do so at the same time: the first one has it."""
     if path.exists():
         return
+    copy = path.with_name(f"{path.name}.{os.getpid()}")
+    write_copy(copy, samples)
+    try:
+        os.rename(copy, path)
+    except OSError:  # another process was faster
+        shutil.rmtree(copy)
+
+
+def write_copy(path: Path, samples: int) -> None:
+    """Write the dataset."""
     rng = np.random.default_rng(0)
     down, across = np.mgrid[:SIDE, :SIDE]
     with bushel.Writer(path, {"image": "jpg", "label": "int"}, container="bag", shard_samples=200) as writer:

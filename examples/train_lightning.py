@@ -2,9 +2,11 @@
 
     python examples/train_lightning.py run                two epochs, with a checkpoint after every fifth step
     python examples/train_lightning.py run --die-after 7  kills itself there; the next call continues
+    python examples/train_lightning.py run --devices 2    two processes that Lightning starts
+    srun --ntasks 2 python examples/train_lightning.py run --devices 2    two that Slurm starts
 
-With several devices, Lightning must not add a sampler of its own: `use_distributed_sampler=False`. The loader takes
-rank and world size from the process group.
+With several devices, Lightning must not add a sampler of its own: `use_distributed_sampler=False`. The loader looks up
+rank and world size at the first batch, when Lightning has made the process group.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ from typing import Any
 import lightning
 import torch
 from lightning.pytorch.callbacks import ModelCheckpoint
+from recorded import Recorded
 from shapes import open_shapes
 from torch import nn
 
@@ -50,6 +53,10 @@ class Classifier(lightning.LightningModule):  # type: ignore[misc] # Lightning i
         if self.global_step == self.die_after:
             os.kill(os.getpid(), signal.SIGKILL)
 
+    def on_fit_end(self) -> None:
+        """Say what this process was given."""
+        print(f"{self.global_step} steps, {len(self.keys)} samples here, {len(set(self.keys))} different ones")
+
     def configure_optimizers(self) -> torch.optim.Optimizer:
         """Return the optimizer."""
         return torch.optim.SGD(self.parameters(), lr=0.01)
@@ -59,7 +66,10 @@ def main() -> None:
     """Train."""
     parser = argparse.ArgumentParser(description="A Lightning module.")
     parser.add_argument("folder", type=Path, help="for the dataset and the checkpoint")
-    parser.add_argument("--die-after", type=int, help="steps after which the process kills itself")
+    parser.add_argument("--devices", type=int, default=1, help="number of processes")
+    parser.add_argument("--strategy", default="ddp", help="how Lightning starts them: ddp, ddp_spawn")
+    parser.add_argument("--record", type=Path, help="folder for what each process is given; see bushel audit")
+    parser.add_argument("--die-after", type=int, help="steps after which the processes kill themselves")
     options = parser.parse_args()
     options.folder.mkdir(parents=True, exist_ok=True)
     checkpoint = options.folder / "last.ckpt"
@@ -70,6 +80,7 @@ def main() -> None:
         BATCH,
         shuffle=True,
         seed=0,
+        pad="wrap",  # all processes have the same number of steps
         transforms={
             "image": [RandomResizedCrop(32), RandomHorizontalFlip(), Normalize((0.5,) * 3, (0.25,) * 3), ToCHW()]
         },
@@ -82,15 +93,15 @@ def main() -> None:
     trainer = lightning.Trainer(
         max_epochs=EPOCHS,
         accelerator="cpu",
-        devices=1,
+        devices=options.devices,
+        strategy=options.strategy if options.devices > 1 else "auto",
         use_distributed_sampler=False,
         logger=False,
         callbacks=[saving],
         enable_progress_bar=False,
         enable_model_summary=False,
     )
-    trainer.fit(model, loader, ckpt_path=str(checkpoint) if checkpoint.exists() else None)
-    print(f"{trainer.global_step} steps, {len(model.keys)} samples here, {len(set(model.keys))} different ones")
+    trainer.fit(model, Recorded(loader, options.record), ckpt_path=str(checkpoint) if checkpoint.exists() else None)
 
 
 if __name__ == "__main__":

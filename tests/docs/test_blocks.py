@@ -54,7 +54,10 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/format-lerobot.md": ({"python": 2}, [f"{PAGES_TEST}::test_robots"]),
     "docs/format-litdata.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
     "docs/format-mds.md": ({"python": 1}, [f"{PAGES_TEST}::test_formats"]),
-    "docs/frameworks.md": ({"python": 1}, [f"{TUTORIALS}::test_frameworks"]),
+    "docs/frameworks.md": (
+        {"python": 1, "sh": 4},
+        [f"{TUTORIALS}::test_frameworks", "tests/examples/test_ranks.py::test_two_processes_are_killed_and_resume"],
+    ),
     "docs/get-started.md": ({"python": 6, "sh": 3}, [f"{TUTORIALS}::test_get_started"]),
     "docs/hangs.md": ({"sh": 1}, ["tests/docs/test_hangs.py::test_the_cases_are_as_the_page_says"]),
     "docs/images.md": ({"python": 2}, [f"{PAGES_TEST}::test_images"]),

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.docs.pages import run_whole
+from tests.docs.pages import blocks, run, run_whole
 from tests.sources.folders import image_folder
 
 import bushel
@@ -25,7 +25,8 @@ def test_get_started() -> None:
 def test_frameworks(tmp_path: Path) -> None:
     image_folder(tmp_path / "photos", 4)
     bushel.pack("photos", "train", container="tar")
-    assert run_whole("docs/frameworks.md") == 1
+    [code] = blocks("docs/frameworks.md", "python")  # tests/examples/test_ranks.py runs the commands
+    assert run("docs/frameworks.md", code, {}) == 1
 
 
 def test_tokens() -> None:

@@ -78,25 +78,6 @@ def test_processes_of_grain_read_every_sample_once(tmp_path: Path) -> None:
 
 
 @needs_torch
-def test_two_ranks_see_every_sample(tmp_path: Path) -> None:
-    launch = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2"]
-    output = run(*launch, EXAMPLES / "train_ddp.py", tmp_path)
-    assert output.count("512 different samples; by rank 256, 256") == 2
-
-
-@needs_torch
-def test_ranks_resume_after_one_was_killed_with_another_number_of_ranks(tmp_path: Path) -> None:
-    def launch(ranks: int, *options: str, dies: bool = False) -> str:
-        command = ["-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(ranks)]
-        return run(*command, EXAMPLES / "train_ddp.py", tmp_path, "--epochs", "1", *options, dies=dies)
-
-    launch(2, "--die-after", "7", dies=True)
-    output = launch(1)
-    assert "going on at step 5, in epoch 0" in output
-    assert "352 different samples; by rank 352" in output  # of 512, without the 160 before the checkpoint
-
-
-@needs_torch
 def test_tokens_are_learned_and_resumed(tmp_path: Path) -> None:
     script = EXAMPLES / "train_tokens.py"
     whole = run(script, tmp_path / "whole")
