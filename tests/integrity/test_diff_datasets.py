@@ -174,3 +174,27 @@ def test_classes_of_other_names_are_not_the_same(tmp_path: Path, values: bool) -
     assert (found.same, found.fields["x"].changed.tolist()) == (False, [0, 1])
     assert found.summary == "2 xs changed, classes of x have other names"
     assert bushel.diff(one, one, values=values).summary == "the same"
+
+
+@pytest.mark.parametrize("values", [False, True])
+@pytest.mark.parametrize(
+    ("one", "other", "same"),
+    [
+        ({"x": None}, {"x": None}, True),
+        ({"x": None}, {}, False),
+        ({"l": []}, {"l": []}, True),
+        ({"l": []}, {"l": ["a"]}, False),
+        ({"l": ["a", "b"]}, {"l": ["b", "a"]}, False),
+        ({"l": ["ab", ""]}, {"l": ["", "ab"]}, False),
+        ({"l": ["a", "a"]}, {"l": ["a"]}, False),
+    ],
+)
+def test_empty_missing_and_moved_values(
+    tmp_path: Path, one: dict[str, Any], other: dict[str, Any], same: bool, values: bool
+) -> None:
+    for side, changed in (("a", one), ("b", other)):
+        with bushel.Writer(tmp_path / f"{side}.tar", {"z": "int", "x": "json", "l": "utf8[]"}, sync=False) as writer:
+            writer.append({"z": 0, "x": 1, "l": ["c"]}, key="k")
+            writer.append({"z": 0, **changed}, key="m")
+    found = bushel.diff(bushel.open(tmp_path / "a.tar"), bushel.open(tmp_path / "b.tar"), values=values)
+    assert found.same == same

@@ -19,7 +19,7 @@ from bushel._runtime.arrays import I64, U64, Bools, ranges
 from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 
-__all__ = ["facts_of_files", "sample_digests", "table_digest"]
+__all__ = ["facts_of_files", "field_digests", "sample_digests", "table_digest"]
 
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
 
@@ -34,11 +34,17 @@ def sample_digests(index: ShardIndex, rows: I64) -> U64:
     """
     digests = np.zeros(len(rows), np.uint64)
     for extents in index.fields.values():
-        contents, present = (
-            _values(extents, rows) if extents.starts is None else _sequences(extents, rows)
-        )
+        contents, present = field_digests(extents, rows)
         digests += np.where(present, contents, np.uint64(0))
     return _mixed(digests)
+
+
+def field_digests(extents: FieldExtents, samples: I64) -> tuple[U64, Bools]:
+    """Return a hash of one field of some samples, as `sample_digests` makes it, and which of them have it."""
+    if extents.starts is None:
+        lengths = np.asarray(extents.length[samples], np.int64)
+        return _hashes(extents, samples, lengths), lengths != MISSING
+    return _sequences(extents, samples)
 
 
 def table_digest(index: ShardIndex) -> str:
@@ -86,12 +92,6 @@ def _add(update: Callable[[memoryview], None], array: np.ndarray, dtype: type[np
     """Add an array to a digest by its `update`, a part at a time: some arrays are made of blocks when they are read."""
     for first in range(0, len(array), _ROWS_AT_ONCE):
         update(np.ascontiguousarray(array[first : first + _ROWS_AT_ONCE], dtype).data)
-
-
-def _values(extents: FieldExtents, rows: I64) -> tuple[U64, Bools]:
-    """Return a hash of the value of each sample, and which samples have one."""
-    lengths = np.asarray(extents.length[rows], np.int64)
-    return _hashes(extents, rows, lengths), lengths != MISSING
 
 
 def _sequences(extents: FieldExtents, samples: I64) -> tuple[U64, Bools]:

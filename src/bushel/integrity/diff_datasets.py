@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
+from msgspec.structs import replace
 
-from bushel import kernels
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, refuse_windows, whole_positions
+from bushel._index.identity import field_digests
 from bushel._index.key_pairs import equal_hashes
-from bushel._index.table import MISSING, FieldExtents, Keys
-from bushel._runtime.arrays import I64, U32, U64, Bools, offsets_of, ranges
+from bushel._index.table import Keys, ShardIndex
+from bushel._runtime.arrays import I64, U64, Bools
 from bushel._runtime.progress import (
     Progress,
     ProgressReporter,
@@ -23,6 +24,10 @@ from bushel._runtime.progress import (
     shows_progress,
 )
 from bushel._runtime.public import public
+from bushel.kernels import crc32, hash_keys
+
+ClassNames = tuple[tuple[str, ...], tuple[str, ...]]
+"""The names of the classes of a field on the left and on the right."""
 
 _AT_ONCE = 1 << 16
 _DECODED_AT_ONCE = 64
@@ -84,7 +89,7 @@ class Diff:
     removed_fields: Mapping[str, str]
     added_fields: Mapping[str, str]
     types: Mapping[str, tuple[str, str]] = field(default_factory=dict)
-    labels: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = field(default_factory=dict)
+    labels: Mapping[str, ClassNames] = field(default_factory=dict)
 
     @property
     def same(self) -> bool:
@@ -165,12 +170,20 @@ def diff(
         refuse_windows(dataset, "compare the datasets that they are of")
     by, pairs = _pairs(left, right)
     shared = [name for name in left.spec if name in right.spec]
-    fields = _compared_fields(left, right, pairs, shared)
     labels = _other_names(left, right, shared)
-    for name, names in labels.items():
-        fields[name] = _with_other_classes(left, right, pairs, name, names, fields[name])
+    fields = {}
+    for name in shared:
+        differs, unknown = _compared(
+            _facts_of(left, name, pairs[0]), _facts_of(right, name, pairs[1])
+        )
+        if name in labels:  # the same number is another class
+            differs |= ~_are_same((left, right), pairs, name, labels[name])
+        fields[name] = FieldDiff(
+            pairs[0][differs], np.zeros(0, np.int64), pairs[0][unknown & ~differs]
+        )
     if values:
-        fields = _decoded(left, right, pairs, fields, ProgressReporter(callback_of(progress)))
+        report = ProgressReporter(callback_of(progress))
+        fields = _decoded((left, right), pairs, fields, labels, report)
     return Diff(
         (len(left), len(right)),
         by,
@@ -189,9 +202,7 @@ def diff(
     )
 
 
-def _other_names(
-    left: Dataset, right: Dataset, shared: Sequence[str]
-) -> dict[str, tuple[tuple[str, ...], tuple[str, ...]]]:
+def _other_names(left: Dataset, right: Dataset, shared: Sequence[str]) -> dict[str, ClassNames]:
     """Return the names of classes of the fields where these differ."""
     names_of_both = {
         name: (tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ())))
@@ -200,41 +211,10 @@ def _other_names(
     return {name: names for name, names in names_of_both.items() if names[0] != names[1]}
 
 
-def _with_other_classes(
-    left: Dataset,
-    right: Dataset,
-    pairs: tuple[I64, I64],
-    name: str,
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-    known: FieldDiff,
-) -> FieldDiff:
-    """Return the comparison of a field with the samples that the two datasets put into classes of other names."""
-    changed = np.zeros(len(pairs[0]), np.bool_)
-    for start in range(0, len(pairs[0]), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        samples_of_both = (
-            dataset.read(positions_of_dataset[part].tolist(), [name])
-            for dataset, positions_of_dataset in zip((left, right), pairs, strict=True)
-        )
-        changed[part] = [
-            _class_of(left_sample.get(name), names[0])
-            != _class_of(right_sample.get(name), names[1])
-            for left_sample, right_sample in zip(*samples_of_both, strict=True)
-        ]
-    positions = np.union1d(known.changed, pairs[0][changed])
-    return FieldDiff(positions, known.same_value, np.setdiff1d(known.unknown, positions))
-
-
 def _class_of(value: Any, names: tuple[str, ...]) -> Any:
     """Return the name of a class, or the value itself where it has none."""
     is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
-    return (names[value] if is_number else "") or _comparable(value)
-
-
-def _comparable(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.tobytes())
-    return value
+    return (names[value] if is_number else "") or value
 
 
 def _without(total: int, found: I64) -> I64:
@@ -270,156 +250,76 @@ def _hashes(dataset: Dataset) -> U64:
         start, stop = int(reader.starts[number]), int(reader.starts[number + 1])
         keys = shard.index.keys or Keys.of(map(str, range(start, stop)))
         # those in a table are not checked
-        hashes[start:stop] = kernels.hash_keys(keys.text, keys.offsets)
+        hashes[start:stop] = hash_keys(keys.text, keys.offsets)
     return hashes[whole_positions(dataset, np.arange(len(dataset), dtype=np.int64))]
 
 
-@dataclass(frozen=True)
-class _Values:
-    """One field of all samples of a dataset, without its bytes."""
-
-    dataset: Dataset
-    name: str
-
-    @cached_property
-    def parts(self) -> list[tuple[int, FieldExtents | None]]:
-        """The number of samples and the extents of each shard."""
-        return [(shard.samples, shard.index.fields.get(self.name)) for shard in self.dataset.shards]
-
-    @cached_property
-    def forms(self) -> I64:
-        """int64[samples + 1]: a number of the type of each value and the codec of its bytes; 0 for no value."""
-        forms = [
-            np.full(
-                samples,
-                0
-                if extents is None
-                else kernels.crc32(repr((extents.field.codec, extents.codec)).encode()),
-            )
-            for samples, extents in self.parts
-        ]
-        return np.concatenate([*forms, np.zeros(1, np.int64)])
-
-    @cached_property
-    def checked(self) -> Bools:
-        """bool[samples + 1]: whether the checksums are recorded. The last one stands for no sample."""
-        is_checked = [
-            np.full(samples, extents is not None and extents.crc32 is not None)
-            for samples, extents in self.parts
-        ]
-        return np.concatenate([*is_checked, np.zeros(1, np.bool_)])
-
-    @cached_property
-    def counts(self) -> I64:
-        """int64[samples + 1]: number of extents of each; -1 if the sample lacks the field, and for no sample."""
-        counts_of_parts: list[Any] = []
-        for samples, extents in self.parts:
-            if extents is None:
-                counts_of_parts.append(np.full(samples, -1, np.int64))
-            elif extents.starts is None:
-                counts_of_parts.append(np.where(extents.length == MISSING, -1, 1))
-            else:
-                counts = np.diff(extents.starts)
-                counts_of_parts.append(
-                    counts if extents.absent is None else np.where(extents.absent, -1, counts)
-                )
-        return np.concatenate([*counts_of_parts, np.full(1, -1, np.int64)])
-
-    @cached_property
-    def starts(self) -> I64:
-        """int64[samples + 2]: where the extents of each sample begin in `elements`."""
-        return offsets_of(np.maximum(self.counts, 0))
-
-    @cached_property
-    def elements(self) -> tuple[I64, U32]:
-        """Length and checksum (0 if it is unknown) of all extents, in order."""
-        lengths, sums = [np.zeros(0, np.int64)], [np.zeros(0, np.uint32)]
-        for _, extents in self.parts:
-            if extents is not None:
-                present = extents.length != MISSING
-                lengths.append(extents.length[present])
-                crc32 = (
-                    np.zeros(extents.rows, np.uint32) if extents.crc32 is None else extents.crc32
-                )
-                sums.append(crc32[present])
-        return np.concatenate(lengths), np.concatenate(sums)
+_FACTS = np.dtype(
+    [("present", "?"), ("checked", "?"), ("form", "u8"), ("lengths", "u8"), ("contents", "u8")]
+)
+"""What an index tells of a value: whether there is one, and whether its checksum is recorded; the type
+and codec of its bytes; a hash of its lengths alone, and one of its checksums, too."""
 
 
-def _compared_fields(
-    left: Dataset, right: Dataset, pairs: tuple[I64, I64], names: list[str]
-) -> dict[str, FieldDiff]:
-    """Compare fields of samples of two datasets by their indexes."""
-    positions = whole_positions(left, pairs[0]), whole_positions(right, pairs[1])
-    diffs = {}
-    for name in names:
-        left_values, right_values = _Values(left, name), _Values(right, name)
-        whole = (
-            reader_of(left).rows_of(name, positions[0]),
-            reader_of(right).rows_of(name, positions[1]),
-        )
-        sizes, bytes_ = _equal(left_values, right_values, *whole)
-        both_checked = left_values.checked[whole[0]] & right_values.checked[whole[1]]
-        empty = (left_values.counts[whole[0]] <= 0) & (right_values.counts[whole[1]] <= 0) & sizes
-        # in another form, equal bytes may be other values, and other bytes the same; a missing
-        # value never equals one
-        alike = left_values.forms[whole[0]] == right_values.forms[whole[1]]
-        present = (left_values.counts[whole[0]] >= 0) & (right_values.counts[whole[1]] >= 0)
-        same = empty | (sizes & bytes_ & both_checked & alike)
-        unknown = ~same & present & (~alike | (sizes & ~both_checked))
-        diffs[name] = FieldDiff(
-            pairs[0][~same & ~unknown], np.zeros(0, np.int64), pairs[0][unknown]
-        )
-    return diffs
+def _facts_of(dataset: Dataset, name: str, positions: I64) -> npt.NDArray[Any]:
+    """Return what the indexes tell of a field of some samples."""
+    reader = reader_of(dataset)
+    shards = [_facts_in(shard.index, name) for shard in dataset.shards]
+    # the last one stands for no sample
+    facts = np.concatenate([*shards, np.zeros(1, _FACTS)])
+    return facts[reader.rows_of(name, whole_positions(dataset, positions))]
 
 
-def _equal(one: _Values, other: _Values, left: I64, right: I64) -> tuple[Bools, Bools]:
-    """Return whether number and lengths, and whether the checksums, of the extents of pairs of samples are equal."""
-    sizes = one.counts[left] == other.counts[right]
-    sums = sizes.copy()
-    for start in range(0, len(left), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        alike = start + np.flatnonzero(sizes[part] & (one.counts[left[part]] > 0))
-        if not len(alike):
-            continue
-        counts = one.counts[left[alike]]
-        places = [
-            ranges(values.starts[samples[alike]], counts)
-            for values, samples in ((one, left), (other, right))
-        ]
-        first = np.cumsum(counts) - counts
-        for equal, number in ((sizes, 0), (sums, 1)):
-            a, b = one.elements[number][places[0]], other.elements[number][places[1]]
-            equal[alike] = np.logical_and.reduceat(a == b, first)
-    return sizes, sums
+def _facts_in(index: ShardIndex, name: str) -> npt.NDArray[Any]:
+    """Return what the index of a shard tells of a field of all its samples."""
+    facts = np.zeros(index.samples, _FACTS)
+    extents = index.fields.get(name)
+    if extents is None:
+        return facts
+    rows = np.arange(index.samples, dtype=np.int64)
+    facts["contents"], facts["present"] = field_digests(extents, rows)
+    facts["lengths"], _ = field_digests(replace(extents, crc32=None), rows)
+    facts["checked"] = extents.crc32 is not None
+    facts["form"] = crc32(repr((extents.field.type, extents.codec)).encode())
+    if extents.starts is not None:  # empty lists are the same in any form
+        is_empty, _ = extents.empty_and_absent
+        facts["checked"] |= is_empty
+        facts["form"][is_empty] = 0
+    return facts
+
+
+def _compared(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[Bools, Bools]:
+    """Return for which pairs of values the indexes tell that they differ, and for which they do not tell."""
+    both = left["present"] & right["present"]
+    checked = left["checked"] & right["checked"]
+    # in another form, equal bytes may be other values, and other bytes the same
+    alike = left["form"] == right["form"]
+    same = both & checked & alike & (left["contents"] == right["contents"])
+    same |= ~left["present"] & ~right["present"]
+    unknown = both & ~same & (~alike | (~checked & (left["lengths"] == right["lengths"])))
+    return ~same & ~unknown, unknown
 
 
 def _decoded(
-    left: Dataset,
-    right: Dataset,
+    sides: tuple[Dataset, Dataset],
     pairs: tuple[I64, I64],
     known: Mapping[str, FieldDiff],
+    labels: Mapping[str, ClassNames],
     report: ProgressReporter,
 ) -> dict[str, FieldDiff]:
     """Decode the values that are not known to be the same."""
-    partner = dict(zip(pairs[0].tolist(), pairs[1].tolist(), strict=True))
-    total, compared = (
-        sum(len(field_diff.changed) + len(field_diff.unknown) for field_diff in known.values()),
-        0,
-    )
-    diffs = {}
+    total = sum(len(field_diff.changed) + len(field_diff.unknown) for field_diff in known.values())
+    compared, diffs = 0, {}
     for name, field_diff in known.items():
-        names = tuple(left.labels.get(name, ())), tuple(right.labels.get(name, ()))
         positions = np.union1d(field_diff.changed, field_diff.unknown)
-        same = np.zeros(len(positions), np.bool_)
-        for start in range(0, len(positions), _DECODED_AT_ONCE):
-            chosen = positions[start : start + _DECODED_AT_ONCE].tolist()
-            samples_of_both = (
-                left.read(chosen, [name]),
-                right.read([partner[position] for position in chosen], [name]),
+        rows = np.searchsorted(pairs[0], positions)
+        same = np.zeros(len(rows), np.bool_)
+        for start in range(0, len(rows), _DECODED_AT_ONCE):
+            chosen = rows[start : start + _DECODED_AT_ONCE]
+            pairs_to_read = pairs[0][chosen], pairs[1][chosen]
+            same[start : start + len(chosen)] = _are_same(
+                sides, pairs_to_read, name, labels.get(name)
             )
-            same[start : start + len(chosen)] = [
-                _same_field(*pair, name, names) for pair in zip(*samples_of_both, strict=True)
-            ]
             compared += len(chosen)
             report.report(Progress(compared, total, "samples", samples=compared))
         diffs[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
@@ -427,21 +327,28 @@ def _decoded(
     return diffs
 
 
-def _same_field(
-    one: dict[str, Any],
-    other: dict[str, Any],
-    name: str,
-    names: tuple[tuple[str, ...], tuple[str, ...]],
-) -> bool:
-    if (name in one) != (name in other):
-        return False
-    if name not in one:
-        return True
-    classes = [
-        _class_of(sample[name], names_of_side)
-        for sample, names_of_side in zip((one, other), names, strict=True)
-    ]
-    return classes[0] == classes[1] if names[0] != names[1] else same_value(one[name], other[name])
+def _are_same(
+    sides: tuple[Dataset, Dataset], pairs: tuple[I64, I64], name: str, names: ClassNames | None
+) -> Bools:
+    """Return whether the values of a field of pairs of samples are equal, by the names of their classes if given."""
+    same = np.zeros(len(pairs[0]), np.bool_)
+    for start in range(0, len(same), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        samples_of_both = (
+            dataset.read(positions[part].tolist(), [name])
+            for dataset, positions in zip(sides, pairs, strict=True)
+        )
+        same[part] = [
+            _same_field(one.get(name, ...), other.get(name, ...), names)
+            for one, other in zip(*samples_of_both, strict=True)
+        ]
+    return same
+
+
+def _same_field(one: Any, other: Any, names: ClassNames | None) -> bool:
+    if names is None:
+        return same_value(one, other)
+    return same_value(_class_of(one, names[0]), _class_of(other, names[1]))
 
 
 def same_value(one: Any, other: Any) -> bool:
