@@ -106,13 +106,25 @@ def keep_lists(old: Path, new: Path) -> None:
         FOLDER,
         *(f"{folder.name}/{FOLDER}" for folder in new.iterdir() if folder.name.strip("0") == ""),
     ]
-    for path in (old / FOLDER / REMOVED, *old.glob(f"0*/{FOLDER}/{REMOVED}")):  # the second of bags
-        if path.exists():
-            make_folder(new / places[-1])
-            write_whole(new / places[-1] / REMOVED, read_whole(path))
+    for path in (
+        *old.glob(f"{FOLDER}/{REMOVED}"),
+        *old.glob(f"0*/{FOLDER}/{REMOVED}"),
+    ):  # the second of bags
+        _copy(path, new / places[-1])
     for path in (old / LISTS_OF_FILES).glob("*.safetensors"):
-        make_folder(new / LISTS_OF_FILES)
-        write_whole(new / LISTS_OF_FILES / path.name, read_whole(path))
+        _copy(path, new / LISTS_OF_FILES)
+
+
+def keep_views(old: Path, new: Path) -> None:
+    """Copy the saved views of a folder into one that replaces it: each knows whether it is of other data."""
+    for folder in (FOLDER, f"0*/{FOLDER}"):  # the second of bags
+        for path in old.glob(f"{folder}/views/*.safetensors"):
+            _copy(path, new / FOLDER / "views")
+
+
+def _copy(file: Path, folder: Path) -> None:
+    make_folder(folder)
+    write_whole(folder / file.name, read_whole(file))
 
 
 def _of_files(root: AnyPath, names: Sequence[str]) -> list[PlacedList]:
