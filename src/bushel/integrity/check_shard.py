@@ -6,23 +6,16 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
-
 from bushel._dataset.open.caller_fields import CallerFields
-from bushel._dataset.open.declared import has_declared
-from bushel._dataset.open.tables import bind, staged_table, stamp_of, stamps_of
+from bushel._dataset.open.tables import stamp_of, stamps_of
 from bushel._dataset.read.rebuild import again
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest
-from bushel._index.matching import checked as checked_table
-from bushel._index.sidecar import load_index
-from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import Keys, Shard, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
-from bushel.containers.base import ReadOptions
-from bushel.containers.recover_shard import recover_shard
-from bushel.errors import CodecError, FormatError, MissingPackageError, SpecError
+from bushel.errors import CodecError, FormatError, MissingPackageError
 from bushel.integrity.check_sums import (
     Damaged,
     check_changed,
@@ -32,9 +25,10 @@ from bushel.integrity.check_sums import (
 )
 from bushel.integrity.compare import Difference, content_differences, differences
 from bushel.integrity.discover import Place
-from bushel.integrity.problems import Findings, Problem
+from bushel.integrity.problems import Findings
+from bushel.integrity.shard_tables import recorded_table, table_of_files
 from bushel.kernels import ExtentError
-from bushel.spec import KEY, Field
+from bushel.spec import KEY
 from bushel.storage import File, open_file
 from bushel.storage.expansion_cache import expansion_cache
 from bushel.storage.files import mapped_once
@@ -92,9 +86,11 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     except FormatError as missing:
         found.add_error(missing)
         return Checked(found, None)
-    kept, known = _stored_table(shard, stamps, found)
-    recorded = known if kept is None else kept
-    built = _table_from_files(container, shard, recorded, checks, found)
+    recorded, fits = recorded_table(shard, found)
+    kept, known = (recorded, None) if fits else (None, recorded)
+    built, faults = table_of_files(container, shard, recorded, checks.pickle, found)
+    for fault in faults:
+        found.add_error(fault)
     damaged: Damaged = set()
     if kept is not None and kept.digest != table_digest(kept):
         message = (
@@ -130,124 +126,7 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     return Checked(found, index, checked, complete, described=kept is not None)
 
 
-def _table_from_files(
-    container: Container, shard: Shard, recorded: ShardIndex | None, checks: Checks, found: Findings
-) -> ShardIndex | None:
-    """Return the table that `bushel index` would make of the files, with the recorded names and types if these fit.
-
-    Types that the files themselves have are preferred: a recorded type that differs from them was
-    declared by a user, or is damaged.
-    """
-    built, error = None, None
-    # a file that names no fields is read once, with the recorded ones
-    lacks_fields = recorded is not None and container.lacks_fields
-    if not lacks_fields:
-        built, error = _own_table(container, shard, checks)
-    if recorded is not None and (built is None or _types_of(built) != _types_of(recorded)):
-        try:
-            spec = {name: column.field for name, column in recorded.fields.items()}
-            declared = built
-            if (
-                declared is None
-                or declared.fields.keys() != spec.keys()
-                or not has_declared(declared, spec)
-            ):
-                declared = container.index(shard, ReadOptions(spec=spec, pickle=checks.pickle))
-            declared = CallerFields(spec, checks.pickle).table(declared)
-        except FormatError as refused:
-            error = refused if built is None else error
-        except SpecError:
-            if lacks_fields:
-                built, error = _own_table(container, shard, checks)
-        else:
-            built = (
-                declared if built is None else _declared(shard, recorded, declared, built, found)
-            )
-    if built is None and error is not None:
-        faults: list[FormatError] = []
-        # every damaged line is named
-        if isinstance(error, FormatError) and container.stores_text:
-            recover_shard(container.name, shard, None, faults.append)
-        elif isinstance(error, SpecError):
-            error = FormatError(str(error), file=str(shard.path(0)))
-        for fault in faults or [error]:
-            found.add_error(fault)
-    if built is not None:
-        for fault in container.faults(shard):
-            found.add_error(fault)
-    return built
-
-
-def _own_table(
-    container: Container, shard: Shard, checks: Checks
-) -> tuple[ShardIndex | None, FormatError | SpecError | None]:
-    """Return the table of a shard with the fields that its files name; or None, and the reason."""
-    try:
-        return container.index(shard, ReadOptions(pickle=checks.pickle)), None
-    except (FormatError, SpecError) as refused:
-        return None, refused
-
-
-def _types_of(index: ShardIndex) -> dict[str, tuple[Field, str]]:
-    return {name: (column.field, column.codec) for name, column in index.fields.items()}
-
-
-def _declared(
-    shard: Shard, recorded: ShardIndex, declared: ShardIndex, built: ShardIndex, found: Findings
-) -> ShardIndex:
-    """Return the table with declared types, and warn of those that differ from what the files say themselves."""
-    for name, column in recorded.fields.items():
-        other = built.fields.get(name)
-        if other is not None and not _can_be(other.field.codec, column.field.codec):
-            message = (
-                f"the index declares the type {column.field.type}, but the files say"
-                f" {other.field.type}"
-            )
-            found.add(Problem(str(shard.path(0)), None, None, name, "declared", message))
-    return declared if declared.labels else replace(declared, labels=built.labels)
-
-
 # Comparing the index with the files
-
-
-def _stored_table(
-    shard: Shard, stamps: tuple[FileStamp, ...], found: Findings
-) -> tuple[ShardIndex | None, ShardIndex | None]:
-    """Return the undamaged table of the sidecar: first if it fits the files, second if they have changed since."""
-    try:
-        kept = load_index(shard.sidecar, check=True)
-        files = bind(kept.files, stamps, shard)
-        if files is None:
-            staged = staged_table(shard)
-            return (
-                (None, checked_table(kept, str(shard.sidecar)))
-                if staged is None
-                else (staged.index, None)
-            )
-        kept = replace(kept, files=files).check(str(shard.sidecar))
-    except FileNotFoundError:
-        return None, None
-    except FormatError as error:
-        found.add_error(error, "index")
-        return None, None
-    if kept.keys is not None and not _finds_keys(kept.keys):
-        message = "the table for key lookup is damaged; delete this file and run `bushel index`"
-        found.add_file(shard.sidecar, "index", message)
-        return None, None
-    return kept, None
-
-
-def _finds_keys(keys: Keys) -> bool:
-    try:
-        again = Keys.build(keys.text, keys.offsets)
-    except ValueError:  # descending offsets
-        return False
-    return np.array_equal(again.hashes, keys.hashes) and np.array_equal(again.order, keys.order)
-
-
-def _can_be(stored: str, declared: str) -> bool:
-    """Return whether the type that files tell may be another one: bytes tell nothing, and floats may be integers."""
-    return stored in ("bytes", declared) or (stored == "float" and declared in ("int", "uint"))
 
 
 def _compare(

@@ -9,28 +9,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from bushel._dataset.open.completeness import manifest_of
-from bushel._dataset.open.tables import bind, stamps_of
+from bushel._dataset.open.tables import stamps_of
 from bushel._dataset.read.remaining import remaining_in
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._index.identity import sample_digests
-from bushel._index.matching import checked as checked_table
 from bushel._index.matching import compare_values
 from bushel._index.sidecar import load_index
-from bushel._index.table import MISSING, FileStamp, Keys, ShardIndex, may_lack_samples
+from bushel._index.table import MISSING, Keys, Shard, ShardIndex, may_lack_samples
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
-from bushel.containers.base import ReadOptions
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
-from bushel.errors import BushelError, CorruptError, FormatError, SpecError
+from bushel.errors import BushelError, CorruptError, FormatError
 from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
+from bushel.integrity.shard_tables import recorded_table, spec_of, table_of_files
 from bushel.sources.stored import stored_unchanged
-from bushel.spec import KEY, Spec, parse_spec
+from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file
 
 _CHUNK = 64  # number of samples that are checked in one read
@@ -91,8 +90,13 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
     damaged files.
     """
     name, shard = place.container.name, place.shard
-    kept, fresh = _stored_table(place)
-    built, faults = _table_from_files(place, kept)
+    kept, fresh = _table_with_checksums(shard)
+    try:
+        stamps_of(shard)
+    except FormatError as missing:
+        built, faults = None, [missing]
+    else:
+        built, faults = table_of_files(place.container, shard, kept, False, Findings(0))
     proven = kept is not None and (fresh or built is None or not any(differences(kept, built)))
     for fault in faults:
         if not (proven and isinstance(fault, CorruptError)):  # found again when the sample is read
@@ -112,7 +116,7 @@ def _open(place: Place, found: Findings) -> tuple[list[tuple[OpenShard, Bools]],
             0,
             checked,
         )
-    recovered = recover_shard(name, shard, None if kept is None else _spec(kept), found.add_error)
+    recovered = recover_shard(name, shard, None if kept is None else spec_of(kept), found.add_error)
     if recovered is None:
         return [], 0, True
     index, checked = _with_known_checksums(place, kept, recovered.index, found)
@@ -177,7 +181,7 @@ def _with_moved_samples(
     )
     if len(own) == kept.samples:
         return [(opened, everything)]
-    recovered = recover_shard(name, shard, _spec(kept), lambda _: None)
+    recovered = recover_shard(name, shard, spec_of(kept), lambda _: None)
     if recovered is None or recovered.index.keys is None:
         return [(opened, everything)]
     files = list(map(open_file, shard.paths))
@@ -204,39 +208,14 @@ def _labels(place: Place) -> Labels:
     return labels or labels_beside(name, shards, manifest_of(name, shards))
 
 
-def _spec(index: ShardIndex) -> Spec:
-    return {name: column.field for name, column in index.fields.items()}
-
-
-def _table_from_files(
-    place: Place, kept: ShardIndex | None
-) -> tuple[ShardIndex | None, list[FormatError]]:
-    """Return the table made from the files, with the recorded types if possible, and the errors in the files."""
-    spec = None if kept is None else _spec(kept)
-    try:
-        stamps_of(place.shard)  # names a missing file
-        try:
-            built = place.container.index(place.shard, ReadOptions(spec=spec))
-        except SpecError:
-            built = place.container.index(place.shard, ReadOptions())
-    except FormatError as error:
-        return None, [error]
-    return built, place.container.faults(place.shard)
-
-
-def _stored_table(place: Place) -> tuple[ShardIndex | None, bool]:
-    """Return the table of the sidecar if it has checksums, and whether the files are unchanged since it was made."""
-    try:
-        index = checked_table(load_index(place.shard.sidecar, check=True), str(place.shard.sidecar))
-    except (FileNotFoundError, FormatError):
+def _table_with_checksums(shard: Shard) -> tuple[ShardIndex | None, bool]:
+    """Return the recorded table if it has checksums, and whether the files are unchanged since it was made."""
+    index, fits = recorded_table(shard, Findings(0))
+    if index is None or any(column.crc32 is None for column in index.fields.values()):
         return None, False
-    if any(column.crc32 is None for column in index.fields.values()):
-        return None, False
-    stamps: tuple[FileStamp, ...] = ()
     with suppress(FormatError):  # a file is missing; the extents in the others are still known
-        stamps = stamps_of(place.shard.with_files_of(index))
-    fresh = bool(stamps) and bind(index.files, stamps, place.shard.with_files_of(index)) is not None
-    return replace(index, files=stamps or index.files), fresh
+        index = replace(index, files=stamps_of(shard.with_files_of(index)))
+    return index, fits
 
 
 def _whole_samples(
