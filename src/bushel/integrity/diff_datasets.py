@@ -257,12 +257,12 @@ def _hashes(dataset: Dataset) -> U64:
 _FACTS = np.dtype(
     [("present", "?"), ("checked", "?"), ("form", "u8"), ("lengths", "u8"), ("contents", "u8")]
 )
-"""What an index tells of a value: whether there is one, and whether its checksum is recorded; the type
+"""The facts of a value in an index: whether there is one, and whether its checksum is recorded; the type
 and codec of its bytes; a hash of its lengths alone, and one of its checksums, too."""
 
 
 def _facts_of(dataset: Dataset, name: str, positions: I64) -> npt.NDArray[Any]:
-    """Return what the indexes tell of a field of some samples."""
+    """Return the facts in the indexes about a field of some samples."""
     reader = reader_of(dataset)
     shards = [_facts_in(shard.index, name) for shard in dataset.shards]
     # the last one stands for no sample
@@ -271,7 +271,7 @@ def _facts_of(dataset: Dataset, name: str, positions: I64) -> npt.NDArray[Any]:
 
 
 def _facts_in(index: ShardIndex, name: str) -> npt.NDArray[Any]:
-    """Return what the index of a shard tells of a field of all its samples."""
+    """Return the facts in the index of a shard about a field of all its samples."""
     facts = np.zeros(index.samples, _FACTS)
     extents = index.fields.get(name)
     if extents is None:
@@ -289,7 +289,7 @@ def _facts_in(index: ShardIndex, name: str) -> npt.NDArray[Any]:
 
 
 def _compared(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[Bools, Bools]:
-    """Return for which pairs of values the indexes tell that they differ, and for which they do not tell."""
+    """Return which pairs of values differ by the facts in their indexes, and which are not decided by these."""
     both = left["present"] & right["present"]
     checked = left["checked"] & right["checked"]
     # in another form, equal bytes may be other values, and other bytes the same
