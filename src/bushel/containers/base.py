@@ -186,6 +186,8 @@ class Container(ABC):
         file_names: Whole names of files or folders in a dataset that is not recognised by suffixes
             alone, such as `index.json`. The name `#` stands for all that consist of digits.
         has_first_bytes: Whether its files are recognised with any name (`begins_with`).
+        files_per_shard: Number of files without which a shard cannot be read. A shard of one file is
+            also read under a name that says nothing, if the caller names the container.
         holds_files: Whether it is an archive of files: the name of one is the key of its sample, a
             dot, and the name of the field.
         lacks_fields: Whether its files tell no fields, so that `index` makes the same ones of all
@@ -211,6 +213,7 @@ class Container(ABC):
     suffixes: tuple[str, ...] = ()
     file_names: tuple[str, ...] = ()
     has_first_bytes: bool = False
+    files_per_shard: int = 1
     holds_files: bool = False
     lacks_fields: bool = False
     stores_text: bool = False

@@ -37,6 +37,7 @@ _FIELD = "tokens"
 class _Megatron(Container):
     name = "megatron"
     suffixes = (".bin",)
+    files_per_shard = 2
 
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return the shard of a `.bin` with its `.idx`, or a shard for each such pair in a folder."""

@@ -12,12 +12,14 @@ from msgspec.structs import replace
 from bushel._index.class_names import Labels
 from bushel._index.columns import Column, Kind
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import joined
+from bushel._runtime.arrays import I64, Bools, joined, offsets_of
+from bushel._runtime.log import log_warning
 from bushel.codecs.times import time_dtype
 from bushel.containers.growing import GrowingArrays
-from bushel.spec import Field
-from bushel.storage import Blocks
+from bushel.spec import Field, Spec
+from bushel.storage import Blocks, File
 
+_TEXTS = ("utf8", "json")
 _STEP = 1 << 16  # rows that are processed together, so that a large file takes little memory
 
 
@@ -40,11 +42,24 @@ class RowTable:
             table, others follow. The extents of numbers are complete after `blocks`.
         columns: The values of scalars, complete after `blocks`.
         labels: Names of classes.
+        file: The file.
+        declared: The fields that the caller declares.
     """
 
-    __slots__ = ("_blocks", "_numbers", "_room", "_size", "columns", "fields", "labels")
+    __slots__ = (
+        "_blocks",
+        "_numbers",
+        "_room",
+        "_size",
+        "columns",
+        "declared",
+        "fields",
+        "file",
+        "labels",
+    )
 
-    def __init__(self) -> None:
+    def __init__(self, file: File, declared: Spec | None) -> None:
+        self.file, self.declared = file, declared or {}
         self.fields: dict[str, FieldExtents] = {}
         self.columns: dict[str, Column] = {}
         self.labels: Labels = {}
@@ -102,6 +117,10 @@ class RowTable:
         none = np.zeros(0, np.int64)
         self.put(own, stored, 1, none, none)
 
+    def decoded(self, name: str) -> list[bytes | None]:
+        """Return the values of a column as JSON, which pyarrow decodes; None for a null."""
+        raise NotImplementedError
+
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""
         data, ends = joined([value or b"" for value in values])
@@ -127,10 +146,21 @@ class RowTable:
         starts: npt.NDArray[np.int64] | None = None,
         absent: npt.NDArray[np.bool_] | None = None,
     ) -> None:
-        """Add a field, with the arguments of `FieldExtents`."""
+        """Add a field, with the arguments of `FieldExtents`.
+
+        A list with a null among its elements has no extents. Lists of texts become JSON, as lists of
+        numbers do, also where the caller declares it; of other values, these lists are missing.
+        """
+        has_null = starts is not None and bool((length < 0).any())
+        is_declared = self.declared.get(own.name) == Field(own.name, "json")
+        if starts is not None and own.codec in _TEXTS and (has_null or is_declared):
+            self.put_values(own.name, self.decoded(own.name))
+            return
+        if starts is not None and has_null:
+            offset, length, starts, absent = _without_lists_of_nulls(
+                self.file.path, own, offset, length, starts, absent
+            )
         some = absent if absent is not None and absent.any() else None
-        if starts is not None and (length < 0).any():
-            length = np.maximum(length, 0)  # a null among the elements is an empty one
         self.fields[own.name] = FieldExtents(own, stored, file, offset, length, None, starts, some)
 
     def blocks(self) -> tuple[Blocks, ...]:
@@ -152,3 +182,27 @@ class RowTable:
                 numbers.kind, values, arrays[f"missing {name}"] if numbers.some else None
             )
         return Blocks.in_table(table), *self._blocks
+
+
+def _without_lists_of_nulls(
+    path: str, own: Field, offset: I64, length: I64, starts: I64, absent: Bools | None
+) -> tuple[I64, I64, I64, Bools]:
+    """Return the extents, starts and missing lists of a sequence without lists that have a null; say how many."""
+    counts = np.diff(starts)
+    rows = np.repeat(np.arange(len(counts)), counts)
+    has_null = np.zeros(len(counts), np.bool_)
+    has_null[rows[length < 0]] = True
+    log_warning(
+        "%s: %d of %d lists of the column %r have a null among their elements, which the type %s has no"
+        " value for: these samples lack the field (the first is in row %d)",
+        path,
+        np.count_nonzero(has_null),
+        len(counts),
+        own.name,
+        own.type,
+        int(has_null.argmax()),
+    )
+    present = ~has_null[rows]
+    starts = offsets_of(np.where(has_null, 0, counts))
+    missing = has_null if absent is None else absent | has_null
+    return offset[present], length[present], starts, missing

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gzip
 import shutil
+import zipfile
 from pathlib import Path
 
+import numpy as np
 import pytest
 from tests.containers.tfrecords import example, framed, int_list
+from tests.paths import ROOT
 
 import bushel
 
@@ -73,3 +76,70 @@ def test_parquet_and_arrow(container: str, suffix: str, tmp_path: Path) -> None:
     for source in (tmp_path / "out", tmp_path / "out/part-00000"):
         found = bushel.open(source, container=container)
         assert (found.info.container, [one["x"] for one in bushel.open(source)]) == (container, [1, 2, 3])
+
+
+def _file_of(container: str, folder: Path) -> Path:
+    """Write a file of two samples of a container, with its own suffix if that matters."""
+    path = folder / f"data.{container}"
+    if container in ("bag", "tar", "ffrecord", "recordio"):
+        with bushel.Writer(folder / "written", {"n": "int"}, container=container) as writer:
+            writer.append({"n": 0}, key="a")
+            writer.append({"n": 1}, key="b")
+        names = sorted((folder / "written").glob("*.*"))
+        return next(name for name in names if name.suffix in SUFFIXES)
+    if container in ("parquet", "arrow", "stream"):
+        pa = pytest.importorskip("pyarrow")
+        import pyarrow.parquet as pq
+
+        table = pa.table({"n": [0, 1]})
+        new = {"arrow": pa.ipc.new_file, "stream": pa.ipc.new_stream}.get(container)
+        if new is None:
+            pq.write_table(table, path)
+        else:
+            with new(str(path), table.schema) as writer:
+                writer.write_table(table)
+    elif container == "npy":
+        with path.open("wb") as file:
+            np.save(file, np.arange(2))
+    elif container == "zip":
+        with zipfile.ZipFile(path, "w") as archive:
+            archive.writestr("a.txt", "x")
+            archive.writestr("b.txt", "y")
+    elif container == "arrayrecord":
+        pytest.importorskip("array_record")
+        return next(ROOT.glob("tests/golden/foreign/**/*.array_record"))
+    else:
+        texts = {"jsonl": b'{"n": 0}\n{"n": 1}\n', "csv": b"n\n0\n1\n", "tfrecord": RECORDS * 2}
+        path.write_bytes(texts[container])
+    return path
+
+
+SUFFIXES = (".bag", ".tar", ".ffr", ".rec")
+ONE_FILE = ["bag", "tar", "ffrecord", "recordio", "parquet", "arrow", "stream", "arrayrecord"]
+ONE_FILE += ["zip", "npy", "tfrecord", "jsonl", "csv"]
+
+
+@pytest.mark.parametrize("name", ["x.stream", "x", "part-00000", "x.txt", "x.jpg"])
+@pytest.mark.parametrize("container", ONE_FILE)
+def test_the_container_of_the_caller_wins_over_a_name_that_does_not_tell(
+    container: str, name: str, tmp_path: Path
+) -> None:
+    (tmp_path / "made").mkdir()
+    path = shutil.copy(_file_of(container, tmp_path / "made"), tmp_path / name)
+    named = "arrow" if container == "stream" else container
+    ds = bushel.open(path, container=named, index="memory")
+    assert (ds.info.container, len(ds) >= 2, len(ds[1]) >= 2) == (named, True, True)
+
+
+@pytest.mark.parametrize("container", ["gulp", "megatron"])
+def test_a_container_of_two_files_needs_their_names(container: str, tmp_path: Path) -> None:
+    path = nameless(tmp_path, "x.stream") / "x.stream"
+    with pytest.raises(bushel.errors.FormatError, match="2 files, which are found by their names"):
+        bushel.open(path, container=container)
+
+
+@pytest.mark.parametrize("container", ["parquet", "arrow", "tar", "zip", "npy", "tfrecord", "recordio"])
+def test_a_wrong_word_of_the_caller_is_found_by_the_container(container: str, tmp_path: Path) -> None:
+    path = nameless(tmp_path, "x.stream", data=b"text of a person, " * 99) / "x.stream"
+    with pytest.raises(bushel.errors.FormatError, match=r"x\.stream"):
+        bushel.open(path, container=container)

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from bushel._index.table import Shard
 from bushel.containers import Container, containers_with_first_bytes, get_container
+from bushel.errors import FormatError
 from bushel.storage import AnyPath, below, open_file
 
 _HEAD = 16
@@ -25,7 +26,7 @@ def by_content(
 
     In a folder, these are numbered files without an ending, or else files with any endings. All
     files of an ending that are not empty begin as the container prescribes. A file is of the
-    container that the caller names if that has no such bytes.
+    container that the caller names, which checks it when it is read.
 
     Args:
         path: The file or folder.
@@ -34,13 +35,13 @@ def by_content(
     """
     if container is None and not isinstance(path, Path):
         return []
+    if container is not None and path.is_file():
+        return _of_the_name(path, get_container(container))
     tried = [
         candidate
         for candidate in containers_with_first_bytes()
         if container in (None, candidate.name)
     ]
-    if not tried and container is not None and get_container(container).suffixes and path.is_file():
-        return [(container, [Shard.of(path)])]
     if not tried:
         return []
     if not path.is_dir():
@@ -58,6 +59,23 @@ def by_content(
         if chosen := matching.get("") or sorted(chain.from_iterable(matching.values())):
             datasets.append((candidate.name, [Shard(path, name, (name,)) for name in chosen]))
     return datasets
+
+
+def _of_the_name(path: AnyPath, container: Container) -> list[tuple[str, list[Shard]]]:
+    """Return the dataset of a file, which the caller says is of a container.
+
+    Raises:
+        FormatError: It takes several files, which are found by their names.
+    """
+    if container.files_per_shard > 1:
+        raise FormatError(
+            f"a dataset of {container.name} has {container.files_per_shard} files, which are found by"
+            " their names",
+            file=str(path),
+            hint=f"give both files the suffixes of {container.name}, and open the one with"
+            f" {container.suffixes[0]}",
+        )
+    return [(container.name, [Shard.of(path)])] if container.suffixes else []
 
 
 def container_hint(path: AnyPath) -> str | None:

@@ -490,7 +490,8 @@ def union_of_fields(shards: Sequence[OpenShard]) -> dict[str, Field]:
                 raise FormatError(
                     f"field {one.name!r} is a sequence in some shards and plain in others",
                     file=str(having[0].path(0)),
-                    hint="open the files one by one, or write the field alike in all of them",
+                    hint="open the files one by one, write the field alike in all of them, or read lists of"
+                    f" texts with spec={{{one.name!r}: 'json'}}",
                 )
             else:
                 fields[one.name] = wider(before, one)

@@ -65,9 +65,8 @@ class _Arrow(Container):
             raise FormatError(
                 f"two columns are called {twice!r}", file=file.path, hint="rename one of them"
             )
-        table_of_file = Table(
-            file, schema, features_in(schema.metadata.get("huggingface"), file.path)
-        )
+        features = features_in(schema.metadata.get("huggingface"), file.path)
+        table_of_file = Table(file, schema, features, options.spec)
         for batch in batches_of(file, schema):
             try:
                 table_of_file.add(batch)

@@ -19,7 +19,7 @@ from bushel.containers.first_bytes import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
-from bushel.spec import Field
+from bushel.spec import Field, Spec
 from bushel.storage import BlockFile, File, Seekable
 from bushel.storage.block_list import BlockList
 
@@ -98,14 +98,19 @@ class Table(RowTable):
         "_compressed",
         "_dictionaries",
         "_features",
-        "_file",
         "_schema",
         "rows",
     )
 
-    def __init__(self, file: File, schema: Schema, features: Mapping[str, Feature]) -> None:
-        super().__init__()
-        self._file, self._schema, self._features = file, schema, features
+    def __init__(
+        self,
+        file: File,
+        schema: Schema,
+        features: Mapping[str, Feature],
+        declared: Spec | None,
+    ) -> None:
+        super().__init__(file, declared)
+        self._schema, self._features = schema, features
         self._arrays = GrowingArrays()
         self._columns = [
             _Growing(column, number, self._arrays) for number, column in enumerate(schema.columns)
@@ -131,13 +136,11 @@ class Table(RowTable):
             self._compressed = True
             for growing in self._columns:
                 growing.made = BlockList()
-        share = (
-            max((start + length for start, length in batch.buffers), default=0) / self._file.size
-        )
+        share = max((start + length for start, length in batch.buffers), default=0) / self.file.size
         # while rows are added, the share of the rows before them
         self._arrays.share = self._arrays.share or share
         for growing, part in zip(
-            self._columns, parts_of(self._file, self._schema.columns, batch), strict=True
+            self._columns, parts_of(self.file, self._schema.columns, batch), strict=True
         ):
             if part.rows != batch.rows:
                 raise ValueError(
@@ -161,7 +164,7 @@ class Table(RowTable):
         )
         if column is None or batch.dictionary is None:
             raise ValueError(f"no column has the dictionary {batch.dictionary}")
-        part = parts_of(self._file, (replace(column, dictionary=None),), batch)[0]
+        part = parts_of(self.file, (replace(column, dictionary=None),), batch)[0]
         before = self._dictionaries.get(batch.dictionary, ()) if batch.delta else ()
         self._dictionaries[batch.dictionary] = (*before, part)
 
@@ -236,7 +239,7 @@ class Table(RowTable):
             if feature.names:
                 self.labels = {**self.labels, name: feature.names}
             if growing.json:
-                self.put_values(name, _decoded(self._file, name))
+                self.put_values(name, self.decoded(name))
             elif arrays_of_column["numbers"] is not None and arrays_of_column["absent"] is not None:
                 kind = {"u": "uint", "f": "float", "b": "bool"}.get(
                     arrays_of_column["numbers"].dtype.kind, "int"
@@ -249,6 +252,15 @@ class Table(RowTable):
             else:
                 self._put_bytes(growing, arrays_of_column, feature)
 
+    def decoded(self, name: str) -> list[bytes | None]:
+        """Return the values of a column as JSON.
+
+        Raises:
+            MissingPackageError: pyarrow is not installed.
+            FormatError: It cannot read the column.
+        """
+        return _decoded(self.file, name)
+
     def _put_bytes(
         self, growing: _Growing, arrays: Mapping[str, npt.NDArray[Any] | None], feature: Feature
     ) -> None:
@@ -256,11 +268,11 @@ class Table(RowTable):
         offset, length = (
             none if array is None else array for array in (arrays["offset"], arrays["length"])
         )
-        number, lines = 0, self._file
+        number, lines = 0, self.file
         if growing.made is not None and growing.made.offsets:
             blocks = growing.made.blocks()
             number = self.add_blocks(blocks)
-            lines = BlockFile.over(self._file, blocks)
+            lines = BlockFile.over(self.file, blocks)
         column = growing.column
         leaf, sizes = (
             _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
@@ -353,8 +365,7 @@ def _take_list(growing: _Growing, part: Part) -> bool:
     if _holds_bytes(child.column):
         chosen = ranges(first, counts)
         offset, length = (array[chosen] for array in bytes_of(child, growing.made))
-        # a null among the elements is an empty one
-        growing.take(offset=offset, length=np.maximum(length, 0))
+        growing.take(offset=offset, length=length)
         growing.take(starts=growing.elements + np.cumsum(counts), absent=~valid)
         growing.elements += len(chosen)
         return True

@@ -76,7 +76,8 @@ class _Parquet(Container):
         features = features_of(footer, file.path)
         fields = tuple(_fields(file, footer, features))
         near = file if tail is None else ChunkReader(file, footer)
-        table = with_keys(_table(Table(near, footer, features), fields, shard), shard)
+        rows = Table(near, footer, features, options.spec)
+        table = with_keys(_table(rows, fields, shard), shard)
         _warn_of_paths(footer, table, file.path)
         return with_references(table, shard, options.spec)
 
@@ -108,11 +109,9 @@ class _Parquet(Container):
     ) -> ShardIndex:
         """Return the table of the row groups of a section."""
         groups: Groups = section.details
-        return _table(
-            Table(ChunkReader(file, groups.footer), groups.footer, groups.features, groups.first),
-            groups.fields,
-            shard,
-        )
+        near = ChunkReader(file, groups.footer)
+        rows = Table(near, groups.footer, groups.features, options.spec, groups.first)
+        return _table(rows, groups.fields, shard)
 
 
 CONTAINER = _Parquet()

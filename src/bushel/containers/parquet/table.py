@@ -18,20 +18,25 @@ from bushel.containers.parquet.types import is_decoded
 from bushel.containers.parquet.values import scalars_of, scan_lists, scan_places
 from bushel.containers.row_table import RowTable
 from bushel.errors import FormatError, needed_by
-from bushel.spec import Field
+from bushel.spec import Field, Spec
 from bushel.storage import File, Seekable
 
 
 class Table(RowTable):
     """The table of a file, or of some of its row groups. Its columns are complete after `finish`."""
 
-    __slots__ = ("_arrays", "_scanned", "features", "file", "first", "footer")
+    __slots__ = ("_arrays", "_scanned", "features", "first", "footer")
 
     def __init__(
-        self, file: File, footer: Footer, features: Mapping[str, Feature], first: int = 0
+        self,
+        file: File,
+        footer: Footer,
+        features: Mapping[str, Feature],
+        declared: Spec | None,
+        first: int = 0,
     ) -> None:
-        super().__init__()
-        self.file, self.footer, self.features, self.first = file, footer, features, first
+        super().__init__(file, declared)
+        self.footer, self.features, self.first = footer, features, first
         self._arrays = GrowingArrays()
         self._scanned: list[Callable[[Mapping[str, npt.NDArray[Any]]], None]] = []
 
@@ -46,7 +51,7 @@ class Table(RowTable):
             self.labels = {**self.labels, node.name: feature.names}
         leaf, group = element_of(node)
         if leaf is None or is_decoded(node, own):
-            self._add_values(node.name)
+            self.put_values(node.name, self.decoded(node.name))
             return
         try:
             if leaf.physical in BYTE_ARRAYS and dtype_of(leaf) is None:
@@ -56,7 +61,7 @@ class Table(RowTable):
             else:
                 self._add_scalars(own, leaf)
         except OtherEncoding:
-            self._add_values(node.name)
+            self.put_values(node.name, self.decoded(node.name))
 
     def finish(self) -> None:
         """Put the fields that were added in place, in the order of the schema."""
@@ -100,12 +105,12 @@ class Table(RowTable):
             values = values.view(f"<u{values.dtype.itemsize}")
         self.put_numbers(field, values, null)
 
-    def _add_values(self, name: str) -> None:
-        """Add values that pyarrow decodes, as JSON: of a run of rows, from all of its row group."""
+    def decoded(self, name: str) -> list[bytes | None]:
+        """Return the values of a column as JSON: see `decoded`. Of a run of rows, all of its row group is read."""
         groups = self.footer.groups
         values = decoded(self.file, name, range(self.first, self.first + len(groups)))
         first = groups[0].first if groups else 0
-        self.put_values(name, values[first : first + self.footer.rows])
+        return values[first : first + self.footer.rows]
 
 
 def check_pyarrow(file: File, name: str) -> None:
