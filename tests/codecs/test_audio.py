@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.codecs.sounds import RATE, compressed, encoded, tone
 
 import bushel
-from bushel.codecs import audio, flac_parts, get_codec, mp3_parts
+from bushel.codecs import audio, get_codec, libsndfile, mp3_parts
 from bushel.codecs.audio import sample_rate
 from bushel.errors import CodecError, MissingPackageError, SpecError
 
@@ -29,7 +29,7 @@ def decoder(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> 
     if request.param == "libsndfile":
         pytest.importorskip("soundfile")
     else:
-        for module in (mp3_parts, flac_parts):
+        for module in (mp3_parts, libsndfile):
             monkeypatch.setattr(module, "has_libsndfile", lambda: False)
     return str(request.param)
 
@@ -236,7 +236,7 @@ def test_a_folder_of_sounds(tmp_path: Path) -> None:
 
 def test_sounds_that_are_whole_need_no_other_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(sys.modules, "av", None)
-    for module in (mp3_parts, flac_parts):
+    for module in (mp3_parts, libsndfile):
         monkeypatch.setattr(module, "has_libsndfile", lambda: False)
     codec = get_codec("wav")
     assert codec.ranged is not None

@@ -22,8 +22,8 @@ import numpy as np
 from bushel._kinds import SOUNDS, kind_of
 from bushel._runtime.arrays import F32, F64, I64
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
-from bushel.codecs.flac_parts import FlacOutline, is_empty_flac
 from bushel.codecs.frames import choose
+from bushel.codecs.libsndfile import flac_frames, flac_frames_of
 from bushel.codecs.mp3_parts import Mp3Outline
 from bushel.codecs.video import MAX_DECODED, reason
 from bushel.codecs.wav_parts import WavOutline
@@ -188,6 +188,15 @@ def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
     return sound
 
 
+def _is_empty_flac(data: Buffer) -> bool:
+    """Return whether a file ends with its metadata: it is a sound without frames, and not a damaged one."""
+    view, at, last = memoryview(data), 4, False
+    while not last and at + 4 <= len(view):
+        last = view[at] >= 0x80
+        at += 4 + int.from_bytes(view[at + 1 : at + 4])
+    return last and at == len(view)
+
+
 def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
     """Decode a whole sound by PyAV: float32[frames, channels].
 
@@ -197,7 +206,7 @@ def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
     """
     with _Sound(codec, container, data) as sound:
         parts = [part for _, part in sound.parts()]
-        if not parts and not (container == "flac" and is_empty_flac(data)):
+        if not parts and not (container == "flac" and _is_empty_flac(data)):
             raise codec_error(
                 codec, f"a complete sound ({container})", f"{found_bytes(data)} without a frame"
             )
@@ -206,16 +215,15 @@ def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
         return np.zeros((0, sound.channels), np.float32)
 
 
-_OUTLINES: Mapping[str, Callable[[int], WavOutline | FlacOutline | Mp3Outline]] = {
+_OUTLINES: Mapping[str, Callable[[int], WavOutline | Mp3Outline]] = {
     "wav": WavOutline,
-    "flac": partial(FlacOutline, decode_by_pyav),
     "mp3": Mp3Outline,
 }
 
 
 def _read_outline(
     container: str, data: Buffer, elements: slice | I64
-) -> WavOutline | FlacOutline | Mp3Outline | None:
+) -> WavOutline | Mp3Outline | None:
     """Return the outline of a sound in memory, which knows where some frames are, or that they cannot be found."""
     if (make := _OUTLINES.get(container)) is None:
         return None
@@ -228,6 +236,8 @@ def _read_outline(
 
 def _decode_part(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound | None:
     """Decode only some frames of a sound in memory; None if it has to be decoded whole."""
+    if container == "flac":
+        return flac_frames_of(codec, data, elements)
     outline = _read_outline(container, data, elements)
     part = None if outline is None else outline.part(elements)
     if part is None:
@@ -389,9 +399,11 @@ def _audio(name: str, arguments: str) -> Codec:
             partial(_of_any, decode_sound, name),
             ranged,
         )
-    outline = _OUTLINES.get(container)
     ranged = Ranged(
-        partial(_count, name, container), partial(_decode_some, name, container), outline=outline
+        partial(_count, name, container),
+        partial(_decode_some, name, container),
+        in_file=partial(flac_frames, name) if container == "flac" else None,
+        outline=_OUTLINES.get(container),
     )
     rate = int(arguments) if arguments else None
     return Codec(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import reprlib
 from collections.abc import Callable
+from io import BufferedReader
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
 
 import numpy as np
@@ -33,6 +34,8 @@ class Ranged(Struct, frozen=True):
         layout: Maps the first bytes of an array, perhaps none, and the number of all of them to its
             layout, so that rows are read without the others; None if these bytes are not enough.
             None for values that are not arrays.
+        in_file: Maps an open file, which begins and ends as the value, and elements to the value with
+            only these; None if that takes the whole value. None for values that are read whole.
         outline: Maps the number of bytes of a value to a new `Outline`, which finds its elements by
             looking at some of the bytes; None for values that are read whole.
 
@@ -46,6 +49,7 @@ class Ranged(Struct, frozen=True):
     count: Callable[[Buffer], int]
     decode: Callable[[Buffer, slice | npt.NDArray[np.int64]], Any]
     layout: Callable[[Buffer, int], ArrayLayout | None] | None = None
+    in_file: Callable[[BufferedReader, slice | npt.NDArray[np.int64]], Any] | None = None
     outline: Callable[[int], Outline] | None = None
 
 

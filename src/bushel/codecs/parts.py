@@ -10,7 +10,8 @@ import math
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from functools import lru_cache
-from typing import TYPE_CHECKING, Any, Self
+from io import BufferedReader
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 from msgspec.structs import replace
@@ -60,6 +61,51 @@ class OutlinedPart(Part):
     """Elements that were found by the outline of a value (`bushel.codecs.base.Outline`)."""
 
     __slots__ = ()
+
+
+class FilePart(OutlinedPart, Struct, frozen=True, eq=False):
+    """Elements that a decoder reads from an open file. No bytes are read for it in advance.
+
+    Attributes:
+        opened: Opens the value as a file.
+        decoder: Decodes them: `Ranged.in_file`.
+        elements: The elements.
+        offsets: Empty.
+        lengths: Empty.
+    """
+
+    opened: Callable[[], BufferedReader]
+    decoder: Callable[[BufferedReader, slice | I64], Any]
+    elements: slice | I64
+    offsets: I64 = np.zeros(0, np.int64)
+    lengths: I64 = np.zeros(0, np.int64)
+
+    def read(self, data: Sequence[bytes]) -> Self:
+        """Return the part."""
+        return self
+
+    def decode(self, codec: str) -> npt.NDArray[Any] | None:
+        """Read and decode the elements; None if the value has to be read whole."""
+        with self.opened() as file:
+            decoded: npt.NDArray[Any] | None = self.decoder(file, self.elements)
+        return decoded
+
+
+class FileOutline(NamedTuple):
+    """The outline of a value whose decoder finds the elements in an open file."""
+
+    opened: Callable[[], BufferedReader]
+    decoder: Callable[[BufferedReader, slice | I64], Any]
+
+    def probe(self, elements: slice | I64) -> None:
+        """Return None: nothing is looked at in advance."""
+
+    def learn(self, offset: int, data: bytes) -> None:
+        """Do nothing."""
+
+    def part(self, elements: slice | I64) -> FilePart:
+        """Return the part with some elements."""
+        return FilePart(self.opened, self.decoder, elements)
 
 
 class RowsPart(Part, Struct, frozen=True, eq=False):

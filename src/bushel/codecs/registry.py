@@ -408,7 +408,7 @@ def register_codec(
             partial(_guarded_decode, name, ranged.count),
             partial(_guarded_decode, name, ranged.decode),
         )
-        ranged = Ranged(count, some, head, ranged.outline)
+        ranged = Ranged(count, some, head, ranged.in_file, ranged.outline)
     guarded = partial(_guarded_encode, name, encode), partial(_guarded_decode, name, decode)
     own_layout = None if layout is None else partial(_guarded_decode, name, layout)
     codec = Codec(name, *guarded, ranged, encode_column, own_layout, runs_code)

@@ -17,7 +17,6 @@ from bushel._kinds import kind_of
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel._runtime.system import room_for
-from bushel.codecs.av1_headers import needed_parts
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.depth import FORMAT, metres_of_codes
 from bushel.codecs.frames import FrameTable, choose
@@ -260,33 +259,16 @@ def _is_shown(codec: str, packet: Any) -> bool:
 def _decoded(context: Any, packets: Sequence[Any], times: Container[int]) -> Iterator[Any]:
     """Yield the frames that a decoder makes of these packets alone.
 
-    Frames at other times than `times` are left out if no other frame is predicted from them, and
-    of AV1, if no wanted frame is.
+    Frames at other times than `times` are left out if no other frame is predicted from them, but
+    not of AV1, whose decoder takes `skip_frame` once, for all packets.
     """
-    # its decoder takes `skip_frame` once, for all packets
-    if context.codec.canonical_name == "av1":
-        for packet, part in zip(
-            packets,
-            needed_parts(packets, [av_packet.pts in times for av_packet in packets]),
-            strict=True,
-        ):
-            if part is not None:
-                yield from context.decode(packet if part is packet else _like(packet, part))
-    else:
-        for packet in packets:
+    leaves_out = context.codec.canonical_name != "av1"
+    for packet in packets:
+        if leaves_out:
             context.skip_frame = "DEFAULT" if packet.pts in times else "NONREF"
-            yield from context.decode(packet)
+        yield from context.decode(packet)
     yield from context.decode(None)
     context.flush_buffers()
-
-
-def _like(packet: Any, data: Buffer) -> Any:
-    """Return a packet with the times of another one."""
-    copy = type(packet)(data)
-    copy.pts, copy.dts = packet.pts, packet.dts
-    if packet.time_base is not None:
-        copy.time_base = packet.time_base
-    return copy
 
 
 class _Pixels:

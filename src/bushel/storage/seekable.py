@@ -16,6 +16,8 @@ class Seekable(io.RawIOBase):
 
     Args:
         file: The file, which stays open.
+        start: Where the stream begins in it.
+        size: Bytes of the stream; None for all to the end.
 
     Examples:
         >>> import zipfile
@@ -26,8 +28,9 @@ class Seekable(io.RawIOBase):
         ['a.txt']
     """
 
-    def __init__(self, file: File) -> None:
-        self._file, self._at = file, 0
+    def __init__(self, file: File, start: int = 0, size: int | None = None) -> None:
+        self._file, self._start, self._at = file, start, 0
+        self._size = file.size - start if size is None else size
 
     def readable(self) -> bool:
         """Return True."""
@@ -47,7 +50,7 @@ class Seekable(io.RawIOBase):
         Raises:
             io.UnsupportedOperation: The position is negative. It is an OSError, and a ValueError.
         """
-        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._file.size}[whence]
+        base = {os.SEEK_SET: 0, os.SEEK_CUR: self._at, os.SEEK_END: self._size}[whence]
         if base + offset < 0:
             raise io.UnsupportedOperation(
                 f"position {base + offset} is before the start of the file"
@@ -62,7 +65,7 @@ class Seekable(io.RawIOBase):
             OSError: The file cannot be read.
         """
         view = memoryview(buffer).cast("B")
-        count = max(0, min(len(view), self._file.size - self._at))
+        count = max(0, min(len(view), self._size - self._at))
         if count:
             view[:count] = memoryview(self._read(self._at, count))
             self._at += count
@@ -70,6 +73,6 @@ class Seekable(io.RawIOBase):
 
     def _read(self, at: int, size: int) -> Buffer:
         try:
-            return self._file.read(at, size)
+            return self._file.read(self._start + at, size)
         except ExtentError as error:  # it has shrunk
             raise OSError(str(error)) from error

@@ -6,6 +6,8 @@ Elements of other values with an outline are found by first reading a few bytes 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
+from io import BufferedReader
 from typing import Protocol
 
 import numpy as np
@@ -18,15 +20,16 @@ from bushel._index.table import FieldExtents
 from bushel._runtime.arrays import I64
 from bushel.codecs import get_codec
 from bushel.codecs.base import Outline, Ranged
-from bushel.codecs.parts import RowForm
+from bushel.codecs.parts import FileOutline, RowForm
 from bushel.errors import BushelError, CodecError
 from bushel.kernels import ExtentError
-from bushel.storage import Extents, File, read_many
+from bushel.storage import Extents, File, Seekable, read_many
 
 _HEAD = 1024  # bytes of a value in which its header is looked for
 _AT_A_TIME = 16  # values of a batch whose headers are read
 _LEAST = 64 << 10  # bytes of a value; smaller ones are read whole
 _KEPT = 1024  # outlines
+_READ_AHEAD = 64 << 10  # bytes that are read at a time for decoders that read files
 _MOST_ROUNDS = 70  # of looking; a codec that asks for more is not asked again
 Place = tuple[int, str, int]
 """The number of a shard, a field, and the row of a value."""
@@ -149,13 +152,19 @@ def outlines_of(
     outlines_of_fields: dict[tuple[int, str], dict[int, Outline]] = {}
     wanted_parts: list[tuple[Place, Outline, slice | I64]] = []
     for group, name, elements, column, ranged in ranged_fields(groups, wanted):
-        if ranged.outline is None:
+        if ranged.outline is None and ranged.in_file is None:
             continue
         outlines_of_rows = outlines_of_fields.setdefault((group.number, name), {})
         for row, place in zip(group.rows.tolist(), group.places_in(total).tolist(), strict=True):
             if (size := int(column.length[row])) < _LEAST:
                 continue
             at = group.number, name, row
+            if ranged.in_file is not None:
+                opened = partial(_opened, reader, group.number, column, row)
+                outlines_of_rows[row] = FileOutline(opened, ranged.in_file)
+                continue
+            if ranged.outline is None:
+                continue
             outlines_of_rows[row] = outline = reader.outlines.get(at) or reader.outlines.setdefault(
                 at, ranged.outline(size)
             )
@@ -168,6 +177,13 @@ def outlines_of(
     ):
         reader.outlines.pop(oldest, None)
     return outlines_of_fields
+
+
+def _opened(reader: Source, number: int, column: FieldExtents, row: int) -> BufferedReader:
+    """Open a value as a file."""
+    file = reader.file(number, column.file)
+    value = Seekable(file, int(column.offset[row]), int(column.length[row]))
+    return BufferedReader(value, _READ_AHEAD)
 
 
 def _look_at_outlines(
