@@ -308,7 +308,7 @@ class _Failing(io.RawIOBase):
 @pytest.mark.parametrize("error", [OSError("the disk is gone"), KeyboardInterrupt("enough")])
 def test_errors_of_files_come_through_libsndfile(error: BaseException, flacs: dict[str, bytes]) -> None:
     pytest.importorskip("soundfile")
-    file = io.BufferedReader(_Failing(flacs["stereo"], 100_000, error), 4096)
+    file: Any = io.BufferedReader(_Failing(flacs["stereo"], 100_000, error), 4096)
     assert flac_frames("flac", file, slice(0, 100)) is not None
     with pytest.raises(type(error), match=str(error)):
         flac_frames("flac", file, slice(300_000, 300_100))
