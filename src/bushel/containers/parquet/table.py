@@ -106,7 +106,7 @@ class Table(RowTable):
         self.put_numbers(field, values, null)
 
     def decoded(self, name: str) -> list[bytes | None]:
-        """Return the values of a column as JSON: see `decoded`. Of a run of rows, all of its row group is read."""
+        """Return the values of a column as JSON: see `decoded`. For a run of rows, its row group is read whole."""
         groups = self.footer.groups
         values = decoded(self.file, name, range(self.first, self.first + len(groups)))
         first = groups[0].first if groups else 0
