@@ -102,7 +102,7 @@ class GulpImageDataset:
         self.example_ids = list(gulp_dir.merged_meta_dict.keys())
 
     def __getitem__(self, idx: Any) -> Any:
-        if isinstance(idx, int):  # noqa: SIM108 - word for word
+        if isinstance(idx, int):  # word for word
             example_id = self.example_ids[idx]
         else:
             example_id = idx
