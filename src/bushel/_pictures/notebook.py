@@ -115,7 +115,10 @@ def sound_html(name: str, frames: Any, data: bytes) -> str:
     drawn = array_pixels(
         frames.mean(axis=1) if frames.ndim == 2 and frames.size else frames.reshape(-1), _SIDE
     )
-    parts = [] if drawn is None else [_image(shrunk(drawn[0], 2 * _SIDE), f"waveform of {name}")]
+    if drawn is None:
+        parts = []
+    else:
+        parts = [_image(shrunk(drawn[0], 2 * _SIDE), f"waveform of {name}")]
     kind = _SOUNDS.get(kind_of(data, sound=True) or "", "audio/mpeg")
     if len(data) <= _PLAYED:
         parts.append(
@@ -130,7 +133,10 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
     rows = []
     for name, values in batch.items():
         shape = getattr(values, "shape", None)
-        facts = f"list of {len(values)}" if isinstance(values, list) else describe(values)
+        if isinstance(values, list):
+            facts = f"list of {len(values)}"
+        else:
+            facts = describe(values)
         if shape is not None:
             facts = f"{' × '.join(map(str, shape))}, {values.dtype}"
         try:
@@ -151,7 +157,9 @@ def batch_html(batch: Mapping[str, Any], labels: Mapping[str, Sequence[str]] | N
 
 def _item(value: npt.NDArray[Any]) -> Any:
     """Return an array, or the number of one without dimensions."""
-    return value if value.ndim else value.item()
+    if value.ndim:
+        return value
+    return value.item()
 
 
 class Gallery:
@@ -202,11 +210,10 @@ class Gallery:
 
     def _texts(self) -> list[tuple[str, list[tuple[str, str]]]]:
         """Return for each sample its key, and names and texts of its values."""
-        names = (
-            [name for name, kind in self._dataset.spec.items() if _is_short(kind)]
-            if not self._named
-            else []
-        )
+        if self._named:
+            names = []
+        else:
+            names = [name for name, kind in self._dataset.spec.items() if _is_short(kind)]
         rows = []
         for position in range(self._count):
             texts = [
@@ -329,7 +336,9 @@ def _plain(text: str) -> str:
 def _line(value: Any, most: int = _LINE) -> str:
     text = describe(value) if isinstance(value, bytes) else str(value)
     text = _plain(" ".join(text[: 2 * most].split()))
-    return text if len(text) <= most else text[: most - 1] + "…"
+    if len(text) <= most:
+        return text
+    return text[: most - 1] + "…"
 
 
 def _column_text(value: Any) -> str:

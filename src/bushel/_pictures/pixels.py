@@ -98,7 +98,8 @@ def displayable(array: npt.NDArray[Any]) -> Pixels:
         pixels = _levels(pixels)
     alpha = pixels[:, :, -1:] if pixels.shape[2] in (2, 4) else None
     colour = pixels if alpha is None else pixels[:, :, :-1]
-    colour = np.repeat(colour, 3, axis=2) if colour.shape[2] == 1 else colour
+    if colour.shape[2] == 1:
+        colour = np.repeat(colour, 3, axis=2)
     if alpha is None or alpha.min() == 255:
         return np.ascontiguousarray(colour)
     height, width = colour.shape[:2]
@@ -113,7 +114,10 @@ def _levels(values: npt.NDArray[Any]) -> Pixels:
     numbers = values.astype(np.float64)
     finite = np.isfinite(numbers)
     numbers[~finite] = 0
-    least, greatest = (numbers[finite].min(), numbers[finite].max()) if finite.any() else (0.0, 0.0)
+    if finite.any():
+        least, greatest = numbers[finite].min(), numbers[finite].max()
+    else:
+        least, greatest = 0.0, 0.0
     if values.dtype.kind == "f" and least >= 0 and greatest <= 1:
         least, greatest = 0.0, 1.0
     span = greatest - least
@@ -125,10 +129,16 @@ def _shares(values: npt.NDArray[Any]) -> tuple[npt.NDArray[np.float64], npt.NDAr
     """Return where numbers are between the least (0) and the greatest (1), and which are finite; others are at 0."""
     numbers = values.astype(np.float64)
     finite = np.isfinite(numbers)
-    least, greatest = (numbers[finite].min(), numbers[finite].max()) if finite.any() else (0.0, 0.0)
+    if finite.any():
+        least, greatest = numbers[finite].min(), numbers[finite].max()
+    else:
+        least, greatest = 0.0, 0.0
     with np.errstate(over="ignore", invalid="ignore"):
         span = greatest - least
-        share = (numbers - least) / span if 0 < span < np.inf else np.full(numbers.shape, 0.5)
+        if 0 < span < np.inf:
+            share = (numbers - least) / span
+        else:
+            share = np.full(numbers.shape, 0.5)
     return np.where(finite, share, 0).clip(0, 1), finite
 
 

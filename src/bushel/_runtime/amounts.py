@@ -21,4 +21,6 @@ def size(number: float) -> str:
 
 def count(number: int, noun: str) -> str:
     """Return a number with its noun: `1 shard`, `2 shards`."""
-    return f"{number:,} {noun}" if number == 1 else f"{number:,} {noun}s"
+    if number == 1:
+        return f"{number:,} {noun}"
+    return f"{number:,} {noun}s"

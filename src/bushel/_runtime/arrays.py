@@ -35,7 +35,10 @@ def python_numbers(value: Any) -> Any:
 
 def offsets_of(lengths: Iterable[int] | npt.NDArray[np.generic]) -> I64:
     """Return the offset of each of some values that follow one another, and the end of the last one: int64[n + 1]."""
-    sizes = lengths if isinstance(lengths, np.ndarray) else np.fromiter(lengths, np.int64)
+    if isinstance(lengths, np.ndarray):
+        sizes = lengths
+    else:
+        sizes = np.fromiter(lengths, np.int64)
     offsets = np.zeros(len(sizes) + 1, np.int64)
     np.cumsum(sizes, out=offsets[1:])
     return offsets

@@ -44,7 +44,10 @@ def warn_of_mistakes(settings: Collection[str]) -> None:
             near = difflib.get_close_matches(
                 name.removeprefix(_OWN), [setting.removeprefix(_OWN) for setting in names], 1
             )
-            hint = f"did you mean {_OWN}{near[0]}?" if near else f"Bushel knows {', '.join(names)}"
+            if near:
+                hint = f"did you mean {_OWN}{near[0]}?"
+            else:
+                hint = f"Bushel knows {', '.join(names)}"
             _warn(f"the environment variable {name} has no effect: {hint}")
 
 

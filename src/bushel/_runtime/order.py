@@ -433,7 +433,9 @@ class Balanced(Struct, frozen=True, eq=False):
     def positions(self, epoch: int, sample: int) -> list[int]:
         """Return the positions of an epoch that have a sample, in ascending order."""
         places = np.flatnonzero(self.members == sample).tolist()
-        return self._mixed.positions(epoch, places[0]) if places else []
+        if places:
+            return self._mixed.positions(epoch, places[0])
+        return []
 
     @property
     def _mixed(self) -> Mixed:

@@ -177,7 +177,10 @@ class WorkerProcess:
             return self._channel.receive()
         except (EOFError, ConnectionError):
             status = self._process.wait()
-            how = f"was killed by signal {-status}" if status < 0 else f"ended with status {status}"
+            if status < 0:
+                how = f"was killed by signal {-status}"
+            else:
+                how = f"ended with status {status}"
             raise WorkerDiedError(
                 f"worker process {self.pid} {how}; if the system was out of memory, use fewer"
                 " processes or smaller "

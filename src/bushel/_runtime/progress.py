@@ -159,11 +159,10 @@ def _in_cell(task: str, started: float) -> OnProgress:
     display: Any = sys.modules["IPython"].display
 
     def drawn(now: Progress | None) -> Any:
-        attributes = (
-            ""
-            if now is None or now.total is None
-            else f" max='{max(now.total, 1)}' value='{now.done}'"
-        )
+        if now is None or now.total is None:
+            attributes = ""
+        else:
+            attributes = f" max='{max(now.total, 1)}' value='{now.done}'"
         text = "" if now is None else _described(now, started)
         return display.HTML(f"{escape(task)} <progress{attributes}></progress> {escape(text)}")
 

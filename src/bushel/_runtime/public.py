@@ -165,4 +165,6 @@ def did_you_mean(name: str, known: Sequence[str]) -> str:
 
 
 def _question(near: Sequence[str]) -> str:
-    return f"did you mean {' or '.join(map(repr, near))}?" if near else ""
+    if near:
+        return f"did you mean {' or '.join(map(repr, near))}?"
+    return ""

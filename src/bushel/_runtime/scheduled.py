@@ -84,7 +84,10 @@ class _Segment:
         sets_drawn, numbers, _ = self._drawn(inside)
         if places is not None:
             sets_drawn, numbers = sets_drawn[places], numbers[places]
-        sets = sets_drawn if len(self.sets) == len(self.before) else self.sets[sets_drawn]
+        if len(self.sets) == len(self.before):
+            sets = sets_drawn
+        else:
+            sets = self.sets[sets_drawn]
         return sets, self.before[sets] + numbers if self.start else numbers
 
     def _drawn(self, inside: I64) -> tuple[I64, I64, I64]:

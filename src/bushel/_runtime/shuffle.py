@@ -56,11 +56,10 @@ def make_order(shuffle: Shuffle, samples: int, seed: int = 0) -> Order:
             "a Mixed order is for mixtures only: write Loader(bushel.mix(...)) without shuffle="
         )
     if not isinstance(shuffle, Sequential | Exact | Blocks):
-        hint = (
-            f"to give a seed, write shuffle=True, seed={shuffle}"
-            if isinstance(shuffle, int)
-            else _WRITE
-        )
+        if isinstance(shuffle, int):
+            hint = f"to give a seed, write shuffle=True, seed={shuffle}"
+        else:
+            hint = _WRITE
         raise TypeError(f"shuffle={shuffle!r} is not an order: {hint}")
     if shuffle.samples != samples:
         raise ValueError(

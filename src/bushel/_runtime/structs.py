@@ -30,9 +30,10 @@ def _as_dataclass(owner: type[msgspec.Struct]) -> Any:
     members: list[Any] = [(name, types[name]) for name in names[: len(names) - len(defaults)]]
     for name, default in zip(names[len(members) :], defaults, strict=True):
         factory = getattr(default, "factory", None)
-        default_field = (
-            field(default=default) if factory is None else field(default_factory=factory)
-        )
+        if factory is None:
+            default_field = field(default=default)
+        else:
+            default_field = field(default_factory=factory)
         members.append((name, types[name], default_field))
     return make_dataclass(owner.__name__, members)
 

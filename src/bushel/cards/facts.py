@@ -87,7 +87,8 @@ def _parts(source: Any) -> list[Path]:
         if folder.is_dir() and not folder.name.startswith("."):
             with suppress(FormatError):
                 listing = manifest_path(find([folder]).shards)
-                parts += [folder] if listing is not None and listing.exists() else []
+                if listing is not None and listing.exists():
+                    parts += [folder]
     return parts
 
 

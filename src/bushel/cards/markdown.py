@@ -93,12 +93,17 @@ def _fields(facts: Facts) -> str:
         for field in facts.fields
     ]
     header = ["field", "type", "stored as", "samples", "values", "mean size", "largest", "bytes"]
-    note = ["These numbers include the removed samples.", ""] if facts.dataset.info.removed else []
+    if facts.dataset.info.removed:
+        note = ["These numbers include the removed samples.", ""]
+    else:
+        note = []
     return _section(f"Fields{_of(facts)}", [*_table(header, rows), *note])
 
 
 def _of(facts: Facts) -> str:
-    return f" of {_text(facts.name)}" if facts.name else ""
+    if facts.name:
+        return f" of {_text(facts.name)}"
+    return ""
 
 
 def _classes(splits: Sequence[Facts], field: str) -> str:
@@ -111,7 +116,10 @@ def _classes(splits: Sequence[Facts], field: str) -> str:
         counts = [counts_of_split.get(name, 0) for counts_of_split in counts_of_splits]
         rows.append([str(number), name, *("" if many is None else f"{many:,}" for many in counts)])
     header = ["number", "class", *(split.name or "samples" for split in splits)]
-    more = [f"and {len(names) - _CLASSES:,} more classes", ""] if len(names) > _CLASSES else []
+    if len(names) > _CLASSES:
+        more = [f"and {len(names) - _CLASSES:,} more classes", ""]
+    else:
+        more = []
     if any(
         many is None for counts_of_split in counts_of_splits for many in counts_of_split.values()
     ):
@@ -150,7 +158,9 @@ def _columns(facts: Facts) -> list[str]:
         "max",
         "most frequent",
     ]
-    return _table(header, rows) if rows else []
+    if rows:
+        return _table(header, rows)
+    return []
 
 
 def _counts(counted: Counted | None, noun: str) -> list[str]:
@@ -174,11 +184,10 @@ def _removed(facts: Facts) -> list[str]:
     if not rows:
         return []
     erased = not any(removal.samples for removal in facts.removals)
-    note = (
-        ""
-        if erased
-        else "Samples that are still stored are in the files, where other tools read them."
-    )
+    if erased:
+        note = ""
+    else:
+        note = "Samples that are still stored are in the files, where other tools read them."
     return [
         *_table(["day", "still stored", "not stored any more", "reason"], rows),
         *([note, ""] if note else []),
@@ -196,12 +205,17 @@ def _views(facts: Facts) -> list[str]:
         ]
         for view in facts.views
     ]
-    return _table(["view", "made by", "samples", "day", "state"], rows) if rows else []
+    if rows:
+        return _table(["view", "made by", "samples", "day", "state"], rows)
+    return []
 
 
 def _integrity(facts: Facts) -> list[str]:
     info = facts.dataset.info
-    sums = "of every value" if info.checksums else "not of every field: `bushel index` records them"
+    if info.checksums:
+        sums = "of every value"
+    else:
+        sums = "not of every field: `bushel index` records them"
     lines = [f"- CRC-32 in the index: {sums}", f"- Fingerprint: `{facts.dataset.fingerprint}`"]
     return [
         *lines,
@@ -244,4 +258,6 @@ def _link(text: str, url: str | None) -> str:
         and url.startswith(("https://", "http://"))
         and not set(url) & set(" ()<>\"'\n")
     )
-    return f"[{_text(text)}]({url})" if safe else _text(text)
+    if safe:
+        return f"[{_text(text)}]({url})"
+    return _text(text)

@@ -270,7 +270,8 @@ class _Argument(click.Argument):
 
     def type_cast_value(self, ctx: click.Context, value: Any) -> Any:
         """Return the value in the argument's type."""
-        value = value.removeprefix(_ESCAPE) if isinstance(value, str) else value
+        if isinstance(value, str):
+            value = value.removeprefix(_ESCAPE)
         if self.joins and isinstance(value, str) and _ESCAPE in value:
             return Several(value.split(_ESCAPE))
         return super().type_cast_value(ctx, value)

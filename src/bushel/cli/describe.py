@@ -29,7 +29,8 @@ _READABLE = frozenset({"utf8", "json", "msgpack", "bool", "datetime64", "timedel
 def is_readable(kind: str) -> bool:
     """Return whether values of this type are text or numbers."""
     base = kind.removesuffix("[]")
-    base = base[5:-1] if base.startswith("gzip(") else base
+    if base.startswith("gzip("):
+        base = base[5:-1]
     return base.partition("(")[0] in _READABLE
 
 
@@ -53,11 +54,10 @@ def readable(
         if name in shown:
             result[name] = _plain(values[name])
         else:
-            result[name] = (
-                [digest(element) for element in stored]
-                if isinstance(stored, list)
-                else digest(stored)
-            )
+            if isinstance(stored, list):
+                result[name] = [digest(element) for element in stored]
+            else:
+                result[name] = digest(stored)
     return result
 
 
@@ -113,11 +113,12 @@ def listing(
     """
     if not isinstance(dataset, Dataset):
         for position, sample in _part(dataset, start, number):
-            lengths_of_sample = (
-                {name: _length(value) for name, value in sample.items() if name != KEY}
-                if sizes
-                else {}
-            )
+            if sizes:
+                lengths_of_sample = {
+                    name: _length(value) for name, value in sample.items() if name != KEY
+                }
+            else:
+                lengths_of_sample = {}
             yield position, sample[KEY], lengths_of_sample
         return
     stop = len(dataset) if number is None else min(len(dataset), start + number)
@@ -174,7 +175,9 @@ def _with_names(line: dict[str, Any], labels: Mapping[str, Sequence[str]]) -> di
             and 0 <= number < len(names_of_classes)
         ):
             names[field] = names_of_classes[int(number)]
-    return {**line, "__labels__": names} if names else line
+    if names:
+        return {**line, "__labels__": names}
+    return line
 
 
 def stored_value(dataset: Dataset, position: int, name: str) -> tuple[str, bytes]:
@@ -240,11 +243,10 @@ def _decoded(sample: Sample, spec: Mapping[str, str]) -> Sample:
             continue
         decode = get_codec(tar_storage(spec[name].removesuffix("[]"))[1]).decode
         try:
-            values[name] = (
-                [decode(element) for element in stored]
-                if isinstance(stored, list)
-                else decode(stored)
-            )
+            if isinstance(stored, list):
+                values[name] = [decode(element) for element in stored]
+            else:
+                values[name] = decode(stored)
         except CodecError as error:
             raise CodecError(
                 f"sample {sample[KEY]!r}, field {name!r}: {error}", **error.details

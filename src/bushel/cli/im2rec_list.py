@@ -70,9 +70,10 @@ def command(
 
     plan = ListPlan(**asdict(dividing))
     images = find_images(root, suffixes=exts or IM2REC_SUFFIXES, recursive=recursive)
-    lines, names, left_out = (
-        number_as_im2rec(images) if dividing.im2rec_order else number_as_pack(images)
-    )
+    if dividing.im2rec_order:
+        lines, names, left_out = number_as_im2rec(images)
+    else:
+        lines, names, left_out = number_as_pack(images)
     lists = list_parts(lines, plan)
     if not any(lists.values()):
         hint = "" if recursive else ": --recursive descends into its subfolders"

@@ -50,11 +50,10 @@ def command(
 
         summaries = [summary(name, dataset.column(name)) for name in dataset.columns]
     if as_json:
-        more = (
-            {"columns": [asdict(column_summary) for column_summary in summaries]}
-            if columns_too
-            else {}
-        )
+        if columns_too:
+            more = {"columns": [asdict(column_summary) for column_summary in summaries]}
+        else:
+            more = {}
         described = {"stray": stray, "fields": [asdict(field) for field in fields]}
         print_json({"path": path, **_facts_for_programs(dataset), **described, **more})
         return

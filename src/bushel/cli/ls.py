@@ -75,11 +75,10 @@ def command(
             )
         dataset, places = _chosen(dataset, listed)
         start, number = 0, None
-    values = (
-        {name: dataset.column(name).tolist() for name in names}
-        if isinstance(dataset, Dataset)
-        else {}
-    )
+    if isinstance(dataset, Dataset):
+        values = {name: dataset.column(name).tolist() for name in names}
+    else:
+        values = {}
     if as_csv:
         print_csv(["position", "key", *names])
     for position, key, sizes in listing(

@@ -132,7 +132,10 @@ def exit_code_of(command: Callable[[], None]) -> int:
 def _describe(error: Exception) -> str:
     """Return an error as one line, followed by its hint and notes, with options instead of arguments."""
     hint = error.hint if isinstance(error, FormatError) else None
-    first = _first_line(error) if hint is None else str(error).removesuffix(f" ({hint})")
+    if hint is None:
+        first = _first_line(error)
+    else:
+        first = str(error).removesuffix(f" ({hint})")
     lines = [first, *([] if hint is None else [hint]), *getattr(error, "__notes__", ())]
     return with_options("\n".join(lines))
 
@@ -143,11 +146,10 @@ def with_options(text: str) -> str:
     for python, option in _AS_OPTIONS.items():
         text = text.replace(f"{python} ", f"{option.rstrip()} ").replace(python, option)
     context = click.get_current_context(silent=True)
-    options = (
-        set()
-        if context is None
-        else {name for parameter in context.command.params for name in parameter.opts}
-    )
+    if context is None:
+        options = set()
+    else:
+        options = {name for parameter in context.command.params for name in parameter.opts}
 
     def option_of(argument: re.Match[str]) -> str:
         option = f"--{argument['name'].replace('_', '-')}"

@@ -280,7 +280,9 @@ class ModeOptions(Struct, frozen=True):
                 f"--{modes_given[0]} and --{modes_given[1]} exclude each other",
                 param_hint=f"--{modes_given[0]}",
             )
-        return modes_given[0] if modes_given else "create"
+        if modes_given:
+            return modes_given[0]
+        return "create"
 
 
 def pairs(items: list[str] | None, option: str) -> dict[str, str]:

@@ -108,11 +108,9 @@ def command(
     types = pairs(spec, "--spec")
     quiet = shown.quiet or shown.as_json
     with resumable(target):
-        listing = (
-            planned_listing(target)
-            if run.parts.parts is not None and not work.modes.overwrite
-            else None
-        )
+        listing = None
+        if run.parts.parts is not None and not work.modes.overwrite:
+            listing = planned_listing(target)
         opened = _opened(files, kind, listing, options)
         if change is not None:
             types = {**image_types(opened, images.codec), **types}

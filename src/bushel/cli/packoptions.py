@@ -273,7 +273,9 @@ def allowed_errors(text: str) -> int | float | None:
     try:
         if text.endswith("%"):
             return float(text[:-1]) / 100
-        return float(text) if "." in text else int(text)
+        if "." in text:
+            return float(text)
+        return int(text)
     except ValueError:
         message = f"{text!r} is not a number, a share such as 1%, or all"
         raise click.BadParameter(message, param_hint="--max-errors") from None

@@ -42,7 +42,10 @@ def command(
         facts = {"parts": plan.parts, "missing": numbers, "samples": plan.samples, "errors": errors}
         print_json({"target": target, **facts, "finished": result is not None, "status": status})
         return
-    state = "finished" if result is not None else "all parts are complete: run `bushel finish`"
+    if result is not None:
+        state = "finished"
+    else:
+        state = "all parts are complete: run `bushel finish`"
     if numbers:
         state = f"missing {format_numbers(numbers)}"
     finished = plan.parts - len(numbers)

@@ -173,7 +173,8 @@ def _said(erased: Erasure) -> list[str]:
     said = [
         f"{count(erased.samples, 'sample')} erased: {count(erased.shards, 'shard')} written again"
     ]
-    said[0] += f", {size(erased.bytes)} less" if erased.bytes > 0 else ""
+    if erased.bytes > 0:
+        said[0] += f", {size(erased.bytes)} less"
     said += [f"{name} has other names (hard links), which keep the bytes" for name in erased.left]
     said.append("their keys remain in the list, in views and in logs")
     return said
@@ -181,7 +182,10 @@ def _said(erased: Erasure) -> list[str]:
 
 def _lines(name: str, path: str) -> list[str]:
     try:
-        data = sys.stdin.buffer.read() if name == "-" else FilePath(name).read_bytes()
+        if name == "-":
+            data = sys.stdin.buffer.read()
+        else:
+            data = FilePath(name).read_bytes()
     except (FileNotFoundError, IsADirectoryError, NotADirectoryError) as error:
         what = "a folder" if FilePath(name).is_dir() else "not a file"
         raise click.BadParameter(

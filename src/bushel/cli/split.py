@@ -105,4 +105,6 @@ def _parse_shares(shares: list[str]) -> dict[str, float | None]:
 def _share(text: str) -> float | None:
     if text == "rest":
         return None
-    return int(text) if text.isdecimal() else float(text)
+    if text.isdecimal():
+        return int(text)
+    return float(text)

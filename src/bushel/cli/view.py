@@ -156,9 +156,10 @@ def command(
             "such as 'train-*.tar', so that the shell does not expand it"
         )
     shelf = make_shelf(sources, **pages.arguments(), container=container, pickle=pickle, view=view)
-    token = (
-        None if address.token_file is None else kept_token(Path(address.token_file).expanduser())
-    )
+    if address.token_file is None:
+        token = None
+    else:
+        token = kept_token(Path(address.token_file).expanduser())
     with Viewer(
         shelf, host=address.host or "127.0.0.1", port=address.port or 0, token=token
     ) as viewer:

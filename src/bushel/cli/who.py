@@ -163,7 +163,8 @@ class _OfState:
             earlier = before_removal(dataset, loaded.fingerprint) or before_append(
                 dataset, loaded.fingerprint
             )
-            dataset = dataset if earlier is None else earlier.dataset
+            if earlier is not None:
+                dataset = earlier.dataset
         return cls(
             dataset, plan_of_state(loaded, dataset, batch_size, world_size, **options), loaded.epoch
         )

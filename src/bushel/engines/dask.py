@@ -96,7 +96,10 @@ class DaskEngine:
         if self._job is None:
             job = dumps(task)
             large = len(job) > _LARGE
-            self._job = self._client.scatter(job, broadcast=True, hash=False) if large else job
+            if large:
+                self._job = self._client.scatter(job, broadcast=True, hash=False)
+            else:
+                self._job = job
         future = self._client.submit(
             _call,
             self._job,

@@ -27,7 +27,10 @@ def script(command: Sequence[str], *, first: int = 0) -> str:
         command: The command of the whole run, without `--part` and `--engine`.
         first: Number of the part of the task with index 0.
     """
-    number = f"$(( SLURM_ARRAY_TASK_ID + {first} ))" if first else "$SLURM_ARRAY_TASK_ID"
+    if first:
+        number = f"$(( SLURM_ARRAY_TASK_ID + {first} ))"
+    else:
+        number = "$SLURM_ARRAY_TASK_ID"
     return f"#!/bin/bash\n#SBATCH --requeue\nexec {shlex.join(command)} --part {number}\n"
 
 

@@ -139,9 +139,8 @@ def _page(header: Struct, offset: int) -> Page:
         raise ValueError(
             f"the page at offset {offset} is said to have {values} values and {size} bytes"
         )
-    encoding = (
-        DICTIONARY if encoding == _PLAIN_DICTIONARY and kind != _DICTIONARY_PAGE else encoding
-    )
+    if encoding == _PLAIN_DICTIONARY and kind != _DICTIONARY_PAGE:
+        encoding = DICTIONARY
     before = None
     if kind == _DATA_V2:
         before = (_number(kind_header, 6), _number(kind_header, 5))

@@ -54,7 +54,9 @@ class ShownBatch(dict[str, Any]):
 
 def shown(batch: Any) -> Any:
     """Return a batch that is a dict as one that notebooks show; others as they are."""
-    return ShownBatch(batch) if type(batch) is dict else batch
+    if type(batch) is dict:
+        return ShownBatch(batch)
+    return batch
 
 
 def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
@@ -71,11 +73,9 @@ def loader_html(loader: Any, sizes: str, order: str, consumed: str) -> str:
     ]
     try:
         batch = loader.peek()
-        shown = (
-            batch_html(batch, getattr(loader.dataset, "labels", None))
-            if isinstance(batch, dict)
-            else ""
-        )
+        shown = ""
+        if isinstance(batch, dict):
+            shown = batch_html(batch, getattr(loader.dataset, "labels", None))
     except Exception as error:  # of a transform, a collate function or the data: the loop over the loader raises it
         shown = (
             "<div>The next batch cannot be made:"
@@ -169,9 +169,10 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
         self._set(self._given.items())
         check_shared(self)
         self._processes = self.processes
-        self._threads = (
-            max(1, cpu_count() // max(1, self.processes)) if self.threads is None else self.threads
-        )
+        if self.threads is None:
+            self._threads = max(1, cpu_count() // max(1, self.processes))
+        else:
+            self._threads = self.threads
         if self._threads < least_threads:
             raise ValueError(f"threads={self._threads}: expected {least_threads} or more")
         self._set(
@@ -270,7 +271,9 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
 
     def _next(self) -> Progress:
         """Return the progress at which the next `for` starts."""
-        return Progress.at(self._progress.epoch + 1) if self._started else self._progress
+        if self._started:
+            return Progress.at(self._progress.epoch + 1)
+        return self._progress
 
     def _go_to(self, progress: Progress) -> None:
         """Let the next `for` start at this progress."""

@@ -250,13 +250,18 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
     def _steps(self, place: Progress) -> int:
         loader = self._of(place.epoch)
-        left_out = frozenset[int]() if self.on_error == "replace" else loader._pipeline.excluded
+        if self.on_error == "replace":
+            left_out = frozenset[int]()
+        else:
+            left_out = loader._pipeline.excluded
         return steps_after(loader._plan, place.epoch, place.samples, left_out)
 
     def __repr__(self) -> str:
         plan, units = self._plan, self._plan.at(self.epoch).units
         batches = "single samples" if self._is_single else plan.sizes
-        processes = f" in each of {self._processes} processes" if self._processes else ""
+        processes = ""
+        if self._processes:
+            processes = f" in each of {self._processes} processes"
         return (
             f"<bushel.Loader: {batches} from {self.dataset!r}, order {plan.order.version}, seed"
             f" {self.seed}, "
@@ -274,7 +279,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         return loader_html(self, sizes, self._plan.order.version, samples)
 
     def _without_batches(self) -> str | None:
-        return without_batches(self) if len(self.dataset) else None
+        if len(self.dataset):
+            return without_batches(self)
+        return None
 
     def _single(self, progress: Progress, step: Finished) -> Iterator[tuple[int, Any, int]]:
         plan, before = self._of(progress.epoch)._plan, progress.samples
@@ -379,7 +386,9 @@ class Loader(LoaderOptions, LoaderBase[Item]):
     def _of(self, epoch: int) -> Loader[Any]:
         """Return the loader of the samples of an epoch: of fewer ones if it began before some were appended."""
         before = self._before
-        return before if before is not None and before.epoch == epoch else self
+        if before is not None and before.epoch == epoch:
+            return before
+        return self
 
     def who(
         self, step: int, rank: int | None = None, epoch: int | None = None
@@ -450,7 +459,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
             True
         """
         self._follow_rank()
-        epoch = self.epoch if epoch is None else epoch
+        if epoch is None:
+            epoch = self.epoch
         loader, position = self._of(epoch), self.dataset.position(key)
         if loader is not self:
             if key not in loader.dataset.keys:
@@ -493,7 +503,8 @@ class Loader(LoaderOptions, LoaderBase[Item]):
 
     def _batch_of(self, step: int, rank: int | None, epoch: int | None) -> BatchPlan:
         self._follow_rank()
-        epoch = self.epoch if epoch is None else epoch
+        if epoch is None:
+            epoch = self.epoch
         return batch_of(self._of(epoch)._plan, epoch, step, self.rank if rank is None else rank)
 
     def skip(self, steps: int) -> None:
@@ -522,4 +533,6 @@ class Loader(LoaderOptions, LoaderBase[Item]):
         is_over = (
             self._started and progress.samples and plan.at(progress.epoch).is_over(progress.samples)
         )
-        return Progress.at(progress.epoch + 1) if is_over else progress
+        if is_over:
+            return Progress.at(progress.epoch + 1)
+        return progress

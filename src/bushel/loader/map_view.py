@@ -80,13 +80,16 @@ class MapView(MapOptions):
     def epoch(self) -> int | None:
         """Number of the epoch, for random transforms; None to count how often each sample is read."""
         epoch = int(self._epoch.numbers[0])
-        return epoch - 1 if epoch else None
+        if epoch:
+            return epoch - 1
+        return None
 
     @epoch.setter
     def epoch(self, epoch: int | None) -> None:
-        self._epoch.numbers[0] = (
-            0 if epoch is None else check_count("epoch", epoch, most=_MOST_EPOCHS) + 1
-        )
+        if epoch is None:
+            self._epoch.numbers[0] = 0
+        else:
+            self._epoch.numbers[0] = check_count("epoch", epoch, most=_MOST_EPOCHS) + 1
 
     def __len__(self) -> int:
         return len(self.dataset)

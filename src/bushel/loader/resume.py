@@ -123,11 +123,10 @@ def with_removed_samples(
         again = "loader.load_state_dict(state, allow_removed=True)"
         raise StateError(f"{earlier.reason}. To go on in the same order without them: {again}")
     excluded_before = given["exclude"]
-    exclude = (
-        read_errors(excluded_before)
-        if isinstance(excluded_before, str | os.PathLike)
-        else excluded_before
-    )
+    if isinstance(excluded_before, str | os.PathLike):
+        exclude = read_errors(excluded_before)
+    else:
+        exclude = excluded_before
     return {**given, "dataset": earlier.dataset, "exclude": [*exclude, *earlier.removed.tolist()]}
 
 
@@ -169,7 +168,10 @@ def _continue(loader: Any, loaded: LoaderState) -> None:
         loaded = accept_future(loaded, order)
     loaded.check(version=order.version, fingerprint=loader._fingerprint)
     has_own_seeds = hasattr(order, "reseeded")
-    order = order.reseeded(loaded.seed) if has_own_seeds else replace(order, seed=loaded.seed)
+    if has_own_seeds:
+        order = order.reseeded(loaded.seed)
+    else:
+        order = replace(order, seed=loaded.seed)
     plan = replace(loader._plan, order=order)
     loaded.check_samples(plan.at(loaded.epoch).units.positions)
     windows = loader._pipeline.windows and replace(loader._pipeline.windows, seed=loaded.seed)

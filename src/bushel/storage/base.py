@@ -133,7 +133,9 @@ class Extents(Struct, frozen=True):
 
     def file_of(self, row: int) -> int:
         """Return the number of the file of one extent."""
-        return self.file if isinstance(self.file, int) else int(self.file[row])
+        if isinstance(self.file, int):
+            return self.file
+        return int(self.file[row])
 
 
 def extent_error(

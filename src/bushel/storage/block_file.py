@@ -103,7 +103,9 @@ class BlockFile:
                 parts.append(self.held[start : start + size].data)
             else:
                 parts.append(self.file(file).read(start, size))
-        return parts[0] if len(parts) == 1 and isinstance(parts[0], bytes) else b"".join(parts)
+        if len(parts) == 1 and isinstance(parts[0], bytes):
+            return parts[0]
+        return b"".join(parts)
 
     def read_closed(self, offset: I64, length: I64) -> list[bytes] | None:
         """Read extents, each an uncompressed piece of one of very many files that are not kept open.
@@ -132,7 +134,9 @@ class BlockFile:
     @property
     def held(self) -> U8:
         """uint8[n], the stored bytes in the table."""
-        return np.empty(0, np.uint8) if self.blocks.held is None else self.blocks.held
+        if self.blocks.held is None:
+            return np.empty(0, np.uint8)
+        return self.blocks.held
 
     def name_of(self, block: int) -> Hashable:
         """Return the name of an expanded block in the cache. The name changes when the file is replaced."""
@@ -170,7 +174,10 @@ class BlockFile:
         """Return the error for an extent in a block that cannot be expanded."""
         blocks = self.blocks
         number, offset = int(blocks.file[block]), int(blocks.offset[block])
-        where = self.path if number == IN_TABLE else f"{self.file(number).path}@{offset}"
+        if number == IN_TABLE:
+            where = self.path
+        else:
+            where = f"{self.file(number).path}@{offset}"
         size = int(blocks.start[block + 1] - blocks.start[block])
         return filter_error(row, f"block {block} ({where}): {error}", size, self.path)
 

@@ -86,7 +86,8 @@ class Blocks(Struct, frozen=True):
         Without `file`, all of them are in the first file of the shard.
         """
         start = offsets_of(length if sizes is None else sizes)
-        file = np.zeros(len(offset), np.int32) if file is None else file
+        if file is None:
+            file = np.zeros(len(offset), np.int32)
         return cls(
             start, file, offset, length, np.zeros(len(offset), np.uint8), (name,), None, held
         )
@@ -204,7 +205,9 @@ def _problem(blocks: Blocks, file_sizes: Sequence[int]) -> str | None:
             return (
                 f"block {block} ({name}) has {blocks.length[block]} stored bytes for {sizes[block]}"
             )
-    return None if blocks.side is None else _problem_of_side(blocks.side, count)
+    if blocks.side is None:
+        return None
+    return _problem_of_side(blocks.side, count)
 
 
 def _problem_of_side(side: Side, count: int) -> str | None:

@@ -278,9 +278,15 @@ def _read_objects(
         row, size = row_of[number], length_of[number]
         if len(data) == size:
             answer = data.obj
-            out[row] = answer if type(answer) is bytes and len(answer) == size else bytes(data)
+            if type(answer) is bytes and len(answer) == size:
+                out[row] = answer
+            else:
+                out[row] = bytes(data)
         else:
-            whole = long[row] if row in long else long.setdefault(row, bytearray(size))
+            if row in long:
+                whole = long[row]
+            else:
+                whole = long.setdefault(row, bytearray(size))
             whole[at : at + len(data)] = data
 
     objects = [cast("RangeFile", files[number]) for number in present]
@@ -346,12 +352,16 @@ def _expand(
     for number, (packed_block, name) in enumerate(zip(packed, names, strict=True)):
         block: U8 | FilterError | None = results.get(number)
         if block is None:
-            block = claim.found[name] if name in claim.found else _await(claim, name)
+            if name in claim.found:
+                block = claim.found[name]
+            else:
+                block = _await(claim, name)
         if block is None:  # another reader has failed for another reason
             block = packed_block.file.expanded(packed_block.block, packed_block.row)
         if isinstance(block, FilterError):
             error = packed_block.file.failure(packed_block.row, packed_block.block, block)
-            failed = error if failed is None or error.row < failed.row else failed
+            if failed is None or error.row < failed.row:
+                failed = error
         else:
             blocks.append(block)
     if failed is not None:

@@ -61,7 +61,9 @@ def as_path(path: object) -> AnyPath:
     ):
         if hasattr(path, "open") and hasattr(path, "name"):
             return path  # type: ignore[return-value]
-        hint = ": give the path that it was opened by" if hasattr(path, "fingerprint") else ""
+        hint = ""
+        if hasattr(path, "fingerprint"):
+            hint = ": give the path that it was opened by"
         raise TypeError(
             f"expected a path or an object with open(), not {type(path).__name__}{hint}"
         )
@@ -83,7 +85,9 @@ def path_of_stream(stream: object) -> str | None:
     raw = stream.raw if type(stream) in (io.BufferedReader, io.BufferedRandom) else stream  # type: ignore[attr-defined]
     if type(raw) is not io.FileIO or not isinstance(raw.name, str) or not os.path.isfile(raw.name):
         return None
-    return raw.name if os.path.samestat(os.fstat(raw.fileno()), os.stat(raw.name)) else None
+    if os.path.samestat(os.fstat(raw.fileno()), os.stat(raw.name)):
+        return raw.name
+    return None
 
 
 def _from_url(url: str) -> AnyPath:
@@ -242,7 +246,10 @@ class FilePool:
 
     def __init__(self, limit: int | None = None, *, direct: bool = False) -> None:
         self.direct = direct
-        self.limit = limit if limit is not None else max(16, os.sysconf("SC_OPEN_MAX") // 2)
+        if limit is not None:
+            self.limit = limit
+        else:
+            self.limit = max(16, os.sysconf("SC_OPEN_MAX") // 2)
         self.files: dict[Hashable, File] = {}
 
     def __reduce__(self) -> tuple[type[FilePool], tuple[int], dict[str, bool]]:
@@ -276,7 +283,9 @@ class FilePool:
         file = self.attempt(opener) if self.files else None
         if file is None:
             file = opener()  # others hold most of what the process may open
-        return (file.direct() or file) if self.direct and isinstance(file, MappedFile) else file
+        if self.direct and isinstance(file, MappedFile):
+            return file.direct() or file
+        return file
 
     def close(self) -> None:
         """Drop all files."""

@@ -111,7 +111,10 @@ def output_of(command: str | Sequence[str]) -> Iterator[Readable]:
         FormatError: The command failed; this is raised after its output was read.
         OSError: The shell or the program does not exist.
     """
-    words = ["/bin/sh", "-c", command] if isinstance(command, str) else list(command)
+    if isinstance(command, str):
+        words = ["/bin/sh", "-c", command]
+    else:
+        words = list(command)
     process = subprocess.Popen(
         words, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, start_new_session=True
     )
@@ -151,6 +154,9 @@ def end_process(process: subprocess.Popen[bytes]) -> None:
 
 
 def _failed(command: str | Sequence[str], status: int) -> FormatError:
-    how = f"was killed by signal {-status}" if status < 0 else f"failed with exit status {status}"
+    if status < 0:
+        how = f"was killed by signal {-status}"
+    else:
+        how = f"failed with exit status {status}"
     line = command if isinstance(command, str) else " ".join(command)
     return FormatError(f"the command {how}", file=f"pipe:{line}")

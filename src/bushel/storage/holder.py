@@ -193,7 +193,9 @@ def _start_of(pid: int) -> int | None:
     except OSError:
         return None
     state, *rest = stat[stat.rindex(b")") + 1 :].split()
-    return None if state in (b"Z", b"X") else int(rest[18])
+    if state in (b"Z", b"X"):
+        return None
+    return int(rest[18])
 
 
 def _line_of_user(frame: FrameType | None) -> str:
@@ -205,4 +207,6 @@ def _line_of_user(frame: FrameType | None) -> str:
     name, line = frame.f_code.co_filename, frame.f_lineno
     shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
     cell = getattr(getattr(shell, "compile", None), "format_code_name", lambda _: None)(name)
-    return f"{' '.join(cell)}, line {line}" if cell else f"{name}:{line}"
+    if cell:
+        return f"{' '.join(cell)}, line {line}"
+    return f"{name}:{line}"

@@ -51,7 +51,10 @@ def below(folder: PathT, name: str, *, any_text: bool = False) -> PathT:
         'train/000000/image.bag'
     """
     if not isinstance(name, str) or leads_out(name):
-        shown = repr(name) if len(repr(name)) <= _SHOWN else f"{repr(name)[:_SHOWN]}…"
+        if len(repr(name)) <= _SHOWN:
+            shown = repr(name)
+        else:
+            shown = f"{repr(name)[:_SHOWN]}…"
         raise FormatError(
             f"{shown} is not the name of a file in this folder", file=str(folder), hint=_HINT
         )

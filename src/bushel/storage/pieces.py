@@ -56,11 +56,10 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
         ExtentError: An extent is not in its file.
         OSError: A file of a block file cannot be opened.
     """
-    numbers = (
-        np.full(len(extents), extents.file, np.int32)
-        if isinstance(extents.file, int)
-        else extents.file
-    )
+    if isinstance(extents.file, int):
+        numbers = np.full(len(extents), extents.file, np.int32)
+    else:
+        numbers = extents.file
     real: list[File] = []
     place_of: dict[int, int] = {}
     tables: list[U8] = []
@@ -104,11 +103,10 @@ def pieces_of(files: Sequence[File], extents: Extents) -> Pieces:
             else:  # objects that are new
                 places = np.arange(len(real), len(real) + len(real_homes), dtype=np.int32)
                 real += file.closed.files(real_homes)
-            source[chosen] = (
-                places[0]
-                if len(real_homes) == 1
-                else places[np.searchsorted(real_homes, plan.file[chosen])]
-            )
+            if len(real_homes) == 1:
+                source[chosen] = places[0]
+            else:
+                source[chosen] = places[np.searchsorted(real_homes, plan.file[chosen])]
         for home in homes[: len(homes) - len(real_homes)]:
             chosen = slice(None) if len(homes) == 1 else plan.file == home
             if home == EXPANDED:

@@ -115,7 +115,9 @@ class _Move(msgspec.Struct, frozen=True):
             raise FormatError(
                 "no writer leaves a symbolic link here", file=str(path), hint="delete it"
             )
-        return path if (stat.st_dev, stat.st_ino) == (self.device, self.inode) else None
+        if (stat.st_dev, stat.st_ino) == (self.device, self.inode):
+            return path
+        return None
 
 
 class _Moves(msgspec.Struct, frozen=True):

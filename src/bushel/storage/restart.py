@@ -138,7 +138,8 @@ def _header(data: memoryview, last: bool, path: str, offset: int) -> int:
     for flag in (8, 16):
         if flags & flag:
             at = head.find(b"\0", at) + 1 or len(head) + 1
-    at += 2 if flags & 2 else 0
+    if flags & 2:
+        at += 2
     if at > len(head):
         raise FormatError(
             "the header of a member of gzip has no end", file=path, offset=offset, hint=_HINT
@@ -151,9 +152,10 @@ def _add_member(table: BlockList, source: _Source, path: str, spacing: int) -> N
     size, checksum = _add_stream(table, source, path, spacing, crc32, 0)
     trailer = bytes(source.peek(8)[0][:8])
     if trailer != (checksum | (size & 0xFFFFFFFF) << 32).to_bytes(8, "little"):
-        what = (
-            "is truncated" if len(trailer) < 8 else "has another checksum or length than its bytes"
-        )
+        if len(trailer) < 8:
+            what = "is truncated"
+        else:
+            what = "has another checksum or length than its bytes"
         raise FormatError(f"a member of gzip {what}", file=path, offset=source.position, hint=_HINT)
     source.skip(8)
 

@@ -61,7 +61,10 @@ class Staging:
         # files that are uploaded later need not survive a power cut
         self.sync = sync and self.local
         self._positions: dict[str, int] = {}
-        self._temporary = None if workplace(root) is not None else _temporary_folder()
+        if workplace(root) is not None:
+            self._temporary = None
+        else:
+            self._temporary = _temporary_folder()
         base = self._temporary or make_workplace(root)
         self.place = inside(
             base / ".bushel" / "staging", name.replace("/", "%2F") or "dataset", any_text=True

@@ -86,7 +86,10 @@ def write_all(file: FileIO, data: bytes | bytearray | memoryview, at: int | None
     """Write all bytes, however few a call takes, to where a file is, or to an offset."""
     rest = memoryview(data)
     while rest:
-        written = file.write(rest) if at is None else os.pwrite(file.fileno(), rest, at)
+        if at is None:
+            written = file.write(rest)
+        else:
+            written = os.pwrite(file.fileno(), rest, at)
         rest, at = rest[written:], None if at is None else at + written
 
 

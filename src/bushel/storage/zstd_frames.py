@@ -145,7 +145,8 @@ def _frame(file: _Headers, at: int) -> tuple[int, int]:
     after = 5 + (not single) + dictionary
     size = int.from_bytes(head[after : after + width], "little") + (256 if width == 2 else 0)
     end, most = _end_of_blocks(file, at + after + width)
-    end += 4 if flags & 4 else 0
+    if flags & 4:
+        end += 4
     if end > file.size:
         raise _damaged(file, at, "a frame is truncated")
     return end, size if width else _measured(file, at, end, most)

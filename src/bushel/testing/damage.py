@@ -71,9 +71,10 @@ def check_damage(target: Target) -> None:
             if len(rows):
                 row = int(rows[len(rows) // 2])
                 starts = column.starts
-                sample = (
-                    row if starts is None else int(np.searchsorted(starts, row, side="right")) - 1
-                )
+                if starts is None:
+                    sample = row
+                else:
+                    sample = int(np.searchsorted(starts, row, side="right")) - 1
                 place = shard.index.place(
                     column.file, int(column.offset[row]) + int(column.length[row]) // 2
                 )

@@ -123,11 +123,10 @@ def make_sample(spec: Mapping[str, str], seed: int, number: int) -> Sample:
     sample: Sample = {}
     for name, kind in spec.items():
         make = _MAKERS[kind.removesuffix("[]").partition("(")[0]]
-        sample[name] = (
-            [make(rng) for _ in range(rng.choice([0, 1, 2, 5, 9]))]
-            if kind.endswith("[]")
-            else make(rng)
-        )
+        if kind.endswith("[]"):
+            sample[name] = [make(rng) for _ in range(rng.choice([0, 1, 2, 5, 9]))]
+        else:
+            sample[name] = make(rng)
     if all(isinstance(value, list) and not value for value in sample.values()):
         name, kind = next(iter(spec.items()))
         sample[name] = [_MAKERS[kind.removesuffix("[]").partition("(")[0]](rng)]

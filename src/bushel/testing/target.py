@@ -106,7 +106,9 @@ def decoded(kind: str, value: Any) -> Any:
     if kind.endswith("[]"):
         return [decoded(kind[:-2], element) for element in value]
     encoded = kind != "bytes" and isinstance(value, bytes)
-    return get_codec(kind).decode(value) if encoded else value
+    if encoded:
+        return get_codec(kind).decode(value)
+    return value
 
 
 def numbered(count: int) -> list[str]:

@@ -124,7 +124,10 @@ def check_empty_values(target: Target) -> None:
         for name, kind in spec.items():
             codec = kind.removesuffix("[]")
             if codec in empty:
-                sample[name] = [empty[codec]] * length if kind.endswith("[]") else empty[codec]
+                if kind.endswith("[]"):
+                    sample[name] = [empty[codec]] * length
+                else:
+                    sample[name] = empty[codec]
             elif kind == "jpg[]":
                 sample[name] = []
         samples.append(sample)

@@ -50,11 +50,10 @@ class _Mixing(ABC):
     def _images(self, batch: Batch) -> npt.NDArray[Any]:
         images = batch[self.image]
         if not isinstance(images, np.ndarray) or images.ndim < 3:
-            description = (
-                f"{images.dtype} of shape {images.shape}"
-                if isinstance(images, np.ndarray)
-                else type(images).__name__
-            )
+            if isinstance(images, np.ndarray):
+                description = f"{images.dtype} of shape {images.shape}"
+            else:
+                description = type(images).__name__
             raise TypeError(
                 f"the field {self.image!r} of the batch is {description}: expected an array of"
                 " images of one size. "

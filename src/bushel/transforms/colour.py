@@ -21,9 +21,10 @@ _Range = float | tuple[float, float]
 def _bounds(
     name: str, value: _Range, centre: float, least: float, most: float
 ) -> tuple[float, float]:
-    low, high = (
-        (max(centre - value, least), centre + value) if isinstance(value, float | int) else value
-    )
+    if isinstance(value, float | int):
+        low, high = max(centre - value, least), centre + value
+    else:
+        low, high = value
     if not least <= low <= high <= most:
         raise ValueError(
             f"invalid {name}={value!r}: expected a number or (low, high) between {least} and {most}"
@@ -130,8 +131,13 @@ class Grayscale:
         from PIL import Image as Pillow
 
         check_image(image)
-        grey = image if image.ndim == 2 else np.array(Pillow.fromarray(image).convert("L"))
-        return grey if self.channels == 1 else np.repeat(grey[:, :, None], 3, axis=2)
+        if image.ndim == 2:
+            grey = image
+        else:
+            grey = np.array(Pillow.fromarray(image).convert("L"))
+        if self.channels == 1:
+            return grey
+        return np.repeat(grey[:, :, None], 3, axis=2)
 
 
 @dataclass(frozen=True, slots=True)

@@ -61,7 +61,9 @@ class _RandomFlip:
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""
-        return (Flip(horizontal=self.horizontal),) if rng.random() < self.p else ()
+        if rng.random() < self.p:
+            return (Flip(horizontal=self.horizontal),)
+        return ()
 
     def __call__(self, image: Image, rng: np.random.Generator) -> Image:
         """Transform an image: uint8, HxW or HxWxC."""
@@ -103,7 +105,9 @@ def program_of(transforms: Iterable[Spatial]) -> Program | None:
 def _step(transform: Spatial) -> tuple[str | float, ...] | None:
     kind: Any = type(transform)  # a subclass may do anything
     if isinstance(transform, RandomHorizontalFlip | RandomVerticalFlip) and kind in _FLIPS:
-        return (_FLIPS[kind], float(transform.p)) if _are_plain(transform.p) else None
+        if _are_plain(transform.p):
+            return _FLIPS[kind], float(transform.p)
+        return None
     if (
         isinstance(transform, Resize | CenterCrop | RandomCrop | RandomResizedCrop)
         and kind in _SIZES
@@ -306,7 +310,9 @@ def image_size(data: Buffer, *, exif_rotate: bool = False) -> tuple[int, int]:
         if (size := png_size(data) or jxl_size(data)) is not None:
             return size
     width, height, orientation = _header(data)
-    return (height, width) if exif_rotate and orientation >= 5 else (width, height)
+    if exif_rotate and orientation >= 5:
+        return height, width
+    return width, height
 
 
 def is_upright(data: Buffer) -> bool:
@@ -333,7 +339,10 @@ def _header(data: Buffer) -> tuple[int, int, int]:
     try:
         with open_image(data) as image:
             # Pillow rotates TIFFs itself
-            orientation = 1 if image.format == "TIFF" else image.getexif().get(_EXIF_ORIENTATION, 1)
+            if image.format == "TIFF":
+                orientation = 1
+            else:
+                orientation = image.getexif().get(_EXIF_ORIENTATION, 1)
             return image.width, image.height, orientation if orientation in range(1, 9) else 1
     except MissingPackageError:
         raise
@@ -394,7 +403,10 @@ def decode_into(
     """
     table = plan.normalise.table if plan.normalise else None
     channels = out.shape[1 if plan.layout == "CHW" else 3]
-    rows = geometries if isinstance(geometries, np.ndarray) else geometry_rows(geometries)
+    if isinstance(geometries, np.ndarray):
+        rows = geometries
+    else:
+        rows = geometry_rows(geometries)
     decode_jpegs = partial(
         kernels.decode_jpegs,
         layout=plan.layout,

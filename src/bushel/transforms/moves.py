@@ -81,7 +81,10 @@ def _folded(before: Stage, after: Stage) -> list[Stage]:
     if not isinstance(before, Warp) or not isinstance(after, Geometry):
         return [before, after]
     left, top, right, bottom = after.box
-    flips = (False, False) if after.resizes else (after.flip_horizontal, after.flip_vertical)
+    if after.resizes:
+        flips = False, False
+    else:
+        flips = after.flip_horizontal, after.flip_vertical
     width, height = right - left, bottom - top
     a, b, c, d, e, f = before.matrix
     # place x of the result is place left + x of the warp, or right - x if the result is mirrored
@@ -106,7 +109,8 @@ def _cropped(before: Geometry, after: Geometry) -> Geometry:
     left, top, right, bottom = after.box
     geometry = before.then(Crop(left, top, right - left, bottom - top))
     for horizontal, flipped in ((True, after.flip_horizontal), (False, after.flip_vertical)):
-        geometry = geometry.then(Flip(horizontal)) if flipped else geometry
+        if flipped:
+            geometry = geometry.then(Flip(horizontal))
     return geometry
 
 
@@ -130,7 +134,8 @@ def moved_image(image: Any, stage: Stage) -> Any:
     moved = image[top:bottom, left:right]
     left, top, right, bottom = stage.window
     moved = moved[top:bottom, left:right]
-    moved = moved[:, ::-1] if stage.flip_horizontal else moved
+    if stage.flip_horizontal:
+        moved = moved[:, ::-1]
     return np.ascontiguousarray(moved[::-1] if stage.flip_vertical else moved)
 
 
@@ -185,11 +190,10 @@ class Mask:
             or mask.ndim not in (2, 3)
             or mask.shape[:2] != size[::-1]
         ):
-            description = (
-                f"an array of shape {mask.shape}"
-                if isinstance(mask, np.ndarray)
-                else f"a {type(mask).__name__}"
-            )
+            if isinstance(mask, np.ndarray):
+                description = f"an array of shape {mask.shape}"
+            else:
+                description = f"a {type(mask).__name__}"
             raise ValueError(
                 f"the mask {self.field!r} is {description}, but its image is {size[0]}x{size[1]}"
             )
@@ -349,7 +353,9 @@ def _sources(geometry: Geometry, axis: int) -> npt.NDArray[np.int64]:
     places = np.arange(start, stop, dtype=np.int64)
     sources: npt.NDArray[np.int64] = first + (2 * places + 1) * size // (2 * geometry.scaled[axis])
     flipped = geometry.flip_horizontal if axis == 0 else geometry.flip_vertical
-    return sources[::-1] if flipped else sources
+    if flipped:
+        return sources[::-1]
+    return sources
 
 
 def _moved(points: F32, stage: Stage, relative_to: tuple[int, int] | None) -> F32:

@@ -79,7 +79,10 @@ class RandomChoice:
         object.__setattr__(self, "weights", None if weights is None else tuple(weights))
         if not self.transforms:
             raise ValueError("RandomChoice needs at least one transform")
-        shares = (1.0,) * len(self.transforms) if self.weights is None else self.weights
+        if self.weights is None:
+            shares = (1.0,) * len(self.transforms)
+        else:
+            shares = self.weights
         if len(shares) != len(self.transforms) or min(shares) < 0 or not sum(shares):
             raise ValueError(
                 f"weights={weights!r}: expected one number of 0 or more for each transform"
@@ -87,7 +90,10 @@ class RandomChoice:
 
     def __call__(self, value: Any, rng: np.random.Generator) -> Any:
         """Transform a value of any kind that the transforms take."""
-        weights = np.ones(len(self.transforms)) if self.weights is None else np.array(self.weights)
+        if self.weights is None:
+            weights = np.ones(len(self.transforms))
+        else:
+            weights = np.array(self.weights)
         ends = np.cumsum(weights / weights.sum())
         chosen = min(int(np.searchsorted(ends, rng.random(), side="right")), len(ends) - 1)
         return call(self.transforms[chosen], value, rng)
@@ -172,7 +178,10 @@ def _high(share: float) -> Callable[[int, int, int], Any]:
 def _space(
     shear: float, shift_x: Any, shift_y: Any, turn: float, colour: float | None, bits: Any
 ) -> Space:
-    coloured = {} if colour is None else {name: (_to(colour), True) for name in _ENHANCERS}
+    if colour is None:
+        coloured = {}
+    else:
+        coloured = {name: (_to(colour), True) for name in _ENHANCERS}
     return {
         "ShearX": (_to(shear), True),
         "ShearY": (_to(shear), True),

@@ -144,7 +144,10 @@ def check_image(image: Any) -> None:
     """Check that a value is an image. Raise TypeError if the value is not a uint8 array HxW or HxWxC."""
     is_array = isinstance(image, np.ndarray)
     if not is_array or image.dtype != np.uint8 or image.ndim not in (2, 3) or not all(image.shape):
-        description = f"{image.dtype} of shape {image.shape}" if is_array else type(image).__name__
+        if is_array:
+            description = f"{image.dtype} of shape {image.shape}"
+        else:
+            description = type(image).__name__
         raise TypeError(
             f"{description} is not an image: expected a uint8 array of shape HxW or HxWxC"
         )

@@ -125,13 +125,17 @@ def _levels(fill: Fill, image: Image) -> Any:
     """Return the fill for the channels of an image. Raise ValueError if there is not one level for each channel."""
     channels = 1 if image.ndim == 2 else image.shape[2]
     if isinstance(fill, int):
-        return fill if channels == 1 else (fill,) * channels
+        if channels == 1:
+            return fill
+        return (fill,) * channels
     if len(fill) != channels:
         raise ValueError(
             f"fill={fill!r} does not fit an image of {channels} channels: expected"
             " one level for each"
         )
-    return fill[0] if image.ndim == 2 else fill
+    if image.ndim == 2:
+        return fill[0]
+    return fill
 
 
 def check_fill(fill: Fill) -> None:

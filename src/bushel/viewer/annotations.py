@@ -137,7 +137,10 @@ def _items(value: Any) -> list[Mapping[str, Any]]:
     if isinstance(value, np.ndarray):
         if value.dtype.kind not in "biuf" or value.ndim == 0:
             return []
-        value = value.reshape(-1, value.shape[-1]) if value.ndim > 1 else value[None]
+        if value.ndim > 1:
+            value = value.reshape(-1, value.shape[-1])
+        else:
+            value = value[None]
     if not isinstance(value, list | tuple | np.ndarray):
         return []
     objects: list[Mapping[str, Any]] = []

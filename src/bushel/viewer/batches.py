@@ -112,7 +112,9 @@ def value_at(value: Any, number: int) -> Any:
         return field
     moved = field.cpu() if hasattr(field, "cpu") else field  # a tensor
     array = np.asarray(moved)
-    return array.item() if array.ndim == 0 and array.dtype.kind in "biuf" else array
+    if array.ndim == 0 and array.dtype.kind in "biuf":
+        return array.item()
+    return array
 
 
 def _drawable(array: npt.NDArray[Any]) -> bool:

@@ -148,9 +148,9 @@ class Comparison:
         """Return the pairs of two samples whose values are not the same by the index."""
         if self.diff is None:
             return np.arange(len(self._partners), dtype=np.int64)
-        difference = (
-            self.diff.fields.get(self.left.field) if self.left.field == self.right.field else None
-        )
+        difference = None
+        if self.left.field == self.right.field:
+            difference = self.diff.fields.get(self.left.field)
         if difference is None:
             return self.diff.pairs[0]
         return np.sort(np.concatenate([difference.changed, difference.unknown]))
@@ -215,4 +215,6 @@ def _stored(side: Side, position: int | None) -> list[Stored] | None:
 
 
 def _size(values: list[Stored] | None) -> int:
-    return -1 if values is None else sum(value.size for value in values)
+    if values is None:
+        return -1
+    return sum(value.size for value in values)

@@ -141,7 +141,10 @@ def _worst(
     wrong = found.counts.copy()
     np.fill_diagonal(wrong, 0)
     order = np.argsort(-wrong.reshape(-1), kind="stable")[:_WORST]
-    pairs = [divmod(int(cell), len(found.classes)) for cell in order] if len(found.classes) else []
+    if len(found.classes):
+        pairs = [divmod(int(cell), len(found.classes)) for cell in order]
+    else:
+        pairs = []
     return [
         (
             line_of(shown, first, found.classes[row]),

@@ -62,11 +62,10 @@ def groups_of(crc32: U32, length: I64, positions: I64, unknown: int = 0) -> Grou
     order = np.lexsort((positions, crc32, length))
     sums, sizes = crc32[order], length[order]
     same = (sums[1:] == sums[:-1]) & (sizes[1:] == sizes[:-1])
-    borders = (
-        np.flatnonzero(np.concatenate([[True], ~same, [True]]))
-        if len(order)
-        else np.zeros(1, np.int64)
-    )
+    if len(order):
+        borders = np.flatnonzero(np.concatenate([[True], ~same, [True]]))
+    else:
+        borders = np.zeros(1, np.int64)
     counts = np.diff(borders)
     large = np.flatnonzero(counts > 1)
     ranked = large[np.lexsort((borders[large], -counts[large]))]
@@ -101,7 +100,10 @@ def checksums_of(shown: Shown, name: str) -> tuple[U32, I64, I64, int]:
     for first in range(0, len(dataset), _CHUNK):
         positions = np.arange(first, min(first + _CHUNK, len(dataset)), dtype=np.int64)
         for group in reader_of(dataset).groups(whole_positions(dataset, positions), [name]):
-            positions_of_group = positions if group.places is None else positions[group.places]
+            if group.places is None:
+                positions_of_group = positions
+            else:
+                positions_of_group = positions[group.places]
             column = group.index.fields.get(name)
             if column is None:
                 continue
@@ -146,11 +148,10 @@ class DuplicatePages(Pages):
         listed = range(0 if groups_of_field is None else len(groups_of_field))[
             page * _PAGE : (page + 1) * _PAGE
         ]
-        groups = (
-            [_group(shown, name, groups_of_field, at) for at in listed]
-            if groups_of_field is not None
-            else []
-        )
+        if groups_of_field is not None:
+            groups = [_group(shown, name, groups_of_field, at) for at in listed]
+        else:
+            groups = []
         return self._site.page(
             request,
             "duplicates.html",

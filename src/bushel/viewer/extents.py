@@ -47,7 +47,9 @@ class Stored:
             OSError: The file cannot be read.
         """
         stop = self.size if stop is None else min(stop, self.size)
-        return self._read(start, stop) if start < stop else b""
+        if start < stop:
+            return self._read(start, stop)
+        return b""
 
     def check(self, data: bytes) -> bool | None:
         """Return whether the whole value `data` has the recorded checksum, or None if no checksum is recorded."""

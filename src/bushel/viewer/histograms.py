@@ -101,7 +101,10 @@ def histogram_of(
     every = values if present is None else values[present]
     chosen, lost = every, len(values) - len(every)
     if selected is not None:
-        chosen = values[selected] if present is None else values[selected[present[selected]]]
+        if present is None:
+            chosen = values[selected]
+        else:
+            chosen = values[selected[present[selected]]]
         lost = len(selected) - len(chosen)
     name = condition_name(column)
     if values.dtype.kind == "O":
@@ -182,7 +185,10 @@ def _classes(
 
 def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], I64]:
     """Return the different values, ascending, and how many there are of each."""
-    least, greatest = (int(values.min()), int(values.max())) if len(values) else (0, -1)
+    if len(values):
+        least, greatest = int(values.min()), int(values.max())
+    else:
+        least, greatest = 0, -1
     if values.dtype.kind == "b" or not 0 <= greatest - least < _MANY_CLASSES:
         return np.unique(values, return_counts=True)
     total = np.zeros(greatest - least + 1, np.int64)
@@ -194,7 +200,9 @@ def _counted(values: npt.NDArray[Any]) -> tuple[npt.NDArray[Any], I64]:
 
 def _named(value: Any, labels: Sequence[str]) -> str:
     named = not isinstance(value, bool) and 0 <= value < len(labels) and labels[int(value)]
-    return f"{value} {labels[int(value)]}" if named else str(value)
+    if named:
+        return f"{value} {labels[int(value)]}"
+    return str(value)
 
 
 def bins_of(
@@ -217,7 +225,8 @@ def bins_of(
     for number, (low, high) in enumerate(zip(edges[:-1], edges[1:], strict=True)):
         # the last interval has the greatest value, too
         last = number == len(edges) - 2
-        high = max(high, greatest) if last else high
+        if last:
+            high = max(high, greatest)
         condition = f"{name} >= {low!r} and {name} {'<=' if last else '<'} {high!r}"
         label = f"{low:,.6g} to {high:,.6g}"
         bins.append(

@@ -64,7 +64,9 @@ def kind_of(codec: str) -> Kind:
         return "frame"
     if holds_sound(codec):
         return "audio"
-    return "clip" if holds_clip(codec) else _KINDS.get(base, "bytes")
+    if holds_clip(codec):
+        return "clip"
+    return _KINDS.get(base, "bytes")
 
 
 def shown_fields(spec: Mapping[str, str]) -> tuple[ShownField, ...]:
@@ -93,4 +95,6 @@ def compared_fields(fields: Sequence[ShownField]) -> tuple[str, str] | None:
         return None
     alike = [name for name in kinds if name != predicted and kinds[name] == kinds[predicted]]
     label = label_name(alike)
-    return None if label is None else (label, predicted)
+    if label is None:
+        return None
+    return label, predicted

@@ -140,7 +140,10 @@ class MapPages(Pages):
                 raise ValueError(f"do={do}: expected add or remove")
             self._site.shelf.tag(shown, checked_name(parameters["name"]), within, add=do == "add")
         first = within.tolist()[:: max(1, len(within) // _SHOWN)][:_SHOWN]
-        keys = [plain_text(key) for key in keys_of(shown.dataset, first)] if first else []
+        if first:
+            keys = [plain_text(key) for key in keys_of(shown.dataset, first)]
+        else:
+            keys = []
         tags = self._site.shelf.tags[shown.number].counts()
         return as_json_answer(
             {"count": len(within), "some": list(zip(first, keys, strict=True)), "tags": tags}
@@ -180,7 +183,10 @@ def _numbers(
 ) -> tuple[npt.NDArray[np.uint8], Legend]:
     """Return a colour number for each vector, and the legend: number, text, colour."""
     column = np.ma.getdata(values)[rows]
-    lost = np.zeros(len(rows), np.bool_) if missing is None else np.asarray(missing)[rows].copy()
+    if missing is None:
+        lost = np.zeros(len(rows), np.bool_)
+    else:
+        lost = np.asarray(missing)[rows].copy()
     if column.dtype.kind == "f":
         lost |= np.isnan(column)
     present = np.flatnonzero(~lost)

@@ -146,9 +146,10 @@ def array_measures(array: npt.NDArray[np.generic]) -> dict[str, float]:
     """Return the measures of an array of numbers. Without a finite number, some are NaN. It has at least one number."""
     numbers = array.astype(np.float64)
     finite = numbers[np.isfinite(numbers)]
-    mean, spread, largest = (
-        (finite.mean(), finite.std(), np.abs(finite).max()) if finite.size else (np.nan,) * 3
-    )
+    if finite.size:
+        mean, spread, largest = finite.mean(), finite.std(), np.abs(finite).max()
+    else:
+        mean, spread, largest = (np.nan,) * 3
     return {
         "invalid": 1 - finite.size / numbers.size,
         "zeros": float((numbers == 0).mean()),

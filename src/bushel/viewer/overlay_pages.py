@@ -33,9 +33,10 @@ def overlays_of(site: Site, shown: Shown, *, forms: bool = False) -> Overlays | 
     key = (shown.number, forms)
     if key not in overlays_by_dataset and forms:
         declared_overlays = overlays_of(site, shown)
-        overlays_by_dataset[key] = (
-            None if declared_overlays is None else settled(shown, declared_overlays)
-        )
+        if declared_overlays is None:
+            overlays_by_dataset[key] = None
+        else:
+            overlays_by_dataset[key] = settled(shown, declared_overlays)
     elif key not in overlays_by_dataset:
         names = {field.name for field in shown.fields}
         declared = {name: text for name, text in site.shelf.overlays.items() if name in names}
@@ -114,19 +115,24 @@ def _annotate(
         return
     if overlay.kind == "mask":
         mask = _class_numbers(shown, position, overlay.field)
-        classes = [] if mask is None else [number for number, _ in mask_classes(mask) if number]
+        if mask is None:
+            classes = []
+        else:
+            classes = [number for number, _ in mask_classes(mask) if number]
         named = [(number, *_class(shown, overlay, number)) for number in classes]
         found["masks"].append({"field": overlay.field, "classes": named})
         return
-    names = [overlay.field] if overlay.classes is None else [overlay.field, overlay.classes]
+    if overlay.classes is None:
+        names = [overlay.field]
+    else:
+        names = [overlay.field, overlay.classes]
     sample = shown.dataset[position, names]
     value: Any = sample.get(overlay.field)
     if overlay.kind == "caption":
-        text = (
-            value
-            if isinstance(value, str)
-            else " / ".join(str(line) for line in value if isinstance(line, str))
-        )
+        if isinstance(value, str):
+            text = value
+        else:
+            text = " / ".join(str(line) for line in value if isinstance(line, str))
         found["captions"].append({"field": overlay.field, "text": plain_text(text[:_CAPTION])})
         return
     if isinstance(value, list) and value and all(isinstance(mask, np.ndarray) for mask in value):
@@ -134,9 +140,10 @@ def _annotate(
     classes_ = _listed(sample.get(overlay.classes)) if overlay.classes else []
     shapes = shapes_of(value, overlay.form or Form(), size, points=overlay.kind == "keypoints")
     for number, shape in enumerate(shapes):
-        name = (
-            classes_[number] if shape.name is None and len(classes_) == len(shapes) else shape.name
-        )
+        if shape.name is None and len(classes_) == len(shapes):
+            name = classes_[number]
+        else:
+            name = shape.name
         found["shapes"].append(_plain(shape, overlay, *_class(shown, overlay, name)))
 
 
@@ -155,7 +162,9 @@ def _plain(shape: Shape, overlay: Overlay, name: str, colour: str) -> dict[str, 
 def _listed(value: Any) -> Sequence[Any]:
     if isinstance(value, np.ndarray):
         value = value.tolist()
-    return value if isinstance(value, list | tuple) else []
+    if isinstance(value, list | tuple):
+        return value
+    return []
 
 
 def _class(shown: Shown, overlay: Overlay, name: Any) -> tuple[str, str]:
@@ -165,7 +174,10 @@ def _class(shown: Shown, overlay: Overlay, name: Any) -> tuple[str, str]:
         text = overlay.field if name is None else plain_text(str(name))
         number = 1 + zlib.crc32(text.encode()) % 200
     else:
-        labelled = overlay.classes if overlay.classes in shown.labels else overlay.field
+        if overlay.classes in shown.labels:
+            labelled = overlay.classes
+        else:
+            labelled = overlay.field
         text, number = line_of(shown, labelled or overlay.field, int(name)), int(name) % 255
     return text, "#" + bytes(colours[number or 254]).hex()
 

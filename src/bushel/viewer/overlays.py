@@ -115,7 +115,9 @@ def find_overlays(shown: Shown, declared: Mapping[str, str]) -> Overlays | None:
                 field.name, kind, form, _classes_field(shown, field) if kind == "boxes" else None
             )
         )
-    return Overlays(pictures[0], tuple(overlays)) if overlays else None
+    if overlays:
+        return Overlays(pictures[0], tuple(overlays))
+    return None
 
 
 def settled(shown: Shown, overlays: Overlays) -> Overlays:
@@ -142,11 +144,10 @@ def _kind_by_name(field: ShownField) -> str:
 
 
 def _classes_field(shown: Shown, field: ShownField) -> str | None:
-    stem = (
-        field.name.removesuffix("es")
-        if field.name.endswith("boxes")
-        else field.name.removesuffix("s")
-    )
+    if field.name.endswith("boxes"):
+        stem = field.name.removesuffix("es")
+    else:
+        stem = field.name.removesuffix("s")
     names = {field.name: field for field in shown.fields}
     candidates = [
         f"{start}{mark}{word}" for start in (field.name, stem) for mark in "._" for word in _CLASSES
@@ -195,7 +196,9 @@ def _greatest(value: Any) -> float:
     except (ValueError, TypeError):
         return 2.0  # annotations in mappings have pixels, as COCO's
     places = array.reshape(-1, array.shape[-1])[:, :2] if array.ndim > 1 else array
-    return float(np.nanmax(places)) if places.size else 0.0
+    if places.size:
+        return float(np.nanmax(places))
+    return 0.0
 
 
 def picture_size(shown: Shown, position: int, name: str) -> tuple[int, int, bool] | None:

@@ -165,11 +165,10 @@ def _rows(shown: Shown, field: str, positions: Sequence[int]) -> list[dict[str, 
     rows = rows_of(shown, positions, [field])
     shown_field = shown.field(field)
     for row in rows:
-        row["line"] = (
-            ""
-            if shown_field.visual
-            else dict(row["values"]).get(field) or _long(shown, field, row["position"])
-        )
+        if shown_field.visual:
+            row["line"] = ""
+        else:
+            row["line"] = dict(row["values"]).get(field) or _long(shown, field, row["position"])
     return rows
 
 
@@ -235,6 +234,7 @@ def _outliers(site: Site, shown: Shown) -> list[dict[str, Any]]:
         if fences is not None and fences.below + fences.above:
             said = condition_name(name)
             parts = [f"{said} < {fences.low:.6g}"] if fences.below else []
-            parts += [f"{said} > {fences.high:.6g}"] if fences.above else []
+            if fences.above:
+                parts += [f"{said} > {fences.high:.6g}"]
             outliers.append({"name": name, "fences": fences, "where": " or ".join(parts)})
     return sorted(outliers, key=lambda each: -(each["fences"].below + each["fences"].above))

@@ -34,7 +34,9 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
     if isinstance(value, int | float) and not isinstance(value, bool):
         is_class = 0 <= value < len(names) and value == int(value)
         text = f"{value:.6g}" if isinstance(value, float) else str(value)
-        return f"{text} {names[int(value)]}" if is_class else text
+        if is_class:
+            return f"{text} {names[int(value)]}"
+        return text
     if isinstance(value, str):
         text = value
     elif hasattr(value, "tolist") and getattr(value, "size", 99) <= 8:
@@ -52,7 +54,9 @@ def line_of(shown: Shown, name: str, value: Any) -> str:
 def shortened(text: str) -> str:
     """Return a text as one line of a limited length."""
     text = " ".join(plain_text(text[: 2 * _LINE]).split())
-    return text if len(text) <= _LINE else text[: _LINE - 1] + "…"
+    if len(text) <= _LINE:
+        return text
+    return text[: _LINE - 1] + "…"
 
 
 def rows_of(

@@ -150,7 +150,10 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
     if kind in ("clip", "audio") or (
         kind == "bytes" and (media or "").startswith(("video/", "audio/"))
     ):
-        view.shape = "audio" if kind == "audio" or (media or "").startswith("audio/") else "video"
+        if kind == "audio" or (media or "").startswith("audio/"):
+            view.shape = "audio"
+        else:
+            view.shape = "video"
         view.note = media or "unknown format"
         if kind in ("clip", "audio") and data is not None:
             view.note += _rates(kind, value.extent.codec, data)
@@ -163,7 +166,10 @@ def _show(shown: Shown, view: FieldView, position: int, value: Stored, data: byt
                 (width, height),
                 f"{width} × {height} pixels, {media or 'image'}",
             )
-            view.classes = _classes(shown, view.field.name, data) if _one_channel(data) else ()
+            if _one_channel(data):
+                view.classes = _classes(shown, view.field.name, data)
+            else:
+                view.classes = ()
         # a browser shows no TIFF and PNM files, and masks of class numbers in black: pictures of
         # them are made here
         view.shape = "image" if media and not view.classes else "drawn"
@@ -230,7 +236,9 @@ def _array_views(decoded: Any) -> list[dict[str, Any]]:
 
 def _drawn(array: Any) -> str:
     drawn = array_pixels(array, 16)
-    return "" if drawn is None else drawn[1]
+    if drawn is None:
+        return ""
+    return drawn[1]
 
 
 def _few(array: Any) -> str:
@@ -262,7 +270,10 @@ def as_json(shown: Shown, position: int) -> dict[str, Any]:
         if view.error:
             facts["error"] = view.error
         elif view.shape in ("text", "line", "lines"):
-            facts["value"] = list(view.content) if view.shape == "lines" else view.content
+            if view.shape == "lines":
+                facts["value"] = list(view.content)
+            else:
+                facts["value"] = view.content
         elif view.shape == "tree":
             facts["value"] = plain_tree(view.content)
         elif view.shape == "arrays":

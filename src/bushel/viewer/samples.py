@@ -167,7 +167,10 @@ class SamplePages(Pages):
         stored = self._stored(request)
         requested = requested_range(request.headers.get("range"), stored.size)
         start, stop = requested or (0, stored.size)
-        kind = None if "download" in request.query_params else media_type(stored.read(0, 16))
+        if "download" in request.query_params:
+            kind = None
+        else:
+            kind = media_type(stored.read(0, 16))
         headers = {
             "accept-ranges": "bytes",
             "content-length": str(stop - start),

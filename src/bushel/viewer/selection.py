@@ -115,7 +115,9 @@ class Selection:
         if self.positions is None:
             return position if 0 <= position < self.size else None
         rows = np.flatnonzero(self.positions == position)
-        return int(rows[0]) if len(rows) else None
+        if len(rows):
+            return int(rows[0])
+        return None
 
 
 def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
@@ -140,7 +142,9 @@ def select(shelf: Shelf, shown: Shown, query: Query) -> Selection:
 
 def _compact(positions: I64) -> npt.NDArray[np.signedinteger[Any]]:
     small = not len(positions) or int(positions.max()) < 1 << 31
-    return positions.astype(np.int32) if small else positions
+    if small:
+        return positions.astype(np.int32)
+    return positions
 
 
 def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
@@ -162,7 +166,9 @@ def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     if query.sort:
         values, missing = shelf.column(shown, query.sort.removeprefix("-"))
         positions = _sorted(values, missing, positions, reverse=query.sort.startswith("-"))
-    return np.zeros(0, np.int64) if positions is None else positions
+    if positions is None:
+        return np.zeros(0, np.int64)
+    return positions
 
 
 def _sorted(
@@ -183,7 +189,9 @@ def _sorted(
         order = np.argsort(chosen, kind="stable")
     if present is not None and lost is not None:
         order = np.concatenate([present[order], np.flatnonzero(lost)])
-    return order if rows is None else rows[order]
+    if rows is None:
+        return order
+    return rows[order]
 
 
 def _with_text(shown: Shown, text: str) -> I64:

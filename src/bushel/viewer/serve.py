@@ -162,7 +162,9 @@ def _folder_of(files: Sequence[str]) -> str:
     """Return the file of a dataset, or the folder of several or of one whose name is fixed, such as `__key__.bag`."""
     first = Path(files[0])
     alone = len(files) == 1 and first.stem not in _FIXED and not re.search(r"\d{3,}", first.stem)
-    return files[0] if alone else str(first.parent)
+    if alone:
+        return files[0]
+    return str(first.parent)
 
 
 def _name_of(source: Any) -> str:

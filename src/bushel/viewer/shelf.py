@@ -111,7 +111,9 @@ class Shown:
         if self.compared is None:
             return labels
         label, predicted = self.compared
-        return {predicted: labels[label], **labels} if label in labels else labels
+        if label in labels:
+            return {predicted: labels[label], **labels}
+        return labels
 
     @cached_property
     def compared(self) -> tuple[str, str] | None:
@@ -153,7 +155,9 @@ class Shown:
 
         def place(shown_field: ShownField) -> float:
             is_chat = shown_field.kind == "tree" and shown_field.name in _CHATS
-            return _ORDER.index("text") - 0.5 if is_chat else _ORDER.index(shown_field.kind)
+            if is_chat:
+                return _ORDER.index("text") - 0.5
+            return _ORDER.index(shown_field.kind)
 
         return min(self.fields, key=place, default=None)
 

@@ -75,9 +75,10 @@ class TagPages(Pages):
         ):
             view = shown.dataset.where(query.where)
         else:
-            view = (
-                shown.dataset if selection.positions is None else shown.dataset[selection.positions]
-            )
+            if selection.positions is None:
+                view = shown.dataset
+            else:
+                view = shown.dataset[selection.positions]
         view.save_view(name)
         source = "DATASET"
         if isinstance(shown.source, str | os.PathLike):

@@ -134,9 +134,10 @@ class Tags:
         for name in self.counts():
             positions = self.positions(name).tolist()
             keyed = self.dataset.info.keyed
-            members[name] = (
-                [self.dataset.keys[position] for position in positions] if keyed else positions
-            )
+            if keyed:
+                members[name] = [self.dataset.keys[position] for position in positions]
+            else:
+                members[name] = positions
         for name, lost in self.lost.items():
             members[name] = [*members.get(name, []), *lost]
         return members

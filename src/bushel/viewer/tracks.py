@@ -75,11 +75,10 @@ def tracks_of(shown: Shown, position: int) -> dict[str, Any]:
     }
     for field in shown.fields:
         try:
-            track = (
-                _of_sample(shown, field, position)
-                if episode is None
-                else _of_episode(shown, field, episode)
-            )
+            if episode is None:
+                track = _of_sample(shown, field, position)
+            else:
+                track = _of_episode(shown, field, episode)
         except (BushelError, OSError, ValueError, LookupError) as error:
             playback["errors"].append(f"{field.name}: {plain_text(str(error))}")
             continue
@@ -155,7 +154,8 @@ def _of_episode(shown: Shown, field: ShownField, episode: range) -> dict[str, An
 
 def _channels(array: npt.NDArray[Any], count: int | None = None) -> dict[str, Any]:
     """Return an array (steps, channels) as a track; numbers that are not finite are None."""
-    count = len(array) if count is None else count
+    if count is None:
+        count = len(array)
     thin = array[:: max(1, -(-len(array) // _DRAWN)), :_CHANNELS].astype(np.float64)
     rows = [
         [float(f"{number:.5g}") if np.isfinite(number) else None for number in row]

@@ -228,7 +228,10 @@ class TrainingPages(Pages):
         return bytes_answer(picture.data, picture.media_type, cache="private, max-age=86400")
 
     def _picture(self, shown: Shown, position: int, settings: Settings) -> Picture:
-        transforms = self._transforms[settings.transform] if settings.transform else ()
+        if settings.transform:
+            transforms = self._transforms[settings.transform]
+        else:
+            transforms = ()
         value = augmented(
             shown, position, settings.field, transforms, settings.seed, settings.epoch
         )

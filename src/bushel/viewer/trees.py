@@ -65,7 +65,9 @@ def _leaf_text(value: Any) -> str:
         return plain_text(value[:1000]) + ("…" if len(value) > 1000 else "")
     if value is None or isinstance(value, bool):
         return {None: "null", True: "true", False: "false"}[value]
-    return str(value) if isinstance(value, int | float) else describe(value)
+    if isinstance(value, int | float):
+        return str(value)
+    return describe(value)
 
 
 def chat_of(value: Any) -> list[tuple[str, str]]:
@@ -93,7 +95,9 @@ def chat_of(value: Any) -> list[tuple[str, str]]:
 def _part_text(part: Any) -> str:
     if isinstance(part, Mapping):
         return str(part.get("text", f"[{part.get('type', 'part')}]"))
-    return part if isinstance(part, str) else describe(part)
+    if isinstance(part, str):
+        return part
+    return describe(part)
 
 
 def table_of(value: Any) -> Table | None:

@@ -181,7 +181,8 @@ def _iterated(values: F32, mean: F64) -> tuple[F64, float, float]:
         for first in range(0, count, _BLOCK):
             part = values[first : first + _BLOCK] - mean
             image += part.T @ (part @ basis)
-            whole += float(np.square(part).sum()) if turn == 0 else 0.0
+            if turn == 0:
+                whole += float(np.square(part).sum())
         basis, last = image, basis
     powers, turned = np.linalg.eigh(last.T @ basis)
     directions = last @ turned[:, ::-1][:, :2]

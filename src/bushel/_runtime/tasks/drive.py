@@ -125,7 +125,9 @@ class Schedule:
             for number, run in self._running.items()
             if len(run.attempts) == 1 and now - run.started > limit
         ]
-        return min(slow)[1] if slow else None
+        if slow:
+            return min(slow)[1]
+        return None
 
     def succeeded(self, attempt: Attempt, now: float) -> bool:
         """Note that an attempt has finished. Return whether it is the first one of its task that has."""

@@ -102,7 +102,10 @@ def stored_sizes(samples: Iterable[Sample | Failure], fused: frozenset[str]) -> 
 def _stored_size(value: Any) -> int:
     if type(value) is memoryview:
         return value.nbytes
-    return 0 if type(value) in KNOWN_TYPES else count_bytes(value)  # nor is the key
+    # nor is the key
+    if type(value) in KNOWN_TYPES:
+        return 0
+    return count_bytes(value)
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +180,10 @@ class MicroBatch:
             return
         rest, every = (any(call.random for call in calls) for calls in (step.rest, step.calls))
         for at, sample in enumerate(self.samples):
-            calls, random = (step.rest, rest) if at in fused else (step.calls, every)
+            if at in fused:
+                calls, random = step.rest, rest
+            else:
+                calls, random = step.calls, every
             if drawn is not None and at in drawn:
                 calls = drawn[at].calls(calls)
             if calls and isinstance(sample, dict) and field in sample:
@@ -226,11 +232,10 @@ class MicroBatch:
                 continue
             key = sample[KEY]
             try:
-                returned = (
-                    call.function(sample, rng=self.rngs[at])
-                    if call.random
-                    else call.function(sample)
-                )
+                if call.random:
+                    returned = call.function(sample, rng=self.rngs[at])
+                else:
+                    returned = call.function(sample)
                 self.samples[at] = {KEY: key} | checked(returned, dict) | {KEY: key}
             except Exception as error:
                 note_once(error, f"in the sample_transform {named(call.function)}")
@@ -282,7 +287,9 @@ class MicroBatch:
         """
         reading = step.reading or ImageReading()
         stored, tables = _without_tables(self._stored(field, is_image))
-        device = self.device if self.device is not None and field in self.device.plans else None
+        device = None
+        if self.device is not None and field in self.device.plans:
+            device = self.device
         if plan.program is not None and drawn is None and device is None:
             places, rows = self._draw(field, plan, stored, exif_rotate=reading.exif_rotate)
         else:
@@ -295,17 +302,17 @@ class MicroBatch:
             places, rows = list(geometries), geometry_rows(geometries.values())
         shape = _shape(plan)
         alone = step.rest or device is not None
-        batch = (
-            None if self.arrays is None or alone else self.arrays.array(field, shape, plan.dtype)
-        )
+        if self.arrays is None or alone:
+            batch = None
+        else:
+            batch = self.arrays.array(field, shape, plan.dtype)
         started, spent, decoded = perf_counter(), thread_time(), 0
         for run in [places] if batch is None else _consecutive(places):
             last = self.first + run[-1] + 1 if run else self.first
-            out = (
-                np.empty((len(run), *shape), plan.dtype)
-                if batch is None
-                else batch[self.first + run[0] : last]
-            )
+            if batch is None:
+                out = np.empty((len(run), *shape), plan.dtype)
+            else:
+                out = batch[self.first + run[0] : last]
             refused: list[int] = []
             errors = decode_into(
                 plan,
@@ -437,12 +444,14 @@ class MicroBatch:
         for at, datas in stored.items():
             sample = self.samples[at]
             shape = (len(datas), *_shape(plan))
-            batch = (
-                None
-                if self.arrays is None or plan.rest
-                else self.arrays.sequences(field, shape, plan.dtype)
-            )
-            out = np.empty(shape, plan.dtype) if batch is None else batch[self.first + at]
+            if self.arrays is None or plan.rest:
+                batch = None
+            else:
+                batch = self.arrays.sequences(field, shape, plan.dtype)
+            if batch is None:
+                out = np.empty(shape, plan.dtype)
+            else:
+                out = batch[self.first + at]
             try:
                 if isinstance(sample, dict):
                     refused: list[int] = []

@@ -98,7 +98,8 @@ class FieldTransforms(Struct, frozen=True):
         images = tuple(name for name in key if isinstance(name, str))
         followers = tuple(follower for follower in key if not isinstance(follower, str))
         pixels: list[Transform] = [] if plan.normalise is None else [plan.normalise]
-        pixels += [ToCHW()] if plan.layout == "CHW" else []
+        if plan.layout == "CHW":
+            pixels += [ToCHW()]
         calls = tuple(map(Call.of, [*pixels, *rest]))
         return cls(
             images[0], calls, plan, tuple(map(Call.of, rest)), None, reading, images, followers

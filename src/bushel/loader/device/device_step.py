@@ -132,7 +132,8 @@ class Tuning:
 
     def _change(self, batches: int) -> None:
         now = perf_counter()
-        self._device += now - self._last if self._at_once else 0.0
+        if self._at_once:
+            self._device += now - self._last
         self._last = now
         self._at_once += batches
 
@@ -347,7 +348,10 @@ class DeviceStep:
         """Return the pixels that a decoder returned as a tensor of this shape, whose memory is torch's."""
         import torch
 
-        tensor = torch.from_dlpack(pixels) if not torch.is_tensor(pixels) else pixels
+        if torch.is_tensor(pixels):
+            tensor = pixels
+        else:
+            tensor = torch.from_dlpack(pixels)
         if tuple(tensor.shape) != shape or tensor.dtype != torch.uint8:
             raise CodecError(
                 f"the decoder {type(self.decoder).__name__} returned"
@@ -356,14 +360,18 @@ class DeviceStep:
             )
         # torch knows of its own memory only whether the trainer's kernels still read it after the
         # batch was deleted
-        return tensor if tensor is pixels or not tensor.is_cuda else tensor.clone()
+        if tensor is pixels or not tensor.is_cuda:
+            return tensor
+        return tensor.clone()
 
     def _written(self, name: str, pixels: Any, plan: DecodePlan) -> Any:
         """Return pixels in the layout and the normalisation of a plan, with the values that the CPU gives them."""
         import torch
 
         if plan.normalise is None:
-            return pixels.permute(0, 3, 1, 2).contiguous() if plan.layout == "CHW" else pixels
+            if plan.layout == "CHW":
+                return pixels.permute(0, 3, 1, 2).contiguous()
+            return pixels
         if name not in self._tables:
             self._tables[name] = torch.from_numpy(plan.normalise.table.copy()).to(pixels.device)
         table = self._tables[name]
@@ -403,7 +411,8 @@ class DeviceStep:
             stacked = torch.empty(shape, dtype=torch.uint8, pin_memory=self.stream.is_cuda)
             # torch.stack would have threads of its own for each of these, which wait for processors
             np.stack(parts, out=stacked.numpy())
-            stacked = stacked if self.device is None else stacked.to(self.device, non_blocking=True)
+            if self.device is not None:
+                stacked = stacked.to(self.device, non_blocking=True)
         if decoded is None:
             return stacked
         whole = decoded.new_empty((len(images), *decoded.shape[1:]))

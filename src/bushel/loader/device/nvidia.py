@@ -104,7 +104,9 @@ def _checked(result: tuple[Any, ...]) -> Any:
     status, *values = result
     if status:
         raise RuntimeError(f"CUDA refused the kernel that resizes photos: {status!r}")
-    return values[0] if values else None
+    if values:
+        return values[0]
+    return None
 
 
 @public("bushel.loader")
@@ -159,7 +161,10 @@ class NvidiaDecoder:
                 "NvidiaDecoder decodes on GPUs of NVIDIA: expected device='cuda',"
                 f" not {images.device!r}"
             )
-        index = torch.cuda.current_device() if device.index is None else device.index
+        if device.index is None:
+            index = torch.cuda.current_device()
+        else:
+            index = device.index
         try:
             with torch.cuda.device(index), self._slot(index) as slot:
                 return slot.decode(images)
@@ -227,7 +232,10 @@ class _Slot:
         """Yield the first and last of images whose pixels fit into the memory together, in parts of about one size."""
         ends = np.cumsum(_bytes_of(images.boxes.astype(np.int64)))
         parts = -(-int(ends[-1]) // self._memory) if len(ends) else 0
-        cuts = np.searchsorted(ends, np.arange(1, parts) * (ends[-1] / parts)) if parts else []
+        if parts:
+            cuts = np.searchsorted(ends, np.arange(1, parts) * (ends[-1] / parts))
+        else:
+            cuts = []
         yield from pairwise(np.unique([0, *cuts, len(images)]).tolist())
 
     def _decode_part(

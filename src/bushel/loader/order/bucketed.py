@@ -100,11 +100,10 @@ class Bucketed:
                 return batches_of_epoch
         count = len(self.starts)
         key = derive(ORDER_VERSION, BUCKETS, count, self.seed, epoch)
-        batches = (
-            Permutation(count, key).take(np.arange(count, dtype=np.int64))
-            if count
-            else np.zeros(0, np.int64)
-        )
+        if count:
+            batches = Permutation(count, key).take(np.arange(count, dtype=np.int64))
+        else:
+            batches = np.zeros(0, np.int64)
         epoch_of_batches = EpochOfBatches(batches, np.cumsum((self.stops - self.starts)[batches]))
         self._last[:] = [(epoch, epoch_of_batches)]
         return epoch_of_batches
@@ -303,7 +302,8 @@ def _cut(buckets: I64, sizes: I64, *, joined: bool) -> tuple[I64, I64, npt.NDArr
         ends = np.arange(start + size, end + 1, size, dtype=np.int64)
         bounds_of_batches.append(ends)
         full.append(np.ones(len(ends), np.bool_))
-        start = int(ends[-1]) if len(ends) else start
+        if len(ends):
+            start = int(ends[-1])
     if start < int(buckets[-1]):
         bounds_of_batches.append(buckets[-1:])
         full.append(np.zeros(1, np.bool_))

@@ -152,7 +152,9 @@ class Chunked:
                 self._count_more(epoch, counted, from_end=False)
         tokens = int(counted.head[-1]) if counted.total is None else counted.total
         rows = max(0, tokens - self.overlap) // step
-        return rows if until is None else min(rows, until)
+        if until is None:
+            return rows
+        return min(rows, until)
 
     def tokens_before(self, epoch: int, low: int, high: int) -> tuple[int, I64]:
         """Return the tokens of an epoch before each of some windows of documents, and before the one after them.
@@ -194,9 +196,10 @@ class Chunked:
             _MOST_AT_A_TIME,
             self._windows + 1 - len(counts_before),
         )
-        first = (
-            self._windows + 1 - len(counts_before) - many if from_end else len(counts_before) - 1
-        )
+        if from_end:
+            first = self._windows + 1 - len(counts_before) - many
+        else:
+            first = len(counts_before) - 1
 
         def count(start: int) -> I64:
             last = min(self.base.samples, min(start + _AT_A_TIME, first + many) * _WINDOW)
@@ -242,9 +245,10 @@ class Chunked:
                 self._windows - number if from_end else number
             ):
                 self._count_more(epoch, counted, from_end=from_end)
-            tokens_before = (
-                counted.tail[number - self._windows - 1] if from_end else counted.head[number]
-            )
+            if from_end:
+                tokens_before = counted.tail[number - self._windows - 1]
+            else:
+                tokens_before = counted.head[number]
             start = int(tokens_before + before)
             places.append((start, start + int(self.lengths[document])))
         return places
@@ -400,7 +404,9 @@ class MegatronChunks:
         """Return the number of rows of an epoch, or `until` if there are more."""
         step = self.tokens - self.overlap
         rows_of_epoch = max(0, self._passes() * self._each() - self.overlap) // step
-        return rows_of_epoch if until is None else min(rows_of_epoch, until)
+        if until is None:
+            return rows_of_epoch
+        return min(rows_of_epoch, until)
 
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""
@@ -437,7 +443,9 @@ class MegatronChunks:
         """Return the number of passes through the documents."""
         step, tokens_of_a_pass = self.tokens - self.overlap, self._each()
         needed = (self.order.rows or 0) * step + self.overlap
-        return max(1, -(-needed // tokens_of_a_pass)) if tokens_of_a_pass and self.order.rows else 1
+        if tokens_of_a_pass and self.order.rows:
+            return max(1, -(-needed // tokens_of_a_pass))
+        return 1
 
     def _indices(self, epoch: int) -> _Indices:
         """Return the order of an epoch. The last one that was asked for is remembered."""
@@ -470,7 +478,8 @@ class MegatronChunks:
         documents = parts[0] if len(parts) == 1 else np.concatenate(parts)
         dtype = np.int32 if rows < 1 << 31 else np.int64
         ranges: list[Any] = [np.arange(before, dtype=dtype), np.arange(before, rows, dtype=dtype)]
-        ranges = ranges if alone else [np.arange(rows, dtype=dtype)]
+        if not alone:
+            ranges = [np.arange(rows, dtype=dtype)]
         for part_of_rows in ranges:
             _shuffle(draw, part_of_rows)
         sums = kernels.window_sums(self.lengths, documents, _MEGATRON_WINDOW)

@@ -74,9 +74,9 @@ class MappedParts(Struct, frozen=True, eq=False):
     def location(self, position: int, field: str) -> tuple[str | None, int | None]:
         """Return file and offset of a field; None for one that a function adds."""
         [(part, positions_in_part, _)] = self._divided([position])
-        return (
-            part.location(int(positions_in_part[0]), field) if field in part.spec else (None, None)
-        )
+        if field in part.spec:
+            return part.location(int(positions_in_part[0]), field)
+        return None, None
 
     def select_fields(self, names: Iterable[str]) -> MappedParts:
         """Return the datasets with these fields only. A dataset without a function may lack some of them."""
@@ -93,7 +93,10 @@ class MappedParts(Struct, frozen=True, eq=False):
         """Read samples, as their datasets do."""
         samples: list[Sample] = [{}] * len(positions)
         for part, positions_in_part, places in self._divided(positions):
-            names = None if fields is None else [name for name in fields if name in part.spec]
+            if fields is None:
+                names = None
+            else:
+                names = [name for name in fields if name in part.spec]
             for place, sample in zip(
                 places.tolist(), part.read(positions_in_part, names, decode=decode), strict=True
             ):
@@ -146,11 +149,9 @@ def parts_of(parts: Sequence[Part]) -> Dataset | MappedParts:
     whole = one_after_another(
         [part.whole if isinstance(part, MappedParts) else part for part in plain]
     )
-    return (
-        MappedParts(whole, tuple(parts))
-        if any(not isinstance(part, Dataset) for part in parts)
-        else whole
-    )
+    if any(not isinstance(part, Dataset) for part in parts):
+        return MappedParts(whole, tuple(parts))
+    return whole
 
 
 def indexed(dataset: object) -> Dataset | None:
@@ -230,11 +231,10 @@ class Mixture(Struct, frozen=True):
                 for name, size in zip(self._names(), self.order.sizes, strict=True)
             )
             changes = len(self.order.points) - 1
-            weights = (
-                f", {changes} changes of weights"
-                if changes
-                else f" by {_listed(self.order.points[0][1])}"
-            )
+            if changes:
+                weights = f", {changes} changes of weights"
+            else:
+                weights = f" by {_listed(self.order.points[0][1])}"
             epoch = f"{len(self)} samples per epoch, seed {self.order.seed}"
             return f"<bushel.loader.Mixture: {names} samples{weights}; {epoch}>"
         block = sum(self.order.shares)
@@ -336,7 +336,10 @@ def _unnamed(datasets: Mapping[Dataset, float], seed: int, until: Until) -> Mixt
     if 0 in sizes:
         raise ValueError(f"a dataset of the mixture is empty: the sizes are {sizes}")
     shares = share_block(weights)
-    samples = until if isinstance(until, int) else _length(Mixed(sizes, shares, 0, seed), until)
+    if isinstance(until, int):
+        samples = until
+    else:
+        samples = _length(Mixed(sizes, shares, 0, seed), until)
     return Mixture(_whole(list(datasets)), Mixed(sizes, shares, samples, seed))
 
 
@@ -420,7 +423,10 @@ def _named(
             f"transforms= has {next(iter(transforms))!r}, which is not mixed: {', '.join(datasets)}"
         )
     endless = Scheduled(tuple(sources), points, ramp, 0, seed)
-    samples = until if isinstance(until, int) else _scheduled_length(endless, list(datasets), until)
+    if isinstance(until, int):
+        samples = until
+    else:
+        samples = _scheduled_length(endless, list(datasets), until)
     return Mixture(
         _whole(parts), Scheduled(tuple(sources), points, ramp, samples, seed), tuple(leaves)
     )

@@ -155,9 +155,12 @@ class Packed:
     @property
     def version(self) -> str:
         """Kind, parameters, CRC-32 of the costs, and version. A loader refuses a saved state of another version."""
-        cut = (
-            "" if self.pieces.limit == WHOLE else ",cut" if self.pieces.firsts is None else ",split"
-        )
+        if self.pieces.limit == WHOLE:
+            cut = ""
+        elif self.pieces.firsts is None:
+            cut = ",cut"
+        else:
+            cut = ",split"
         parameters = f"{self.tokens},{self.window}{cut},{self.checksum:08x}"
         return f"packed({parameters};{self.base.version})/{ORDER_VERSION}"
 
@@ -227,7 +230,10 @@ class Packed:
         """Return the number of rows of some windows. Those that were not planned are counted, and noted in `rows`."""
         rows_of_numbers = rows[numbers.start : numbers.stop]
         missing = numbers.start + np.flatnonzero(rows_of_numbers < 0)
-        runs = np.split(missing, np.flatnonzero(np.diff(missing) != 1) + 1) if len(missing) else []
+        if len(missing):
+            runs = np.split(missing, np.flatnonzero(np.diff(missing) != 1) + 1)
+        else:
+            runs = []
         tasks = [
             run[at : at + _WINDOWS_OF_A_TASK]
             for run in runs

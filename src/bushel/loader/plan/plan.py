@@ -53,7 +53,9 @@ class BatchPlan(Struct, frozen=True):
     @property
     def first(self) -> int:
         """A number that no other batch of the epoch has: the first of its positions."""
-        return int(self.positions[0]) if self.rows is None else self.rows.first
+        if self.rows is None:
+            return int(self.positions[0])
+        return self.rows.first
 
 
 class UnitBatches(Struct, frozen=True):
@@ -253,7 +255,9 @@ class Steps(Struct, frozen=True):
 
     def consumed(self, consumed: int, steps: int) -> int:
         """Return the positions that all ranks have consumed `steps` batches after `consumed`."""
-        return self.units.position(consumed, steps * self.plan.stride) if steps else consumed
+        if steps:
+            return self.units.position(consumed, steps * self.plan.stride)
+        return consumed
 
     def is_over(self, consumed: int) -> bool:
         """Return whether no batches remain for any rank after `consumed` positions."""

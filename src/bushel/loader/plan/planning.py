@@ -134,11 +134,10 @@ def order_of_buckets(
     if shuffle not in (None, True, "exact"):
         raise ValueError(f"bucket_by= has an order of its own: leave out shuffle={shuffle!r}")
     name = bucket_by if isinstance(bucket_by, str) else "length"
-    lengths = (
-        _column(dataset, name, "bucket_by")
-        if isinstance(bucket_by, str)
-        else np.asanyarray(bucket_by)
-    )
+    if isinstance(bucket_by, str):
+        lengths = _column(dataset, name, "bucket_by")
+    else:
+        lengths = np.asanyarray(bucket_by)
     if lengths.ndim != 1 or lengths.dtype.kind not in "biuf":
         raise ValueError(
             f"bucket_by= must be one number for each sample, not {lengths.dtype} of"
@@ -195,7 +194,10 @@ def check_alone(options: LoaderOptions) -> None:
         )
     if not packs and not chunks:
         return
-    by, size = ("pack_by=", "pack_tokens") if packs else ("chunk_by=", "chunk_tokens")
+    if packs:
+        by, size = "pack_by=", "pack_tokens"
+    else:
+        by, size = "chunk_by=", "chunk_tokens"
     if getattr(options, size) is None:
         raise ValueError(f"{by} needs {size}=, the number of tokens in a row, such as {size}=8192")
     tokens = check_count(size, getattr(options, size), least=1, most=_MOST_TOKENS)

@@ -102,11 +102,10 @@ def nothing_left(order: AnyOrder, epoch: int, report: ErrorReport) -> TooManyErr
     """Return the error that no sample is left to replace another."""
     from bushel.loader.order.bucketed import Bucketed
 
-    which = (
-        "samples that are not longer"
-        if isinstance(order, Bucketed)
-        else f"samples of epoch {epoch}"
-    )
+    if isinstance(order, Bucketed):
+        which = "samples that are not longer"
+    else:
+        which = f"samples of epoch {epoch}"
     if isinstance(order, Weighted | Balanced | Mixed | Scheduled):
         which = f"samples that epoch {epoch} draws"
     first = f", such as {bad[0]}" if (bad := report.bad_samples()) else ""

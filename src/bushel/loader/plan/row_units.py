@@ -28,7 +28,9 @@ class Buckets(Units, frozen=True):
     def sizes(cls, order: Bucketed, batch_size: int) -> str:
         """The sizes of batches, in words."""
         sizes = order.stops - order.starts
-        return f"batches of {sizes.min()} to {sizes.max()} samples" if len(sizes) else "no batches"
+        if len(sizes):
+            return f"batches of {sizes.min()} to {sizes.max()} samples"
+        return "no batches"
 
     def at_a_time(self, batch_size: int) -> int:
         """Return the number of batches that are planned together."""

@@ -45,7 +45,9 @@ def batch_of(plan: Plan, epoch: int, step: int, rank: int) -> BatchPlan:
     plan = replace(plan, rank=rank, steps_per_read=1)
     # units after the step need not be counted
     steps = plan.at(epoch, until=(step + 1) * plan.stride)
-    batch = next(steps.batches(steps.consumed(0, step)), None) if step >= 0 else None
+    batch = None
+    if step >= 0:
+        batch = next(steps.batches(steps.consumed(0, step)), None)
     if batch is None:
         raise IndexError(
             f"step={step}: epoch {epoch} has {plan.at(epoch).steps()} steps for rank {rank}"
@@ -58,7 +60,10 @@ def keys_of(batch: BatchPlan, keys: Sequence[str]) -> list[str] | list[list[str]
     sample_keys = [keys[sample] for sample in batch.samples.tolist()]
     if batch.rows is None:
         return sample_keys
-    places = range(len(sample_keys)) if batch.rows.places is None else batch.rows.places.tolist()
+    if batch.rows.places is None:
+        places = range(len(sample_keys))
+    else:
+        places = batch.rows.places.tolist()
     ends = batch.rows.ends.tolist()
     return [
         [sample_keys[places[piece]] for piece in range(*row)]
@@ -135,7 +140,10 @@ def _steps_of_rows(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]
     """Return the steps and ranks whose rows have tokens of a document."""
     order = plan.order
     step, ranges, until = order.tokens - order.overlap, list[tuple[int, int]](), None
-    draws = [] if isinstance(order, MegatronChunks) else positions_of(order.base, epoch, sample)
+    if isinstance(order, MegatronChunks):
+        draws = []
+    else:
+        draws = positions_of(order.base, epoch, sample)
     for first, last in order.places(epoch, sample, draws):
         # from the first row that ends after the document begins, to the last one that begins before
         # it ends
@@ -209,7 +217,9 @@ def _of_samples(version: str, seed: int, samples: int) -> SampleOrder:
     kind, parameters = (match["kind"], match["own"] or "") if match else ("", "")
     try:
         if kind in ("exact", "sequential") and not parameters:
-            return Exact(samples, seed) if kind == "exact" else Sequential(samples, seed)
+            if kind == "exact":
+                return Exact(samples, seed)
+            return Sequential(samples, seed)
         if kind == "blocks":
             return Blocks(samples, seed, *map(int, parameters.split(",")))
         if kind == "mixed":

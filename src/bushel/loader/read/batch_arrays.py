@@ -118,7 +118,9 @@ class BufferPool:
                 memory = self._stored.pop()
         if memory is None or len(memory) < size:
             memory = fresh_memory(-(-(size + size // _HEADROOM) // _HUGE_PAGE) * _HUGE_PAGE)
-        return None if memory is None else self._lend(memory, self._stored)
+        if memory is None:
+            return None
+        return self._lend(memory, self._stored)
 
     def _lend(self, memory: mmap.mmap, free: deque[mmap.mmap]) -> npt.NDArray[np.uint8]:
         """Return an array of all of the memory, which returns to `free` when the array is garbage."""
@@ -233,12 +235,12 @@ class ArrayFactory:
     def _number_array(self, rows: int, field: NumberField) -> npt.NDArray[Any]:
         """Return an array for values of a field of numbers, with arbitrary contents."""
         shape = (rows, *(field.shape[1:] if field.ragged else field.shape))
-        array = (
-            self.pool.array(shape, field.dtype)
-            if math.prod(shape) * field.dtype.itemsize >= _POOLED
-            else None
-        )
-        return np.empty(shape, field.dtype) if array is None else array
+        array = None
+        if math.prod(shape) * field.dtype.itemsize >= _POOLED:
+            array = self.pool.array(shape, field.dtype)
+        if array is None:
+            return np.empty(shape, field.dtype)
+        return array
 
     def gather(self, batches: Sequence[npt.NDArray[np.int64]]) -> dict[str, list[Gathered | None]]:
         """Gather the fields of numbers of some batches, given the positions of their samples in the dataset.
@@ -277,11 +279,10 @@ class ArrayFactory:
             )
             ends = list(accumulate(sizes))
             for field, batch_arrays, places in zip(fields, arrays, bad, strict=True):
-                wrong = (
-                    set()
-                    if places is None
-                    else {bisect_right(ends, place) for place in places.tolist()}
-                )
+                if places is None:
+                    wrong = set()
+                else:
+                    wrong = {bisect_right(ends, place) for place in places.tolist()}
                 gathered[field.name] = [
                     None if number in wrong else Gathered(field, array, array)
                     for number, array in enumerate(batch_arrays or ())
@@ -402,7 +403,9 @@ class BatchArrays:
         self, name: str, shape: tuple[int, ...], dtype: np.dtype[Any]
     ) -> npt.NDArray[Any] | None:
         """Return the array of a sequence field. The number of elements comes first in the shape."""
-        return self.array(name, shape, dtype) if self._factory.stacks_sequences(name) else None
+        if self._factory.stacks_sequences(name):
+            return self.array(name, shape, dtype)
+        return None
 
     def fill(self, name: str, rows: Iterable[int]) -> None:
         """Mark rows as written."""
@@ -441,14 +444,13 @@ class BatchArrays:
         if name not in self._fields:
             with self._lock:
                 if name not in self._fields:
-                    array = (
-                        self._factory.make(self._samples, shape, dtype)
-                        if self._factory.stacks(name)
-                        else None
-                    )
-                    self._fields[name] = (
-                        None if array is None else _Field(array, bytearray(self._samples))
-                    )
+                    array = None
+                    if self._factory.stacks(name):
+                        array = self._factory.make(self._samples, shape, dtype)
+                    if array is None:
+                        self._fields[name] = None
+                    else:
+                        self._fields[name] = _Field(array, bytearray(self._samples))
         field = self._fields[name]
         if field is not None and (
             field.array.shape[1:] != shape or field.array.dtype != dtype.newbyteorder("=")

@@ -130,7 +130,9 @@ class BatchReader(Struct, frozen=True):
     def drain_whole_clips(self) -> int:
         """Return how many clips were read whole since the last call because their packets did not give the frames."""
         clips = self.reader.whole_clips
-        return drained(clips) if clips else 0
+        if clips:
+            return drained(clips)
+        return 0
 
 
 def gathers(dataset: object, fields: Mask = None) -> list[str]:
@@ -167,16 +169,20 @@ class NumberReader:
         homes = self._of(rows[rows >= 0][:1])
         first, in_index = homes[0] if homes else 0, set[str]()
         for field in fields:
-            column = None if field.axes is not None else self._held_in_index(field.name, first)
+            if field.axes is not None:
+                column = None
+            else:
+                column = self._held_in_index(field.name, first)
             if (
                 column is not None
                 and field.learn_number(column[0].dtype)
                 and self._is_in_all(field.name, column)
             ):
                 in_index.add(field.name)
-        in_files = (
-            [] if dataset.remote else [field for field in fields if field.name not in in_index]
-        )
+        if dataset.remote:
+            in_files = []
+        else:
+            in_files = [field for field in fields if field.name not in in_index]
         in_files = [field for field in in_files if not self._is_expanded(first, field.name)]
         for field in in_files:
             self._look(first, field, None)
@@ -202,9 +208,10 @@ class NumberReader:
         """Return whether the first values of a field of a shard are in blocks that have to be expanded."""
         index = self._reader.shards[number].index
         column = index.fields.get(name)
-        blocks = (
-            None if column is None or column.starts is not None else index.blocks_of(column.file)
-        )
+        if column is None or column.starts is not None:
+            blocks = None
+        else:
+            blocks = index.blocks_of(column.file)
         if column is None or blocks is None or not len(blocks):
             return False
         block = np.clip(
@@ -239,7 +246,8 @@ class NumberReader:
         """Return whether a field has one form in all shards; of very many, the first and the last are checked."""
         having, before = list[tuple[int, Sequence[OpenShard]]](), 0
         for shards in self._reader.divisions:
-            having += [(before, shards)] if name in union_of_fields(kinds(shards)) else []
+            if name in union_of_fields(kinds(shards)):
+                having += [(before, shards)]
             before += len(shards)
         # it is a field of one dataset, and was joined to another one, of those in a row
         if len(having) > 1:
@@ -332,7 +340,9 @@ class NumberReader:
             part[...] = out[start : start + len(part)]
             start += len(part)
         wrong = np.concatenate(bad) if bad else np.zeros(0, np.int64)
-        return np.sort(wrong) if len(wrong) else None
+        if len(wrong):
+            return np.sort(wrong)
+        return None
 
     def _gather_files(
         self, positions: I64, arrays: Sequence[Sequence[npt.NDArray[Any]] | None]
@@ -362,7 +372,9 @@ class NumberReader:
             sizes = table.measure(number, positions)
             bad = sizes < 0
             if not bad.any():
-                return None if (sizes % row).any() else sizes // row
+                if (sizes % row).any():
+                    return None
+                return sizes // row
             if not self._learn(positions[bad], table):
                 break
         return None

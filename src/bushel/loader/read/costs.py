@@ -129,7 +129,10 @@ def bytes_to_find(dataset: Any, fields: Any) -> int:
         return 0
     from bushel._dataset.read.sections import unread_bytes
 
-    names = None if fields is None else [name for name in fields if name in dataset.spec]
+    if fields is None:
+        names = None
+    else:
+        names = [name for name in fields if name in dataset.spec]
     return unread_bytes(kinds(reader_of(reading(dataset, names)).shards))
 
 
@@ -179,9 +182,9 @@ def warn_if_costly(order: AnyOrder, dataset: Any, fields: Any) -> None:
 def _cost(costs: Expansion, order: Order) -> float:
     if isinstance(order, Sequential):
         return costs.in_stored_order
-    return (
-        costs.in_blocks(order.size, order.window) if isinstance(order, Blocks) else costs.at_random
-    )
+    if isinstance(order, Blocks):
+        return costs.in_blocks(order.size, order.window)
+    return costs.at_random
 
 
 def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
@@ -196,7 +199,9 @@ def read_directly(dataset: DatasetT, fields: Any, *, decode: bool) -> DatasetT:
         return dataset
     enough = _TIMES_MEMORY * memory_limit()
     large = dataset.size > enough and _can_read_more(dataset, enough, fields, decode=decode)
-    return direct(dataset) if large else dataset
+    if large:
+        return direct(dataset)
+    return dataset
 
 
 def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) -> bool:

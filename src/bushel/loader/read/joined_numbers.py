@@ -35,7 +35,9 @@ def with_one_type(dataset: object, collate: Collate | None) -> Collate | None:
             if name in whole and rules_of_caller.get(name) in (None, "stack")
         ]
         rules = {name: AsFloats(must=name in rules_of_caller) for name in wanted}
-    return {**(collate or {}), **rules} if rules else collate
+    if rules:
+        return {**(collate or {}), **rules}
+    return collate
 
 
 def number_reader(dataset: Dataset, fields: Sequence[NumberField]) -> NumberReader:

@@ -32,7 +32,9 @@ class FieldList(NamedTuple):
 
     def size(self, start: int, stop: int) -> int:
         """Return the number of stored bytes that were read of some of the samples."""
-        return 0 if self.sizes is None else sum(self.sizes[start:stop])
+        if self.sizes is None:
+            return 0
+        return sum(self.sizes[start:stop])
 
 
 class ListFields:
@@ -62,7 +64,9 @@ class ListFields:
     def names(self) -> frozenset[str]:
         """The fields that can be made: none if nearly all reads have failed."""
         failed = self._reads[False]
-        return self._names if failed <= max(_TRIES, self._reads[True]) else frozenset()
+        if failed <= max(_TRIES, self._reads[True]):
+            return self._names
+        return frozenset()
 
     @property
     def numbers(self) -> NumberReader:
@@ -133,7 +137,9 @@ class ListFields:
             return [get_codec(codec).decode(value) for codec, value in pairs]
         decode: Callable[[Any], Any] = get_codec(codecs).decode
         # stored bytes of the codec `bytes` are the values
-        return values if decode is bytes else list(map(decode, values))
+        if decode is bytes:
+            return values
+        return list(map(decode, values))
 
     def size(self, samples: I64, names: Sequence[str]) -> int:
         """Return the number of stored bytes of plain fields of samples."""
@@ -203,4 +209,6 @@ def list_fields(
         for name in gathers(dataset, fields)
         if name not in transformed and (not decode or is_light(codecs[name].codec))
     ]
-    return ListFields(dataset, names, rules, pool, decode=decode) if names else None
+    if names:
+        return ListFields(dataset, names, rules, pool, decode=decode)
+    return None

@@ -64,11 +64,9 @@ class Loadable(Protocol):
 
 def source_of(dataset: Loadable, fields: Any = None) -> BatchReader | PlainReader:
     """Return the reads of a dataset, or of some of its fields."""
-    return (
-        BatchReader.of(reading(dataset, fields))
-        if isinstance(dataset, Dataset)
-        else PlainReader(dataset)
-    )
+    if isinstance(dataset, Dataset):
+        return BatchReader.of(reading(dataset, fields))
+    return PlainReader(dataset)
 
 
 class PlainReader(Struct, frozen=True):

@@ -148,7 +148,9 @@ class NumberField(Struct):
         """Return a gathered value as `Dataset.read` returns it."""
         if self.value == "number":
             return gathered.item()
-        return gathered.tobytes() if self.value == "bytes" else gathered
+        if self.value == "bytes":
+            return gathered.tobytes()
+        return gathered
 
     def forms(self, codec: str) -> tuple[str, NumberForms | None]:
         """Return the kind and the headers of a codec's values, for the kernel."""

@@ -207,7 +207,10 @@ class RandomWindows:
 
     def _check(self, name: str, counts: I64, numbers: I64, like: Ranges | None) -> None:
         window = self.windows[name]
-        short = (counts >= 0) & (counts < window.span) if not window.pad else counts == 0
+        if window.pad:
+            short = counts == 0
+        else:
+            short = (counts >= 0) & (counts < window.span)
         if short.any():
             place = int(np.flatnonzero(short)[0])
             raise SpecError(

@@ -87,7 +87,10 @@ def plan_ahead(
     rows = np.flatnonzero((length > 0) & (length < _LONG))
     rows = rows[np.lexsort((offset[rows], file[rows]))]
     numbers = file[rows]
-    bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)] if len(rows) else [0]
+    if len(rows):
+        bounds = [0, *(np.flatnonzero(np.diff(numbers)) + 1).tolist(), len(rows)]
+    else:
+        bounds = [0]
     requests: list[AheadRequest] = []
     for first, last in zip(bounds, bounds[1:], strict=False):
         chosen = rows[first:last]
@@ -163,7 +166,9 @@ class Grouping:
             return cls(0, min(most, _STORED_BYTES))
         if isinstance(base, Blocks):
             return cls(max(base.size * base.window, getattr(order, "window", 0)), most)
-        return cls(1 << 62, most) if stored_bytes <= most else None
+        if stored_bytes <= most:
+            return cls(1 << 62, most)
+        return None
 
     def is_large(self, nbytes: int) -> bool:
         """Return whether waiting for a group of this many bytes may take long on a slow link."""

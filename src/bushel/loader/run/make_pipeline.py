@@ -60,7 +60,10 @@ def pipeline_of(options: LoaderOptions, source: Loadable, order: AnyOrder) -> Pi
     excluded = excluded_positions(source, options.exclude)
     skips = {"skip": "on_error='skip'", "raise": "exclude=" if excluded else None}
     check_whole_batches(options, leaves_out=skips.get(options.on_error))
-    read = source if windows is not None else read_directly(source, fields, decode=decode)
+    if windows is not None:
+        read = source
+    else:
+        read = read_directly(source, fields, decode=decode)
     shape = shape_of(options, source)
     return Pipeline(
         source_of(read, fields),

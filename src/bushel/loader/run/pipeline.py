@@ -157,7 +157,9 @@ class Pipeline(Struct, frozen=True):
     def arrays(self, plan: BatchPlan, factory: ArrayFactory) -> BatchArrays | None:
         """Return the arrays that a batch is decoded into; None if samples are not collated field by field."""
         by_field = self.batched and not callable(self.collate) and self.shape is None
-        return BatchArrays(len(plan.samples), factory) if by_field else None
+        if by_field:
+            return BatchArrays(len(plan.samples), factory)
+        return None
 
     def factory(self, pool: BufferPool) -> ArrayFactory:
         """Return the array factory of an iteration."""
@@ -205,10 +207,14 @@ class Pipeline(Struct, frozen=True):
         """
         start = perf_counter()
         whole = not self.excluded or self.excluded.isdisjoint(plan.samples.tolist())
-        gathered = frozenset[str]() if arrays is None or not whole else arrays.gather(plan.samples)
-        fields = (
-            self.fields if arrays is None or not gathered else arrays.others(self.fields, gathered)
-        )
+        if arrays is None or not whole:
+            gathered = frozenset[str]()
+        else:
+            gathered = arrays.gather(plan.samples)
+        if arrays is None or not gathered:
+            fields = self.fields
+        else:
+            fields = arrays.others(self.fields, gathered)
         # of images that only the decoder sees
         inside = self.transforms.fused if self.device is None else frozenset[str]()
         room = None if arrays is None or not inside else arrays.room(inside)
@@ -416,13 +422,18 @@ class Pipeline(Struct, frozen=True):
         samples = [sample for sample in filled if sample is not None]
         batch: Any = filled if self.keys else [sample and without_key(sample) for sample in filled]
         if rows is not None:
-            batch = (
-                self._collate(replace(plan, rows=rows), filled, {}, (), clock) if samples else None
-            )
+            batch = None
+            if samples:
+                batch = self._collate(replace(plan, rows=rows), filled, {}, (), clock)
         elif self.batched:
-            stacked = arrays.whole() if arrays is not None and len(samples) == len(filled) else {}
+            if arrays is not None and len(samples) == len(filled):
+                stacked = arrays.whole()
+            else:
+                stacked = {}
             names = arrays.names if arrays is not None and gathered else ()
-            batch = self._collate(plan, samples, stacked, names, clock) if samples else None
+            batch = None
+            if samples:
+                batch = self._collate(plan, samples, stacked, names, clock)
         return Finished(
             plan.consumed, batch, len(samples), fetched.stored_bytes, past_end=not decoded
         )
@@ -476,11 +487,10 @@ class Pipeline(Struct, frozen=True):
         In a pack, it comes with its first token there, and is None if no document fits into the row
         instead.
         """
-        on_host = (
-            self
-            if self.device is None
-            else replace(self, device=replace(self.device, host_only=True))
-        )
+        if self.device is None:
+            on_host = self
+        else:
+            on_host = replace(self, device=replace(self.device, host_only=True))
         for candidate in following(self.order, plan.epoch, int(plan.positions[place])):
             [sample] = on_host.decode_and_transform(
                 candidate, self.fetch(candidate, clock), clock, arrays, row=place
@@ -505,7 +515,9 @@ def _mask(
     windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None
 ) -> Any:
     """Return the fields to read of samples; random windows choose the elements of each sample."""
-    return fields if windows is None else windows.mask(fields, epoch, samples, draws)
+    if windows is None:
+        return fields
+    return windows.mask(fields, epoch, samples, draws)
 
 
 def without_key(sample: Sample) -> Sample:

@@ -92,7 +92,11 @@ class _Request:
     def arrived(self) -> int:
         """Bytes that have arrived."""
         values = self.values
-        return self.size if self.done.done else 0 if values is None else values.arrived
+        if self.done.done:
+            return self.size
+        if values is None:
+            return 0
+        return values.arrived
 
     @property
     def short(self) -> bool:
@@ -174,7 +178,9 @@ class HeldBatch:
         if part is not None and (not self._hurried or self._ahead.come_in_time(part.requests)):
             for request in part.requests:
                 self._ahead.wait_for(request)
-        return [None] * len(extents) if part is None or part.values is None else list(part.values)
+        if part is None or part.values is None:
+            return [None] * len(extents)
+        return list(part.values)
 
     def _part(self, files: Sequence[File], extents: Extents) -> _Part | None:
         return next((part for part in self._parts if part.is_of(files, extents)), None)
@@ -336,7 +342,9 @@ class ReadAhead(Iterator[tuple[BatchPlan, HeldBatch]]):
         )
         if request is None or self._held + request.size <= self._limit:
             return request
-        return request if self._takers and not any(self._running.values()) else None
+        if self._takers and not any(self._running.values()):
+            return request
+        return None
 
     def _fetch(self, request: _Request) -> None:
         try:

@@ -121,7 +121,9 @@ def _read_ahead(
 
     limit = window.most_bytes // 2
     grouping = Grouping.of(pipeline.order, pipeline.source.size, limit)
-    return None if grouping is None else ReadAhead(plans, pipeline.extents, grouping, limit)
+    if grouping is None:
+        return None
+    return ReadAhead(plans, pipeline.extents, grouping, limit)
 
 
 def _run_groups(
@@ -145,7 +147,10 @@ def _run_groups(
     try:
         while True:
             while len(running) < in_work:
-                ahead = in_work + _COLD_GROUPS if groups.waited and pool is not None else 1
+                if groups.waited and pool is not None:
+                    ahead = in_work + _COLD_GROUPS
+                else:
+                    ahead = 1
                 while len(planned) < ahead and (group := list(islice(plans, size))):
                     groups.note(group)
                     planned.append(group)
@@ -207,7 +212,10 @@ def _uploaded(made: _Group, upload: Upload, output: Output) -> Generator[Finishe
                 finished, batch=upload.finish(made.started or upload.start(finished.batch))
             )
             # the next one is copied while the trainer works on this one
-            made.started = upload.start(made.batches[0].batch) if made.batches else None
+            if made.batches:
+                made.started = upload.start(made.batches[0].batch)
+            else:
+                made.started = None
         yield finished
         del finished
 
@@ -274,11 +282,10 @@ class Groups:
                 batches = self._batches(group)
             self._iteration.clock.add({"storage": perf_counter() - start})
             for plan, gathered in zip(group, batches, strict=True):
-                finished = (
-                    self._iteration.made(plan, self._factory)
-                    if gathered is None
-                    else self._finished(plan, gathered)
-                )
+                if gathered is None:
+                    finished = self._iteration.made(plan, self._factory)
+                else:
+                    finished = self._finished(plan, gathered)
                 finished_group.batches.append(self._iteration.on_host(finished))
         except Exception as error:  # raised after the batches before it
             finished_group.error = error
@@ -291,7 +298,10 @@ class Groups:
         """Make the batches of a group. None takes the place of one that has to be made of samples."""
         excluded = self._pipeline.excluded
         sample_lists = [plan.samples for plan in group]
-        samples = sample_lists[0] if len(sample_lists) == 1 else np.concatenate(sample_lists)
+        if len(sample_lists) == 1:
+            samples = sample_lists[0]
+        else:
+            samples = np.concatenate(sample_lists)
         gathered = self._factory.gather(sample_lists)
         lists = [name for name in self._factory.names if name not in gathered]
         listed = self._parts(samples, lists)

@@ -102,12 +102,16 @@ class LoaderStats(Struct, frozen=True):
     @property
     def samples_per_second(self) -> float:
         """Samples per second of the `for` loops."""
-        return self.samples / self.seconds if self.seconds else 0.0
+        if self.seconds:
+            return self.samples / self.seconds
+        return 0.0
 
     @property
     def bytes_per_second(self) -> float:
         """Stored bytes per second of the `for` loops."""
-        return self.stored_bytes / self.seconds if self.seconds else 0.0
+        if self.seconds:
+            return self.stored_bytes / self.seconds
+        return 0.0
 
     @property
     def advice(self) -> str:
@@ -127,7 +131,10 @@ class LoaderStats(Struct, frozen=True):
             "collate": self.collate,
         }
         slowest = max(work, key=lambda stage: work[stage])
-        busy = (self.decode + self.transform + self.collate) / self.waiting if self.waiting else 0.0
+        if self.waiting:
+            busy = (self.decode + self.transform + self.collate) / self.waiting
+        else:
+            busy = 0.0
         waits = (
             f"the trainer waits for data {share:.0%} of its time, and most work is in {slowest}: "
         )

@@ -90,9 +90,9 @@ def note_once(error: BaseException, note: str) -> None:
 def named(function: object) -> str:
     """Return the name of a function, or the `repr` of another callable."""
     name = getattr(function, "__qualname__", None)
-    return (
-        f"{getattr(function, '__module__', '')}.{name}" if isinstance(name, str) else repr(function)
-    )
+    if isinstance(name, str):
+        return f"{getattr(function, '__module__', '')}.{name}"
+    return repr(function)
 
 
 def cause_of(error: BaseException) -> str:

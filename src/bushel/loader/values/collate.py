@@ -81,7 +81,10 @@ class Padded:
             ValueError: The type does not have this number.
         """
         if dtype.kind in "biu":
-            low, high = (0, 1) if dtype.kind == "b" else (np.iinfo(dtype).min, np.iinfo(dtype).max)
+            if dtype.kind == "b":
+                low, high = 0, 1
+            else:
+                low, high = np.iinfo(dtype).min, np.iinfo(dtype).max
             if not (low <= self.value <= high and self.value == int(self.value)):
                 raise ValueError(
                     f"arrays of {dtype} cannot be padded with {self.value!r}, which"
@@ -333,11 +336,9 @@ def _exact(values: Sequence[Any]) -> npt.NDArray[Any] | None:
         if isinstance(value, int | np.integer)
     }
     if len(whole) == len(values):  # NumPy makes floats of integers on both sides of 2**63
-        return (
-            np.array([*whole.values()], np.uint64)
-            if 0 <= min(whole.values()) <= max(whole.values()) < 1 << 64
-            else None
-        )
+        if 0 <= min(whole.values()) <= max(whole.values()) < 1 << 64:
+            return np.array([*whole.values()], np.uint64)
+        return None
     if array.dtype == object or any(array[place].item() != value for place, value in whole.items()):
         return None
     return array
@@ -398,11 +399,9 @@ def _forms(values: Sequence[Any]) -> list[str]:
 def _form(value: Any) -> str:
     if type(value) is bytes:
         return f"bytes[{len(value)}]"
-    return (
-        f"{value.dtype}{list(value.shape)}"
-        if isinstance(value, np.ndarray)
-        else type(value).__name__
-    )
+    if isinstance(value, np.ndarray):
+        return f"{value.dtype}{list(value.shape)}"
+    return type(value).__name__
 
 
 def as_array(value: Any) -> Any:

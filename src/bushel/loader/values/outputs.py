@@ -52,18 +52,21 @@ class Output:
         Only arrays of numbers are converted, also within dicts, lists and tuples. All other values
         stay.
         """
-        return _each(batch, _is_numbers, self._tensor) if self.to == "torch" else batch
+        if self.to == "torch":
+            return _each(batch, _is_numbers, self._tensor)
+        return batch
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> Any:
         # torch supports neither read-only arrays nor negative strides
         shared = _native(array)
-        shared = (
-            shared
-            if shared.flags.writeable and min(shared.strides, default=0) >= 0
-            else shared.copy()
-        )
+        if shared.flags.writeable and min(shared.strides, default=0) >= 0:
+            shared = shared
+        else:
+            shared = shared.copy()
         tensor = _library("torch").from_numpy(shared)
-        return tensor.pin_memory() if self.pin_memory else tensor
+        if self.pin_memory:
+            return tensor.pin_memory()
+        return tensor
 
 
 class Upload:
@@ -125,7 +128,9 @@ def _is_numbers(value: Any) -> bool:
 def _native(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Return the array in the byte order of this machine, and as the first of equal types (int64, not longlong)."""
     plain = np.dtype(array.dtype.str[1:])
-    return array if array.dtype.isnative and array.dtype.num == plain.num else array.astype(plain)
+    if array.dtype.isnative and array.dtype.num == plain.num:
+        return array
+    return array.astype(plain)
 
 
 def _each(value: Any, wanted: Callable[[Any], bool], change: Callable[[Any], Any]) -> Any:

@@ -263,11 +263,10 @@ def _with_arrays(sample: Sample) -> Sample:
 def _length(sample: Sample, name: str) -> int:
     value = sample.get(name)
     if not isinstance(value, np.ndarray) or not value.ndim:
-        kind = (
-            f"an array of {value.ndim} axes"
-            if isinstance(value, np.ndarray)
-            else f"a {type(value).__name__}"
-        )
+        if isinstance(value, np.ndarray):
+            kind = f"an array of {value.ndim} axes"
+        else:
+            kind = f"a {type(value).__name__}"
         raise SpecError(
             f"sample {sample.get(KEY)!r}: packs and chunks are made of arrays of numbers, but"
             f" field {name!r} is {kind}"

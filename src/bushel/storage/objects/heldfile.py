@@ -100,7 +100,10 @@ class HeldFile(RemoteFile):
         containing = next(
             (limits for limits in self.ranges if limits[0] <= start <= stop <= limits[1]), None
         )
-        content = None if containing is None else expansion_cache().get(self._name(containing))
+        if containing is None:
+            content = None
+        else:
+            content = expansion_cache().get(self._name(containing))
         if content is None or containing is None:
             return None
         return content.data[start - containing[0] : stop - containing[0]]

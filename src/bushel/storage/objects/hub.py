@@ -55,7 +55,10 @@ class HubPath(ObjectPath):
                 " hf://datasets/ORG/NAME@REVISION/path"
             )
         revision = unquote(match["revision"] or "main")
-        commit = revision if _COMMIT.fullmatch(revision) else commit_of(match["repo"], revision)
+        if _COMMIT.fullmatch(revision):
+            commit = revision
+        else:
+            commit = commit_of(match["repo"], revision)
         key = "/".join(part for part in (match["key"] or "").split("/") if part)
         return cls(f"hf://datasets/{match['repo']}@{commit}", key)
 

@@ -26,7 +26,9 @@ def authorization() -> dict[str, str]:
             token = path.read_text("utf-8").strip()
         except (FileNotFoundError, PermissionError, NotADirectoryError):
             return {}
-    return {"authorization": f"Bearer {token}"} if token else {}
+    if token:
+        return {"authorization": f"Bearer {token}"}
+    return {}
 
 
 def files_url(root: str) -> str:

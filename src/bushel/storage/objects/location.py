@@ -82,7 +82,9 @@ class ObjectPath(StorePath):
         if self.root.startswith("http"):
             for sign in "%?#":
                 key = key.replace(sign, f"%{ord(sign):02X}")
-        return f"{self.root}/{key}" if key else self.root
+        if key:
+            return f"{self.root}/{key}"
+        return self.root
 
     def __truediv__(self, name: str) -> Self:
         parts = [*self.key.split("/"), *name.split("/")]
@@ -116,7 +118,9 @@ class ObjectPath(StorePath):
     def suffix(self) -> str:
         """The end of the name from its last dot on, or an empty string."""
         head, dot, tail = self.name.rpartition(".")
-        return dot + tail if head and tail else ""
+        if head and tail:
+            return dot + tail
+        return ""
 
     @property
     def stem(self) -> str:

@@ -54,7 +54,9 @@ class ObjectLock:
         # In S3 the tag follows from the content, so each renewal has another content.
         data = self._holder.encode() + b" " * (self._renewals % 64)
         for _ in range(2):  # the answer to an earlier request may have been lost
-            version = put_if(self._path, data, self._version) if self._ours else None
+            version = None
+            if self._ours:
+                version = put_if(self._path, data, self._version)
             if version is not None:
                 self._version = version
                 return

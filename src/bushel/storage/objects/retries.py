@@ -225,4 +225,6 @@ def summary(error: Exception) -> str:
             " certificate to trust"
         )
     cause = _CAUSE.search(insides)
-    return text if cause is None else f"{text}: {cause[1] or cause[2]}"
+    if cause is None:
+        return text
+    return f"{text}: {cause[1] or cause[2]}"
