@@ -2,6 +2,7 @@
 # has the others.
 
 PYTHON_OF_VENV := .venv/bin/python
+INSTALLED := .venv/.installed
 READY := .venv/.ready
 CPP := $(shell find src/bushel/kernels -name '*.cpp' -o -name '*.hpp')
 MODULES := build/modules.txt
@@ -20,7 +21,7 @@ endif
 help:  ## list these targets; `make help-all` lists all
 	@awk -F ':.*## ' '/^[a-z0-9-]+:.*## / { printf "  make %-16s %s\n", $$1, $$2 }' Makefile
 
-demo: $(READY)  ## pack photos into all five containers, verify them, read them at random, iterate over them
+demo: $(INSTALLED)  ## pack photos into all five containers, verify them, read them at random, iterate over them
 	$(PYTHON_OF_VENV) examples/demo.py
 
 test: lint installed  ## linters, types, an installation and all tests; must pass before every change
@@ -35,7 +36,7 @@ lint: $(READY)  ## ruff and mypy --strict
 	.venv/bin/mypy
 
 kernels:  ## compile the C++ again
-	rm -f $(READY)
+	rm -f $(INSTALLED)
 	$(MAKE) $(READY)
 
 docs: $(READY)  ## the site in build/site, by Zensical, which is installed if missing; fails for a dead link
@@ -69,9 +70,13 @@ clean:  ## remove all build products and environments
 
 include make/extra.mk
 
-$(READY): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)
-	scripts/environment.sh
-	touch $@
+$(INSTALLED): pyproject.toml CMakeLists.txt scripts/environment.sh $(CPP) $(MODULES)
+	@scripts/environment.sh
+	@touch $@
+
+$(READY): $(INSTALLED)
+	@scripts/environment.sh dev
+	@touch $@
 
 # An editable installation notes the file of every module, so it is made again after a module was moved.
 $(MODULES): FORCE

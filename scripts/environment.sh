@@ -1,5 +1,6 @@
 #!/bin/sh
-# Makes .venv, or brings it up to date: Bushel itself (editable), and what its tests and linters need.
+# environment.sh: makes .venv, or brings it up to date, and installs Bushel (editable) in it.
+# environment.sh dev: adds what the tests and linters need.
 # System packages that are missing are installed where that needs no password; elsewhere it says what to install.
 # PYTHON names the interpreter to use; otherwise it is the first of python3, python3.14, python3.13, python3.12, python3.11 that
 # is 3.11 or newer.
@@ -58,9 +59,19 @@ if [ -n "$missing" ]; then
     python=${python:-python3.11}
 fi
 
-[ -x .venv/bin/python ] || "$python" -m venv .venv
+if [ ! -x .venv/bin/python ]; then
+    echo "making an environment in .venv, by $("$python" --version)"
+    "$python" -m venv .venv
+fi
 .venv/bin/python -m pip --version >/dev/null 2>&1 || .venv/bin/python -m ensurepip
 install=".venv/bin/python -m pip install --quiet --disable-pip-version-check"
 $install "pip>=25.1"
-$install --group dev
-$install --no-build-isolation --editable ".[audio,video]"
+if [ "${1:-}" = dev ]; then
+    echo "installing what tests and linters need"
+    $install --group dev
+    exit
+fi
+echo "installing CMake, Ninja, nanobind and scikit-build-core"
+$install --group build
+echo "compiling the kernels and installing Bushel in place (about a minute on two processors)"
+$install --no-build-isolation --editable .
