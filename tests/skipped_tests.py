@@ -1,7 +1,7 @@
-"""A plugin that notes which tests were skipped, so that they can be run again where the packages that they need are there.
+"""A plugin that notes which tests were skipped: they are run again where the packages that they need are there.
 
-`pytest -p tests.skipped_tests` writes their names into `build/skipped_tests.txt`, one a line; a file whose collection was
-skipped is named as a whole.
+`pytest -p tests.skipped_tests` writes their names into `build/skipped_tests.txt`, one a line; a file that was skipped
+whole is named by its path.
 """
 
 from __future__ import annotations
