@@ -50,6 +50,9 @@ def test_junk_is_counted() -> None:
         ("trains", True, None),
         ("training_set.csv", False, None),
         ("my-train.csv", False, None),
+        ("mnist-test.tfrecord-00000-of-00001", False, "test"),
+        ("mnist-test.tfrecord-00000-of-00001", True, None),
+        ("mnist-corrupted-test.tfrecord-00000-of-00001", False, None),
     ],
 )
 def test_names_of_splits(name: str, folder: bool, split: str | None) -> None:

@@ -117,6 +117,26 @@ def tfrecord(root: Path) -> dict[str, Any]:
     return {}
 
 
+def tensorflow(root: Path) -> dict[str, Any]:
+    folder = root / "data" / "shapes" / "1.0.0"
+    folder.mkdir(parents=True)
+    for split, number in (("train", 0), ("test", 1)):
+        source = FOREIGN / "tfrecord-plain" / f"train.tfrecord-0000{number}-of-00003"
+        shutil.copy(source, folder / f"shapes-{split}.tfrecord-00000-of-00001")
+    for name in ("dataset_info.json", "features.json", "label.labels.txt"):
+        (folder / name).write_text("{}")
+    # the types that the data sources of TensorFlow Datasets 4.9.10 give
+    sample = {"caption": b"photo", "image": np.zeros((8, 8, 3), np.uint8), "label": 1, "score": np.float32(0.5)}
+    return {"source": [sample] * 5}
+
+
+def lance(root: Path) -> dict[str, Any]:
+    """The dataset of Lance is one of PyArrow's, and has its methods."""
+    pyarrow = pytest.importorskip("pyarrow")
+    table = pyarrow.table({"image": [jpeg(number) for number in range(6)], "label": [0, 1] * 3})
+    return {"table": table, "dataset": __import__("pyarrow.dataset").dataset.dataset(table)}
+
+
 def mosaicml(root: Path) -> dict[str, Any]:
     for name, own in (("mds", "mds-plain"), ("more", "mds-zstd")):
         shutil.copytree(FOREIGN / own, root / name, ignore=shutil.ignore_patterns("EXPECTED.json"))
@@ -179,6 +199,8 @@ MADE: dict[str, tuple[Callable[[Path], dict[str, Any]], dict[str, int]]] = {
     "Granular": (granular, {"bag": 9, "sharded": 9}),
     "Torch": (torch, {"photos": 9, "packed": 6}),
     "pandas": (pandas, {"rows.tar": 3, "table.tar": 3}),
+    "TensorFlow": (tensorflow, {"shapes.tar": 5}),
+    "Lance": (lance, {"photos": 6, "photos.tar": 6, "images.tar": 6}),
     "MosaicML": (mosaicml, {"mds": 24, "expanded.tar": 24}),
     "LitData": (litdata, {"litdata": 24, "out": 24}),
     "LeRobot": (lerobot, {"robot": 80}),
@@ -268,6 +290,15 @@ def test_a_section(section: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         assert results['bushel.open("train.tfrecord")[3]']["label"] == opened("train.tfrecord").column("label")[3]
         [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
         assert [len(batch["image"]) for batch in loader] == [8]
+    elif section == "TensorFlow":
+        assert len(results['bushel.open("data/shapes/1.0.0", split="all")']) == 16
+        assert opened("shapes.tar").labels == {"label": ("cat", "dog")}
+        with pytest.raises(bushel.SpecError, match="several splits: train, test"):
+            opened("data/shapes/1.0.0")
+    elif section == "Lance":
+        assert [sample["label"] for sample in results['bushel.open("photos.tar").read([3, 0], ["label"])']] == [1, 0]
+        [loader] = [value for value in results.values() if isinstance(value, bushel.Loader)]
+        assert [len(batch["image"]) for batch in loader] == [4, 2]
     elif section == "Torch":
         assert set(results['bushel.open("photos/")[3, ["image", "label"]]']) == {"__key__", "image", "label"}
         assert results['bushel.open("photos/").labels["label"]'] == tuple(sorted(os.listdir("photos")))

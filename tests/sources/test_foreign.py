@@ -100,7 +100,10 @@ def test_rows_of_tables(library: str, tmp_path: Path) -> None:
     ]
 
 
-def test_long_tables_are_read_in_blocks(tmp_path: Path) -> None:
+@pytest.mark.parametrize("is_dataset", [False, True])
+def test_long_tables_are_read_in_blocks(is_dataset: bool, tmp_path: Path) -> None:
+    """So are datasets of PyArrow, of which Lance's is one."""
     pyarrow = pytest.importorskip("pyarrow")
-    opened = packed(pyarrow.table({"n": np.arange(2500)}), tmp_path)
+    table = pyarrow.table({"n": np.arange(2500)})
+    opened = packed(pytest.importorskip("pyarrow.dataset").dataset(table) if is_dataset else table, tmp_path)
     assert opened.column("n").tolist() == list(range(2500))

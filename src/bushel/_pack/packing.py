@@ -73,8 +73,8 @@ def pack(
 
     Args:
         source: A folder of images or videos, a `.lst`, `.csv`, `.json`, `.npz` or `.npy` file, a
-            dataset, arrays, dicts, a dataset of torch, a frame of pandas, a table of Arrow, or any
-            source: see `bushel.sources`.
+            dataset, arrays, dicts, a dataset of torch or Lance, a frame of pandas, a table of Arrow,
+            or any source: see `bushel.sources`.
         target: See `bushel.Writer`.
         container: See `bushel.Writer`.
         split: Name of the split of a folder of splits, such as `train/` and `val/`, or of a dataset

@@ -27,6 +27,8 @@ _OF_NAME = {name: split for split, names in SAME.items() for name in names}
 _NAME = re.compile(
     rf"(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?", re.IGNORECASE
 )
+# TensorFlow Datasets: mnist-train.tfrecord-00000-of-00001
+_NAME_OF_TFDS = re.compile(rf"\w+-(?P<split>{'|'.join(_OF_NAME)})\.\w+-\d{{5,}}-of-\d{{5,}}")
 
 
 def split_in(name: str, *, folder: bool) -> str | None:
@@ -40,8 +42,10 @@ def split_in(name: str, *, folder: bool) -> str | None:
         >>> from bushel._recognise.splits import split_in
         >>> split_in("val", folder=True), split_in("train-00000-of-00002.csv", folder=False)
         ('val', 'train')
+        >>> split_in("mnist-test.tfrecord-00000-of-00001", folder=False)
+        'test'
     """
-    match = _NAME.fullmatch(name)
+    match = _NAME.fullmatch(name) or _NAME_OF_TFDS.fullmatch(name)
     if match is None or (folder and match["split"] != name):
         return None
     return match["split"]

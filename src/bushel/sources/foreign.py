@@ -1,4 +1,4 @@
-"""Samples of other libraries: datasets of torch and other sequences, frames of pandas and polars, tables of Arrow."""
+"""Samples of other libraries: datasets of torch and other sequences, frames of pandas and polars, tables of Arrow, Lance."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ def samples_of(source: Any, types: Types) -> Samples | None:
     """Return the samples of an object of another library, None if its kind is not known.
 
     Args:
-        source: A frame of pandas or polars, a table of Arrow, or anything with a length and
-            positions, whose samples are dicts, named tuples, or tuples for which `types` has names.
+        source: A frame of pandas or polars, a table of Arrow, a dataset of PyArrow or Lance, or
+            anything with a length and positions, whose samples are dicts, named tuples, or tuples for which `types` has names.
         types: Field names to types, as for `Samples`.
 
     Raises:
@@ -135,13 +135,17 @@ def _is_missing(value: Any) -> bool:
 
 
 class _ArrowRows(_Rows):
+    """Rows of a table, or of a dataset of PyArrow or Lance, which is read in blocks."""
+
     def __init__(self, table: Any) -> None:
-        self.names = list(table.column_names)
+        self.names = list(table.schema.names)
         self._table = table
+        self._is_whole = hasattr(table, "num_rows")
+        self._rows = int(table.num_rows if self._is_whole else table.count_rows())
         self._block: tuple[int, list[dict[str, Any]]] = (0, [])
 
     def __len__(self) -> int:
-        return int(self._table.num_rows)
+        return self._rows
 
     def __getitem__(self, position: Any) -> Any:
         if not 0 <= position < len(self):
@@ -149,6 +153,11 @@ class _ArrowRows(_Rows):
         first, rows = self._block
         if not first <= position < first + len(rows):
             first = position // _ROWS_AT_ONCE * _ROWS_AT_ONCE
-            rows = self._table.slice(first, _ROWS_AT_ONCE).to_pylist()
+            rows = self._rows_from(first).to_pylist()
             self._block = first, rows
         return {name: value for name, value in rows[position - first].items() if value is not None}
+
+    def _rows_from(self, first: int) -> Any:
+        if self._is_whole:
+            return self._table.slice(first, _ROWS_AT_ONCE)
+        return self._table.take(list(range(first, min(first + _ROWS_AT_ONCE, self._rows))))
