@@ -1,4 +1,4 @@
-"""Samples of other libraries: datasets of torch and other sequences, frames of pandas and polars, tables of Arrow, Lance."""
+"""Samples of other libraries: torch and other sequences, pandas, polars, Arrow, Lance."""
 
 from __future__ import annotations
 
@@ -28,7 +28,8 @@ def samples_of(source: Any, types: Types) -> Samples | None:
 
     Args:
         source: A frame of pandas or polars, a table of Arrow, a dataset of PyArrow or Lance, or
-            anything with a length and positions, whose samples are dicts, named tuples, or tuples for which `types` has names.
+            anything with a length and positions, whose samples are dicts, named tuples, or tuples
+            for which `types` has names.
         types: Field names to types, as for `Samples`.
 
     Raises:
