@@ -277,7 +277,7 @@ def test_summary_of_sequences_and_missing_fields(tmp_path: Path) -> None:
 
 
 def test_ls(data: Path) -> None:
-    assert run("ls", data, "-n", 2, "--start", 4).splitlines() == [key(4), key(5)]
+    assert run("ls", data, "--limit", 2, "--start", 4).splitlines() == [key(4), key(5)]
     assert run("ls", data, "--start", 99) == ""
     assert run("ls", data, "-n", 1, "--fields") == f"{key(0)}  image={len(jpeg(0))}  label=1\n"
     assert lines(run("ls", data, "--json", "--start", 6)) == [
@@ -286,7 +286,7 @@ def test_ls(data: Path) -> None:
 
 
 def test_cat(data: Path) -> None:
-    [first] = lines(run("cat", data, "-n", 1, "--start", 5))
+    [first] = lines(run("cat", data, "--limit", 1, "--start", 5))
     assert first["__key__"] == key(5)
     assert first["label"] == sample(5)["label"]
     assert first["image"]["bytes"] == len(jpeg(5))

@@ -11,7 +11,7 @@ from bushel.cli.options import Allow, DatasetOptions, Path, Pickle
 def command(
     path: Path,
     number: Annotated[
-        int | None, Option("Number of samples to print. [default: all]", "-n", min=0)
+        int | None, Option("Number of samples to print. [default: all]", "-n", "--limit", min=0)
     ] = None,
     start: Annotated[int, Option("Position of the first sample.", min=0)] = 0,
     fields: Annotated[

@@ -20,7 +20,7 @@ class ListOptions(Struct, frozen=True):
     """The samples to list, and their shown properties."""
 
     number: Annotated[
-        int | None, Option("Number of samples to list. [default: all]", "-n", min=0)
+        int | None, Option("Number of samples to list. [default: all]", "-n", "--limit", min=0)
     ] = None
     start: Annotated[int, Option("Number of samples to skip before the first one.", min=0)] = 0
     fields: Annotated[bool, Option("Show the size in bytes of every field.")] = False
