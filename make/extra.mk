@@ -61,20 +61,20 @@ sanitize: $(READY)  ## tests of the kernels under AddressSanitizer and Undefined
 	scripts/sanitize.sh
 
 wheel: $(READY)  ## a wheel for this Python and machine with libjpeg-turbo inside, in dist/, tested without a compiler
-	scripts/wheel.sh
+	make/wheel.sh
 
 wheel-aarch64: $(READY)  ## a wheel for 64-bit ARM, cross-compiled, in dist/, tested under qemu-user (Debian; installs both if missing)
-	scripts/wheel_aarch64.sh $(TESTS)
+	make/wheel_aarch64.sh $(TESTS)
 
 wheels: $(READY)  ## wheels for every Python on this system and machine, by cibuildwheel (needs Docker on Linux), in dist/
 	$(PYTHON_OF_VENV) -m pip install --quiet --disable-pip-version-check "cibuildwheel>=3"
 	$(PYTHON_OF_VENV) -m cibuildwheel --output-dir dist
 
 sdist: $(READY)  ## the source distribution in dist/, built and run as a stranger does
-	scripts/sdist.sh
+	make/sdist.sh
 
 sdist-layouts: sdist  ## the sdist on Debian 12, Ubuntu 22.04 and 24.04 and an emulated Fedora (root; by debootstrap)
-	scripts/sdist_layouts.sh $(LAYOUTS)
+	make/sdist_layouts.sh $(LAYOUTS)
 
 test-all-pythons: $(READY)  ## the tests with every Python from 3.11 on that is here
 	scripts/all_pythons.sh $(TESTS)
@@ -89,7 +89,7 @@ bench-check: $(READY)  ## CPU time compared with that of the commit BASE (HEAD~1
 	scripts/bench_check.sh $(or $(BASE),HEAD~1)
 
 publish-docs: docs  ## put the site into the branch gh-pages, beside those of other versions; VERSION=v0.2.0, or dev (the default)
-	$(PYTHON_OF_VENV) scripts/publish_site.py build/site $(or $(VERSION),dev)
+	$(PYTHON_OF_VENV) make/publish_site.py build/site $(or $(VERSION),dev)
 
 types: $(READY) installed  ## mypy and pyright on examples/, against the installed package
 	scripts/types.sh
@@ -98,4 +98,4 @@ workflows: $(READY)  ## check the workflows of GitHub with actionlint and zizmor
 	scripts/workflows.sh
 
 aarch64: $(READY)  ## compile the kernels for 64-bit ARM, and run their tests under qemu-user (Debian; installs both if missing)
-	scripts/aarch64.sh
+	make/aarch64.sh

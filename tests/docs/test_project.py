@@ -22,11 +22,11 @@ def test_the_version_is_in_one_place() -> None:
 
 
 def test_fragments_are_named_as_they_should_be() -> None:
-    runpy.run_path(str(ROOT / "scripts/changelog.py"))["fragments"](ROOT / "changes")
+    runpy.run_path(str(ROOT / "make/changelog.py"))["fragments"](ROOT / "changes")
 
 
 def test_a_release_joins_fragments_and_what_was_unreleased(tmp_path: Path) -> None:
-    script = runpy.run_path(str(ROOT / "scripts/changelog.py"))
+    script = runpy.run_path(str(ROOT / "make/changelog.py"))
     (tmp_path / "README.md").write_text("how")
     (tmp_path / "hub.datasets.md").write_text("- Hub.\n")
     (tmp_path / "fast.training.md").write_text("- Fast.\n  And more.\n")

@@ -15,7 +15,7 @@ from tests.paths import ROOT
 
 @pytest.fixture(scope="module")
 def script() -> Any:
-    return SimpleNamespace(**runpy.run_path(str(ROOT / "scripts/publish_site.py")))
+    return SimpleNamespace(**runpy.run_path(str(ROOT / "make/publish_site.py")))
 
 
 @pytest.fixture

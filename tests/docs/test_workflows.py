@@ -81,10 +81,15 @@ def test_help_lists_a_dozen_targets_and_help_all_the_rest() -> None:
     assert listed("help") < listed("help-all") == TARGETS
 
 
+def _installed(groups: dict[str, list[Any]]) -> list[str]:
+    """Return the requirements of `make test` and `make extras`."""
+    return [each for name in ("build", "dev", "extras") for each in groups[name] if isinstance(each, str)]
+
+
 def test_a_workflow_installs_what_tests_import_if_it_is_there() -> None:
     """Tests skip without packages of `make extras`, which the job of the coverage calls."""
     groups = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["dependency-groups"]
-    there = {re.split(r"[\[>]", each)[0] for group in ("dev", "extras") for each in groups[group]}
+    there = {re.split(r"[\[>]", each)[0] for each in _installed(groups)}
     texts = (path.read_text("utf-8") for path in (ROOT / "tests").rglob("*.py"))
     names = {name for text in texts for name in re.findall(r"importorskip\(\"([\w.]+)\"", text)}
     packages = {name.partition(".")[0] for name in names} - {"tests", "bushel"} - ELSEWHERE.keys()
@@ -96,7 +101,7 @@ def test_a_workflow_installs_what_tests_import_if_it_is_there() -> None:
 def test_extras_are_all_extras_of_the_package() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
     groups = project["dependency-groups"]
-    there = {re.split(r"[\[>]", each)[0] for group in ("dev", "extras") for each in groups[group]}
+    there = {re.split(r"[\[>]", each)[0] for each in _installed(groups)}
     extras = project["project"]["optional-dependencies"]
     needs_gpu = extras.pop("nvidia")  # its packages do nothing on machines without a GPU, where its tests skip
     assert all(each.startswith(("nvidia-", "torch")) for each in needs_gpu)

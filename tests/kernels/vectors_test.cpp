@@ -1,5 +1,5 @@
 // Compares every operation of common/vectors.hpp with its scalar form, on random vectors and on extreme ones. Prints
-// the operations that differ, and exits with 1 then. scripts/aarch64.sh and tests/kernels/test_simd.py run it.
+// the operations that differ, and exits with 1 then. make/aarch64.sh and tests/kernels/test_simd.py run it.
 #include <cstdint>
 #include <cstdio>
 #include <cstring>

@@ -3,20 +3,20 @@
 # libjpeg byte for byte, under qemu-user: on an x86-64 machine with Debian 12 or newer. Arguments go to pytest; without any,
 # it runs the tests of the kernels that have NEON code. `make wheel-aarch64` tests a wheel in the same way.
 #
-# Everything is in build/aarch64: what scripts/aarch64_system.sh makes, `site` (the Python packages' wheels for ARM) and
+# Everything is in build/aarch64: what make/aarch64_system.sh makes, `site` (the Python packages' wheels for ARM) and
 # `cmake`.
 set -eu
 cd "$(dirname "$0")/.."
 here=$PWD/build/aarch64
 root=$here/root site=$here/site
-version=$(scripts/aarch64_system.sh)
+version=$(make/aarch64_system.sh)
 
 if [ ! -e "$site/done" ]; then
     .venv/bin/python - <<'PYTHON' >"$here/requirements.txt"
 import tomllib
 print(*tomllib.load(open("pyproject.toml", "rb"))["project"]["dependencies"], "hypothesis", "pytest", sep="\n")
 PYTHON
-    scripts/aarch64_packages.sh "$site" "$version" -r "$here/requirements.txt"
+    make/aarch64_packages.sh "$site" "$version" -r "$here/requirements.txt"
     touch "$site/done"
 fi
 
@@ -27,7 +27,7 @@ qemu-aarch64 -L "$root" "$here/vectors_test"
 include=$root/usr/include
 suffix=$("$here/python" -c 'import sysconfig; print(sysconfig.get_config_var("EXT_SUFFIX"))')
 .venv/bin/cmake -S . -B "$here/cmake" -G Ninja -DCMAKE_MAKE_PROGRAM="$PWD/.venv/bin/ninja" -DCMAKE_BUILD_TYPE=Release \
-    -DCMAKE_TOOLCHAIN_FILE="$PWD/scripts/aarch64.cmake" \
+    -DCMAKE_TOOLCHAIN_FILE="$PWD/make/aarch64.cmake" \
     -DCMAKE_CXX_FLAGS="-idirafter $include -idirafter $include/aarch64-linux-gnu" \
     -DPython_EXECUTABLE="$PWD/.venv/bin/python" -DPython_INCLUDE_DIR="$include/python$version" \
     -DJPEG_INCLUDE_DIR="$include" -DJPEG_LIBRARY="$root/usr/lib/aarch64-linux-gnu/libjpeg.so" \

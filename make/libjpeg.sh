@@ -1,5 +1,5 @@
 #!/bin/sh
-# Builds libjpeg-turbo as a static library with position-independent code, for wheels: scripts/libjpeg.sh PREFIX
+# Builds libjpeg-turbo as a static library with position-independent code, for wheels: make/libjpeg.sh PREFIX
 # LIBJPEG_SOURCE names a folder with its source; otherwise the commit below is fetched from GitHub. LIBJPEG_CMAKE: further
 # arguments of cmake, such as a toolchain file. Needs cmake, and nasm on x86 (without it, the library is slower; Bushel's own
 # decoder, which reads most photos, does not need it).

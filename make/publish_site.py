@@ -1,7 +1,7 @@
 """Put a built site into the branch of all versions, beside the others.
 
-    python scripts/publish_site.py build/site dev          # of main
-    python scripts/publish_site.py build/site v0.2.1       # of a tag: folder 0.2, and latest if no release is newer
+    python make/publish_site.py build/site dev          # of main
+    python make/publish_site.py build/site v0.2.1       # of a tag: folder 0.2, and latest if no release is newer
 
 Each version has a folder: `dev`, or the first two numbers of a release, so that a correction replaces what it corrects.
 `latest` is the newest release once more; pre-releases have their full name and are never the latest. `versions.json` is

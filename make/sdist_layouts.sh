@@ -1,11 +1,11 @@
 #!/bin/sh
 # Builds the package from the sdist in dist/ (`make sdist`) on systems that lay out their libraries in other ways, each unpacked
-# into build/layouts by debootstrap: `scripts/sdist_layouts.sh [debian-12] [ubuntu-22.04] [ubuntu-24.04] [fedora]`.
+# into build/layouts by debootstrap: `make/sdist_layouts.sh [debian-12] [ubuntu-22.04] [ubuntu-24.04] [fedora]`.
 #
 # On each, first without the headers of libjpeg-turbo, where the build must fail and name the package to install; then with
 # them, where the demo, the README and the conformance suite must pass. `fedora` is an emulation: Debian 12's programs, without
 # what tells CMake that it is Debian, and libjpeg-turbo 3 as Fedora lays it out: in /usr/lib64, with no multiarch folder, and with
-# a jconfig.h that includes jconfig-64.h. Needs root (for chroot), Debian or Ubuntu, and what scripts/libjpeg.sh needs.
+# a jconfig.h that includes jconfig-64.h. Needs root (for chroot), Debian or Ubuntu, and what make/libjpeg.sh needs.
 set -eu
 cd "$(dirname "$0")/.."
 [ $# -gt 0 ] || set -- debian-12 ubuntu-22.04 ubuntu-24.04 fedora
@@ -79,7 +79,7 @@ unpack() {
 # libjpeg-turbo 3 where Fedora has it, in a system that does not look like Debian.
 make_fedora() {
     root=$1
-    LIBJPEG_CMAKE="-DCMAKE_INSTALL_LIBDIR=lib64 -DENABLE_SHARED=ON -DENABLE_STATIC=OFF" scripts/libjpeg.sh "$root/usr"
+    LIBJPEG_CMAKE="-DCMAKE_INSTALL_LIBDIR=lib64 -DENABLE_SHARED=ON -DENABLE_STATIC=OFF" make/libjpeg.sh "$root/usr"
     mv "$root/usr/include/jconfig.h" "$root/usr/include/jconfig-64.h"
     printf '#include <bits/wordsize.h>\n#if __WORDSIZE == 64\n#include "jconfig-64.h"\n#endif\n' >"$root/usr/include/jconfig.h"
     rm -f "$root/etc/debian_version"
@@ -110,7 +110,7 @@ try() {
     inside "$root" /root/venv/bin/python -m pip install --quiet --disable-pip-version-check "/checkout/$sdist"
     inside "$root" ldd "$(inside "$root" sh -c 'ls /root/venv/lib/python*/site-packages/bushel/kernels/_kernels*.so')" | grep libjpeg
     inside "$root" sh -c 'cd /root && /root/venv/bin/python /checkout/examples/demo.py --quick'
-    inside "$root" sh -c 'cd /root && PYTHONDONTWRITEBYTECODE=1 /root/venv/bin/python /checkout/scripts/wheel_tour.py'
+    inside "$root" sh -c 'cd /root && PYTHONDONTWRITEBYTECODE=1 /root/venv/bin/python /checkout/make/wheel_tour.py'
     inside "$root" sh -c 'cat /etc/os-release | head -n 1; ls /usr/include/jpeglib.h; /root/venv/bin/python -VV; c++ --version | head -n 1'
     rm -rf "$root" "$root.log"
     echo "$name: passed"

@@ -1,4 +1,4 @@
-"""Join the fragments in `changes/` into CHANGELOG.md: `python scripts/changelog.py 0.2.0 2027-01-31`.
+"""Join the fragments in `changes/` into CHANGELOG.md: `python make/changelog.py 0.2.0 2027-01-31`.
 
 Without a version, they become items of the unreleased changes, by section.
 

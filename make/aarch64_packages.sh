@@ -1,6 +1,6 @@
 #!/bin/sh
-# Installs packages for the Python of scripts/aarch64_system.sh, from wheels alone, into a folder:
-# scripts/aarch64_packages.sh FOLDER VERSION [arguments of pip install]
+# Installs packages for the Python of make/aarch64_system.sh, from wheels alone, into a folder:
+# make/aarch64_packages.sh FOLDER VERSION [arguments of pip install]
 # pip runs on this machine, and takes those wheels that it would take on an ARM machine with Debian 12 (glibc 2.36).
 set -eu
 cd "$(dirname "$0")/.."

@@ -1,6 +1,6 @@
 """Do with an installed wheel what the README shows, and run the conformance suite on all containers.
 
-    python scripts/wheel_tour.py
+    python make/wheel_tour.py
 
 It needs nothing but the wheel and this checkout, whose source it does not import.
 """
