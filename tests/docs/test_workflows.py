@@ -21,6 +21,7 @@ TARGETS = {name for path in MAKEFILES for name in re.findall(r"^([a-z0-9-]+):", 
 ELSEWHERE = {"grain": "pip install --no-deps grain", "playwright": "make browser", "psutil": "make cluster"}
 """Packages that the targets of tests that need them install, or that ask for others than the extras, as Grain does."""
 IMPORTED_AS = {
+    "array_record": "array-record",
     "av": "av",
     "IPython": "ipython",
     "cv2": "opencv-python-headless",
