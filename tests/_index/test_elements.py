@@ -4,35 +4,36 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._index.elements import Ranges, at_place, neighbours
+from bushel._index.elements import Ranges, at_place
 
 NUMBERS = st.integers(-40, 40)
 
 
-@given(st.lists(st.tuples(NUMBERS, st.integers(0, 20)), min_size=1), st.lists(NUMBERS))
-def test_neighbours_are_clamped_and_flagged(rows: list[tuple[int, int]], offsets: list[int]) -> None:
-    at, last = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    numbers, outside = neighbours(at, np.array(offsets, np.int64), last)
-    for row, (own, high) in enumerate(rows):
-        wanted = [own + offset for offset in offsets]
-        assert numbers[row].tolist() == [min(max(number, 0), high) for number in wanted]
-        assert outside[row].tolist() == [not 0 <= number <= high for number in wanted]
-
-
 @given(st.lists(st.tuples(NUMBERS, st.integers(1, 20)), min_size=1), st.lists(NUMBERS))
-def test_ranges_of_one_sample_are_those_of_the_batch(rows: list[tuple[int, int]], offsets: list[int]) -> None:
+def test_elements_outside_are_clamped_and_flagged(rows: list[tuple[int, int]], offsets: list[int]) -> None:
     start, counts = (np.array(column, np.int64) for column in zip(*rows, strict=True))
-    ranges = Ranges(start, np.array(offsets, np.int64), counts)
-    numbers, outside = ranges.numbers(), ranges.outside()
-    for place in range(len(rows)):
-        own = at_place(ranges, place)
-        assert isinstance(own, np.ndarray)
-        assert own.tolist() == numbers[place].tolist()
-        assert (own >= 0).all()
-        assert (own < counts[place]).all()
-        assert outside[place].tolist() == (own != start[place] + ranges.offsets).tolist()
+    ranges = Ranges.regular(start, np.array(offsets, np.int64), counts)
+    assert ranges.sizes.tolist() == [len(offsets)] * len(rows)
+    for place, (own, count) in enumerate(rows):
+        wanted = [own + offset for offset in offsets]
+        numbers = at_place(ranges, place)
+        assert isinstance(numbers, np.ndarray)
+        assert numbers.tolist() == [min(max(number, 0), count - 1) for number in wanted]
+        assert ranges.flags(place).tolist() == [not 0 <= number < count for number in wanted]
     places = np.arange(0, len(rows), 2)
-    assert ranges.numbers(places).tolist() == numbers[places].tolist()
+    numbers, sizes = ranges.at(places)
+    assert numbers.tolist() == [number for place in places.tolist() for number in ranges.of(place).tolist()]
+    assert sizes.tolist() == [len(offsets)] * len(places)
+
+
+def test_elements_of_different_number() -> None:
+    parts = [(np.array([3, 4]), np.array([False, True])), (np.zeros(0, np.int64), np.zeros(0, np.bool_))]
+    ranges = Ranges.joined([*parts, *parts])
+    assert [ranges.of(place).tolist() for place in range(4)] == [[3, 4], [], [3, 4], []]
+    assert ranges.sizes.tolist() == [2, 0, 2, 0]
+    assert ranges.flags(2).tolist() == [False, True]
+    assert ranges.chosen(slice(-1, None), "a window").of(2).tolist() == [4]
+    assert Ranges.joined([]).sizes.tolist() == []
 
 
 def test_elements_that_are_the_same_for_all() -> None:

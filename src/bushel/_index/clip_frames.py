@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, U8, U32, offsets_of
+from bushel._runtime.arrays import F64, I64, U8, U32, offsets_of
 from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
@@ -69,26 +69,46 @@ class ClipFrames(Struct, frozen=True):
             is_known, sums[np.where(is_known, last, 0)] - sums[np.where(is_known, first, 0)], -1
         )
 
+    def seconds(self, row: int) -> tuple[F64, float] | None:
+        """Return when the frames of a clip are displayed, in seconds, ascending, and half the unit of its times.
+
+        float64[frames]; None if that is unknown.
+        """
+        from bushel.codecs.clip_parts import SHOWN, clip_config
+
+        first, last, text = int(self.starts[row]), int(self.starts[row + 1]), self._config(row)
+        config = None if text is None else clip_config(text)
+        if config is None or not 0 <= first < last <= len(self.times):
+            return None
+        numerator, denominator = config.time_base
+        if numerator < 1 or denominator < 1:
+            return None
+        times = self.times[first:last][(self.flags[first:last] & SHOWN) != 0]
+        unit = numerator / denominator
+        return np.sort(times) * numerator / denominator, 0.499 * unit
+
+    def _config(self, row: int) -> bytes | None:
+        """Return the configuration of a clip as JSON; None if the table is damaged."""
+        number = int(self.config[row])
+        if number + 1 >= len(self.config_offsets):
+            return None
+        begin, end = int(self.config_offsets[number]), int(self.config_offsets[number + 1])
+        if not 0 <= begin <= end <= len(self.config_text):
+            return None
+        return self.config_text[begin:end].tobytes()
+
     def of(self, row: int, size: int) -> ClipPackets | None:
         """Return the packets of a clip of `size` bytes; None if the recorded packets do not fit it."""
         from bushel.codecs.clip_parts import ClipPackets
 
-        first, last, number = (
-            int(self.starts[row]),
-            int(self.starts[row + 1]),
-            int(self.config[row]),
-        )
-        if not (0 <= first < last <= len(self.offsets) and number + 1 < len(self.config_offsets)):
-            return None
-        begin, end = int(self.config_offsets[number]), int(self.config_offsets[number + 1])
-        if not 0 <= begin <= end <= len(self.config_text):
+        first, last, config = int(self.starts[row]), int(self.starts[row + 1]), self._config(row)
+        if config is None or not 0 <= first < last <= len(self.offsets):
             return None
         offsets, lengths = (
             part[first:last].astype(np.int64) for part in (self.offsets, self.lengths)
         )
         if not lengths.all() or (offsets + lengths > size).any():
             return None
-        config = self.config_text[begin:end].tobytes()
         return ClipPackets(config, offsets, lengths, self.times[first:last], self.flags[first:last])
 
 

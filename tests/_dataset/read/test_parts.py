@@ -16,7 +16,7 @@ from bushel.loader.read.batch_reader import BatchReader
 CONTAINERS = ["bag", "tar", "ffrecord", "recordio"]
 each_container = pytest.mark.parametrize("container", CONTAINERS)
 ROWS = (50, 40, 60)
-WINDOWS = Ranges(np.array([2, 0, 45, 30, 44]), np.arange(0, 9, 2), np.array([60, 50, 60, 40, 60]))
+WINDOWS = Ranges.regular(np.array([2, 0, 45, 30, 44]), np.arange(0, 9, 2), np.array([60, 50, 60, 40, 60]))
 OF = np.array([2, 0, 2, 1, 2])
 
 
@@ -73,7 +73,7 @@ def test_only_the_rows_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch)
     ds.read([1], {"actions": slice(10, 14)})
     assert sum(length for _, length in asked) == 4 * 7 * 4
     asked.clear()
-    one: Any = Ranges(np.array([10, 12]), np.arange(4), np.array([40, 40]))
+    one: Any = Ranges.regular(np.array([10, 12]), np.arange(4), np.array([40, 40]))
     ds.read([1, 1], {"actions": one})  # rows that both want are read once
     assert sum(length for _, length in asked) == 6 * 7 * 4
 
@@ -82,7 +82,7 @@ def test_rows_that_a_shorter_field_lacks(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "x", {"a": "array(int32,-1)", "s": "int[]"}, container="bag") as writer:
         writer.append({"a": np.arange(5, dtype=np.int32), "s": [1, 2, 3]})
     ds = bushel.open(tmp_path / "x")
-    beyond: Any = Ranges(np.array([3]), np.arange(3), np.array([9]))
+    beyond: Any = Ranges.regular(np.array([3]), np.arange(3), np.array([9]))
     with pytest.raises(IndexError, match="5 rows"):
         ds.read([0], {"a": beyond})
     with pytest.raises(IndexError, match="'s' has 3 elements"):
@@ -93,7 +93,7 @@ def test_a_damaged_array_names_its_sample(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "x", {"a": "npy"}, container="bag") as writer:
         writer.append({"a": b"no array"}, key="bad")
     ds = bushel.open(tmp_path / "x")
-    both: Any = Ranges(np.array([0, 1]), np.arange(2), np.array([9, 9]))
+    both: Any = Ranges.regular(np.array([0, 1]), np.arange(2), np.array([9, 9]))
     with pytest.raises(bushel.errors.CodecError, match="'bad'"):
         ds.read([0, 0], {"a": both})
     with pytest.raises(bushel.errors.CodecError, match="'bad'"):

@@ -16,7 +16,7 @@ from bushel.loader.read.batch_reader import BatchReader
 
 NAMES = ["h264", "h264 with B-frames", "h264 with open groups"]
 OF = np.array([1, 0, 1, 2, 1, 0])
-WINDOWS = Ranges(np.array([4, 30, 8, 0, 40, 2]), np.arange(0, 12, 3), np.full(6, FRAMES))
+WINDOWS = Ranges.regular(np.array([4, 30, 8, 0, 40, 2]), np.arange(0, 12, 3), np.full(6, FRAMES))
 MASK: Any = {"video": WINDOWS}
 
 
@@ -60,7 +60,7 @@ def test_a_clip_whose_packets_do_not_give_the_frames(tmp_path: Path) -> None:
         writer.append({"video": data})
     whole = codec.decode(data)
     ds = bushel.open(tmp_path / "x")
-    late: Any = Ranges(np.array([30, 33]), np.arange(3), np.full(2, len(whole)))
+    late: Any = Ranges.regular(np.array([30, 33]), np.arange(3), np.full(2, len(whole)))
     found = ds.read([0, 0], {"video": late})
     for place in range(2):
         np.testing.assert_array_equal(found[place]["video"], whole[late.of(place)])
@@ -71,7 +71,7 @@ def test_parts_are_counted_once(tmp_path: Path) -> None:
     with bushel.Writer(tmp_path / "x", {"video": "mp4"}, container="bag", sync=False) as writer:
         writer.append({"video": data})
     ds = bushel.open(tmp_path / "x")
-    same: Any = Ranges(np.array([3, 3]), np.arange(4), np.full(2, FRAMES))
+    same: Any = Ranges.regular(np.array([3, 3]), np.arange(4), np.full(2, FRAMES))
     first, second = (sample["video"] for sample in BatchReader.of(ds).read_encoded([0, 0], {"video": same}))
     assert isinstance(first.part, clip_parts.ClipPart)
     assert first.nbytes == first.part.nbytes > 0

@@ -181,9 +181,9 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
     reader = reader.narrowed([wanted.field.name])
     shards = reader.shards
     if reader.windows is not None and wanted.part == "length":
-        offsets = reader.windows.shape.offsets.get(wanted.field.name)
-        if offsets is not None:
-            return np.full(len(positions), len(offsets), np.int64), None
+        sizes = reader.sizes(np.asarray(positions, np.int64), wanted.field.name)
+        if sizes is not None:
+            return sizes, None
     if reader.sides:
         return _of_joined(reader, np.asarray(positions, np.int64), wanted)
     if isinstance(positions, range) and positions.step == 1 and reader.windows is None:

@@ -245,6 +245,10 @@ class Reader(ShardRows):
         """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
         return wanted
 
+    def sizes(self, positions: I64, name: str) -> I64 | None:
+        """Return the number of elements that windows have of a field; None if they have what samples have."""
+        return None
+
     def whole_value(self, position: int, name: str, elements: Elements) -> Any:
         """Return elements of a sample or of a window as `asked` returns them, and read the whole value for that."""
         return self.read(

@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._dataset.read.columns import element_counts
+from bushel._dataset.read.field_clocks import FieldClocks
 from bushel._dataset.read.reader import Reader, Sample
+from bushel._dataset.read.time_spans import elements_in_time
 from bushel._dataset.read.windows import Windows, WindowShape
 from bushel._index.elements import Elements, Group, Ranges
 from bushel._runtime.arrays import I64, U8
-from bushel.codecs.frames import choose
 from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
@@ -45,6 +46,9 @@ class WindowReader(Reader):
         self.__dict__.update(base.__dict__)
         self.base, self.windows, self.selection, self._find = base, windows, selection, find
         self.fields = _fields(selection.fields, windows.shape)
+        self._clocks: FieldClocks | None = None
+        if windows.shape.time is not None:
+            self._clocks = FieldClocks(base, windows.shape.time.sources)
 
     def samples(self, positions: I64) -> I64:
         """Return the positions in the whole dataset of the samples that windows are of."""
@@ -69,25 +73,45 @@ class WindowReader(Reader):
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of windows: the keys of their samples with the starts of the windows."""
-        places, starts = self.windows.places(positions)
-        sample_keys = self.base.keys(self.selection.absolute(places))
-        return [f"{key}@{start}" for key, start in zip(sample_keys, starts.tolist(), strict=True)]
+        sample_keys = self.base.keys(self.samples(positions))
+        marks = self.windows.marks(positions)
+        return [f"{key}@{mark}" for key, mark in zip(sample_keys, marks, strict=True)]
 
     def find(self, key: str) -> list[int]:
         """Return the number of the window with a key, or an empty list."""
-        sample_key, _, start = key.rpartition("@")
-        sample = self._find(sample_key) if start.isdecimal() and len(start) < 19 else None
-        number = None if sample is None else self.windows.find(sample, int(start))
+        sample_key, _, mark = key.rpartition("@")
+        sample = self._find(sample_key)
+        number = None if sample is None else self.windows.find(sample, mark)
         return (
             [] if number is None or self.keys(np.array([number], np.int64)) != [key] else [number]
         )
 
-    def ranges(self, positions: I64) -> dict[str, Ranges]:
-        """Return the elements of windows, of each field that has some."""
+    def ranges(self, positions: I64, names: Collection[str] | None = None) -> dict[str, Ranges]:
+        """Return the elements of windows, of each field that has some, or of these fields."""
         places, starts = self.windows.places(positions)
-        shape = self.windows.shape
-        counts = element_counts(self.base, self.selection.absolute(places), shape.field)
-        return {name: Ranges(starts, offsets, counts) for name, offsets in shape.offsets.items()}
+        shape, samples = self.windows.shape, self.selection.absolute(places)
+        needed = [name for name in shape.offsets if names is None or name in names]
+        if self._clocks is None:
+            counts = element_counts(self.base, samples, shape.field)
+            return {
+                name: Ranges.regular(starts, offsets, counts)
+                for name, offsets in shape.offsets.items()
+                if offsets is not None and name in needed
+            }
+        clocks = self._clocks.of(samples, dict.fromkeys([shape.field, *needed]))
+        windows = [
+            elements_in_time(shape, clocks_of_sample, start, needed)
+            for clocks_of_sample, start in zip(clocks, starts.tolist(), strict=True)
+        ]
+        return {name: Ranges.joined([window[name] for window in windows]) for name in needed}
+
+    def sizes(self, positions: I64, name: str) -> I64 | None:
+        """Return the number of elements that windows have of a field; None if they have what samples have."""
+        if name not in self.windows.shape.offsets:
+            return None
+        if (size := self.windows.shape.size(name)) is not None:
+            return np.full(len(positions), size, np.int64)
+        return self.ranges(positions, [name])[name].sizes
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the elements to read of samples, given the elements that are wanted of their windows.
@@ -96,7 +120,7 @@ class WindowReader(Reader):
             IndexError: An element is beyond the end of a window.
             TypeError: Windows within these windows are wanted.
         """
-        ranges, elements_of_samples = self.ranges(positions), dict[str, Elements]()
+        ranges, elements_of_samples = self.ranges(positions, wanted), dict[str, Elements]()
         for name, elements in wanted.items():
             if name in self.windows.shape.pads:
                 continue
@@ -104,14 +128,9 @@ class WindowReader(Reader):
             if (window_ranges := ranges.get(name)) is not None:
                 if isinstance(elements, Ranges):
                     raise TypeError(f"field {name!r} is read in windows already")
-                chosen = (
-                    slice(None)
-                    if elements is None
-                    else choose(elements, len(window_ranges.offsets), "a window", "elements")
-                )
-                elements_of_samples[name] = replace(
-                    window_ranges, offsets=window_ranges.offsets[chosen]
-                )
+                if elements is not None:
+                    window_ranges = window_ranges.chosen(elements, "a window")
+                elements_of_samples[name] = window_ranges
         return elements_of_samples
 
     def sample(
@@ -138,11 +157,11 @@ class WindowReader(Reader):
         for sample, key in zip(samples, self.keys(positions), strict=True):
             sample[KEY] = key  # some of the ways to read take the keys from the tables
         pads = {name: field for name, field in self.windows.shape.pads.items() if name in wanted}
-        ranges = self.ranges(positions) if pads else {}
+        ranges = self.ranges(positions, pads.values()) if pads else {}
         for name, field in pads.items():
-            for sample, flags in zip(samples, ranges[field].outside(), strict=True):
+            for place, sample in enumerate(samples):
                 if field in sample or field not in wanted:
-                    sample[name] = flags
+                    sample[name] = ranges[field].flags(place)
         return samples
 
     def whole_value(self, position: int, name: str, elements: Elements) -> Any:
@@ -174,14 +193,14 @@ class WindowReader(Reader):
 def _fields(fields: Mapping[str, Field], shape: WindowShape) -> dict[str, Field]:
     """Return the fields of windows: types of arrays have the length of the window, and each may have its flags."""
     window_fields = dict(fields)
-    for name, offsets in shape.offsets.items():
-        field = fields[name]
+    for name in shape.offsets:
+        field, size = fields[name], shape.size(name) or -1
         base, _, arguments = field.codec.partition("(")
         dtype, *sizes = arguments.rstrip(")").split(",")
         if base == "array" and sizes and not field.sequence:
             window_fields[name] = replace(
-                field, codec=f"array({','.join([dtype, str(len(offsets)), *sizes[1:]])})"
+                field, codec=f"array({','.join([dtype, str(size), *sizes[1:]])})"
             )
     for pad, name in shape.pads.items():
-        window_fields[pad] = Field(pad, f"array(bool,{len(shape.offsets[name])})", sequence=False)
+        window_fields[pad] = Field(pad, f"array(bool,{shape.size(name) or -1})", sequence=False)
     return window_fields

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
@@ -13,49 +15,91 @@ PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""
 
 
+Source = float | str | None
+"""What says when the elements of a field are: a rate in Hz, a field of time stamps, or None for the clip itself."""
+
+
+class TimeSpan(Struct, frozen=True, eq=False):
+    """The interval of time that a window takes of all of its fields."""
+
+    seconds: float  # its length; 0 if it lasts as long as the elements of the window's own field
+    sources: Mapping[str, Source]  # what says when the elements of each field are
+    # how the elements of each field are chosen: "shown" at given times, as by a player, "nearest" to
+    # them, or "all" within the interval
+    take: Mapping[str, str]
+
+
 class WindowShape(Struct, frozen=True, eq=False):
     """The elements of a window."""
 
-    field: str  # the field whose elements are counted
-    # the elements of each field, counted from the one where the window starts: int64[k]
-    offsets: Mapping[str, I64]
-    hop: int  # elements from the start of one window to the start of the next
+    field: str  # the field whose elements or times are counted
+    # the elements of each field, counted from the one where the window starts: int64[k]; as
+    # float64[k], the seconds from that time. None stands for the times of the elements of the
+    # window's own field, or with "all" for all elements of the interval
+    offsets: Mapping[str, npt.NDArray[Any] | None]
+    # elements from the start of one window to the start of the next; as a float, seconds
+    hop: int | float
     # elements that a whole window takes up; 0 if windows start at every element and are clamped
     span: int
     # whether windows may reach beyond the elements, whose first or last one then takes their place
     pad: bool
+    time: TimeSpan | None = None
 
     @property
     def pads(self) -> dict[str, str]:
         """The names of the fields that mark elements that are filled up: name to field."""
         return {name + PAD: name for name in self.offsets} if self.pad else {}
 
+    def size(self, name: str) -> int | None:
+        """Return the number of elements that every window has of a field; None if it differs."""
+        offsets, time = self.offsets[name], self.time
+        if offsets is not None or time is None:
+            return len(offsets) if offsets is not None else None
+        if time.take[name] != "all":
+            return None if name == self.field else self.size(self.field)
+        rate = time.sources[name]
+        if isinstance(rate, float) and time.seconds:
+            return elements_within(time.seconds, rate)
+        return None
+
     def available(self, name: str) -> bool | range | None:
         """Return the range of elements that a window has of a field, or True; None if it has the same as samples."""
-        if (offsets := self.offsets.get(name)) is not None:
-            return range(len(offsets))
+        if name in self.offsets:
+            size = self.size(name)
+            return True if size is None else range(size)
         return True if name in self.pads else None
 
-    def same_as(self, other: WindowShape) -> bool:
-        """Return whether windows are made in the same way."""
-        return self.described() == other.described()
-
     def described(self) -> str:
-        """Return the shape as text, for fingerprints."""
-        offsets = {name: numbers.tolist() for name, numbers in self.offsets.items()}
-        return repr((self.field, offsets, self.hop, self.span, self.pad))
+        """Return the shape as text, for fingerprints: windows of the same text are made in the same way."""
+        offsets = {
+            name: None if numbers is None else numbers.tolist()
+            for name, numbers in self.offsets.items()
+        }
+        facts: list[Any] = [self.field, offsets, self.hop, self.span, self.pad]
+        if self.time is not None:
+            facts.append((self.time.seconds, dict(self.time.sources), dict(self.time.take)))
+        return repr(tuple(facts))
 
     def __str__(self) -> str:
-        sizes = {len(numbers) for numbers in self.offsets.values()}
-        sizes_shown = f"{min(sizes)}" if len(sizes) == 1 else f"{min(sizes)} to {max(sizes)}"
-        return f"windows of {sizes_shown} {', '.join(self.offsets)}, one every {self.hop}"
+        sizes = [size for name in self.offsets if (size := self.size(name)) is not None]
+        length = " to ".join(map(str, dict.fromkeys([min(sizes), max(sizes)]))) if sizes else "the"
+        every = f"{self.hop}"
+        if isinstance(self.hop, float):
+            every = f"{self.hop:g} seconds"
+        return f"windows of {length} {', '.join(self.offsets)}, one every {every}"
+
+
+def elements_within(seconds: float, rate: float) -> int:
+    """Return how many elements at a rate any interval of some seconds has at least."""
+    return int(seconds * rate + 1e-6)
 
 
 def window_counts(counts: I64, shape: WindowShape) -> I64:
     """Return the number of windows of samples, given their numbers of elements: int64[n] to int64[n]."""
     have: I64 = np.maximum(counts, 0)
     if not shape.span:
-        return -(-have // shape.hop)
+        every: I64 = -(-have // int(shape.hop))
+        return every
     if not shape.pad:
         whole: I64 = np.maximum((have - shape.span) // shape.hop + 1, 0)
         return whole
@@ -70,6 +114,8 @@ class Windows(Struct, frozen=True, eq=False):
 
     shape: WindowShape  # their elements
     ends: I64  # int64[samples], the number of windows of each sample and those before it
+    # where the first window of each sample starts, in elements or seconds as the hop; None for 0
+    firsts: npt.NDArray[Any] | None = None
 
     @classmethod
     def of(cls, shape: WindowShape, counts: I64) -> Windows:
@@ -81,26 +127,48 @@ class Windows(Struct, frozen=True, eq=False):
         """Return the windows of several datasets, one after another, which have the same shape."""
         parts = list(several)
         sizes = [np.diff(part.ends, prepend=0) for part in parts]
-        return cls(parts[0].shape, np.cumsum(np.concatenate(sizes)))
+        firsts = [part.firsts for part in parts if part.firsts is not None]
+        return cls(
+            parts[0].shape,
+            np.cumsum(np.concatenate(sizes)),
+            np.concatenate(firsts) if firsts else None,
+        )
 
     def __len__(self) -> int:
         return int(self.ends[-1]) if len(self.ends) else 0
 
-    def places(self, numbers: I64) -> tuple[I64, I64]:
-        """Return the sample of each window, and the element where it starts: int64[n] each."""
-        samples = np.searchsorted(self.ends, numbers, side="right")
+    def places(self, numbers: I64) -> tuple[I64, npt.NDArray[Any]]:
+        """Return the sample of each window, and where it starts: int64[n] each, or float64[n] in seconds."""
+        samples: I64 = np.searchsorted(self.ends, numbers, side="right")
         first = np.where(samples > 0, self.ends[samples - 1], 0)
-        return samples, (numbers - first) * self.shape.hop
+        starts = (numbers - first) * self.shape.hop
+        if self.firsts is not None:
+            starts = starts + self.firsts[samples]
+        return samples, starts
 
-    def find(self, sample: int, start: int) -> int | None:
-        """Return the number of the window of a sample that starts at an element, or None."""
-        first = int(self.ends[sample - 1]) if sample else 0
-        number, rest = divmod(start, self.shape.hop)
-        return (
-            first + number
-            if start >= 0 and not rest and first + number < self.ends[sample]
-            else None
-        )
+    def marks(self, numbers: I64) -> list[str]:
+        """Return the ends of keys of windows: `48` for element 48, `2.5s` for 2.5 seconds after the first window."""
+        samples, starts = self.places(numbers)
+        if not isinstance(self.shape.hop, float):
+            return [str(start) for start in starts.tolist()]
+        if self.firsts is not None:
+            starts = starts - self.firsts[samples]
+        return [f"{start:.6f}".rstrip("0").rstrip(".") + "s" for start in starts.tolist()]
+
+    def find(self, sample: int, mark: str) -> int | None:
+        """Return the number of the window of a sample whose key has this end, or None."""
+        begin = int(self.ends[sample - 1]) if sample else 0
+        timed = isinstance(self.shape.hop, float)
+        try:
+            start = float(mark.removesuffix("s")) if timed else int(mark)
+        except ValueError:
+            return None
+        if not timed and self.firsts is not None:
+            start -= int(self.firsts[sample])
+        number = begin + round(min(max(start / self.shape.hop, -1), 1 << 60))
+        if begin <= number < self.ends[sample] and self.marks(np.array([number])) == [mark]:
+            return number
+        return None
 
     @property
     def without(self) -> int:
@@ -111,4 +179,6 @@ class Windows(Struct, frozen=True, eq=False):
         """Return a hash of the windows."""
         import hashlib  # which imports OpenSSL
 
-        return hashlib.sha256(self.shape.described().encode() + self.ends.tobytes()).digest()
+        firsts = b"" if self.firsts is None else self.firsts.tobytes()
+        facts = self.shape.described().encode() + self.ends.tobytes() + firsts
+        return hashlib.sha256(facts).digest()

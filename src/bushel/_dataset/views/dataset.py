@@ -390,11 +390,15 @@ class Dataset(StoredValues):
         field: str,
         length: int | None = None,
         *,
-        hop: int | None = None,
+        seconds: float | None = None,
+        fps: float | None = None,
+        hop: float | None = None,
         step: int = 1,
         also: Iterable[str] = (),
+        times: float | Mapping[str, float | str] | None = None,
+        take: str | Mapping[str, str] | None = None,
         pad: bool = False,
-        delta: Mapping[str, Iterable[int]] | None = None,
+        delta: Mapping[str, Iterable[float]] | None = None,
     ) -> Dataset:
         """Return a view whose samples are windows: some elements of a sequence, frames of a clip, or rows of an array.
 
@@ -403,22 +407,37 @@ class Dataset(StoredValues):
         these elements are read, of a clip those from the keyframe before them; windows of the same
         clip that are read together are decoded together.
 
+        With `seconds`, `fps` or `times`, windows are intervals of time. They have keys such as
+        `clip7@2.5s`, counted from the first window, and their fields may have different numbers of
+        elements: docs/loading-orders.md explains it.
+
         Args:
             field: A sequence field, or a field of clips, sounds or arrays.
             length: Number of elements in a window.
-            hop: Elements from the start of one window to the start of the next; None for windows
-                that follow one another.
+            seconds: Seconds that a window takes, instead of a length.
+            fps: Elements in a second: `windows("video", 16, fps=8)` has the frames that a player
+                shows at 0, 1/8, 2/8 … seconds after its start, at any rate of the clip itself.
+            hop: Elements from the start of one window to the start of the next, or seconds with
+                `seconds` or `fps`; None for windows that follow one another.
             step: Distance of its elements: 4 takes every fourth.
             also: Fields whose elements the window has at the same places, such as the actions at
                 the frames.
+            times: When the elements of fields are, in seconds: their rate in Hz, or the field that
+                has their time stamps: `{"rgb": "rgb.time", "joints": 100.0}`. One number is the
+                rate of all. Clips have times of their own. Fields that are named here are in the
+                window, too.
+            take: How elements are chosen by time: "shown" (the last one at or before each time of
+                `field`; the default for clips), "nearest" (the default for others) or "all" (all
+                that begin in the interval); for all fields, or by field.
             pad: Whether the last window of a sample may reach beyond its end, so that all elements
                 are in a window. The last element then fills it up, and `frames_is_pad`, of
                 bool[length], says where. Otherwise the elements that do not fill a window are left
                 out.
             delta: Instead of a length, the elements of each field, counted from one element of
                 `field`, which every `hop`-th one is in turn:
-                `{"frames": [-1, 0], "action": [0, 1, 2]}`. The first or last element takes the
-                place of what would be outside, and `action_is_pad`, of bool[3], says where.
+                `{"frames": [-1, 0], "action": [0, 1, 2]}`; with `times`, seconds from there. The
+                first or last element takes the place of what would be outside, and
+                `action_is_pad`, of bool[3], says where.
 
         Raises:
             KeyError: The field does not exist, or the index does not say how many elements samples
@@ -426,6 +445,8 @@ class Dataset(StoredValues):
             TypeError: A field has no elements, or an argument has another type.
             ValueError: An argument is out of its range, or fields have different numbers of
                 elements in a sample.
+            SpecError: Nothing says when the elements of a field are, the time stamps of a sample
+                are missing or wrong, or its fields have no time in common.
             UnsupportedError: The samples are windows already.
 
         Examples:
@@ -434,15 +455,22 @@ class Dataset(StoredValues):
             ...         print(writer.append({"pose": np.zeros((steps, 2), "f4"), "goal": steps}, key=f"walk{steps}"))
             0
             1
-            >>> windows = bushel.open("walks.tar").windows("pose", 4, hop=2)
+            >>> walks = bushel.open("walks.tar")
+            >>> windows = walks.windows("pose", 4, hop=2)
             >>> list(windows.keys), windows[1]["pose"].shape, windows[1]["goal"]
             (['walk5@0', 'walk9@0', 'walk9@2', 'walk9@4'], (4, 2), 9)
+            >>> list(walks.windows("pose", seconds=2, hop=1, times=2.0).keys)
+            ['walk5@0s', 'walk9@0s', 'walk9@1s', 'walk9@2s']
         """
         from bushel._dataset.views.make_windows import shape_of, windows_of
 
-        return windows_of(
-            self, shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta)
-        )
+        if seconds is None and fps is None and times is None:
+            shape = shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta)
+            return windows_of(self, shape)
+        from bushel._dataset.views.time_windows import TimeOptions, shape_in_time
+
+        options = TimeOptions(length, seconds, fps, hop, step, also, times, take, pad, delta)
+        return windows_of(self, shape_in_time(self, field, options))
 
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.

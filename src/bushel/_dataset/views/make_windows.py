@@ -9,16 +9,19 @@ from typing import Any, TypeVar
 import numpy as np
 
 from bushel._dataset.read.columns import check_has_elements, element_counts
+from bushel._dataset.read.field_clocks import FieldClocks
 from bushel._dataset.read.selection import Selection
+from bushel._dataset.read.time_spans import first_and_count
 from bushel._dataset.read.window_reader import WindowReader
 from bushel._dataset.read.windows import Windows, WindowShape, window_counts
 from bushel._dataset.views.samples import Samples
 from bushel._runtime.arrays import I64, offsets_of
-from bushel.errors import UnsupportedError
+from bushel.errors import SpecError, UnsupportedError
 
 S = TypeVar("S", bound=Samples)
 
 _MOST = 1 << 32
+_CHUNK = 4096  # samples whose times are looked at together
 
 
 def windows_of(dataset: S, shape: WindowShape) -> S:
@@ -49,6 +52,8 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
                 " out with fields()"
             )
     positions = selection.absolute(np.arange(len(dataset), dtype=np.int64))
+    if shape.time is not None:
+        return view_of(dataset, _windows_in_time(dataset, shape, positions))
     counts = element_counts(reader, positions, shape.field)
     has = window_counts(counts, shape) > 0
     for name in shape.offsets:
@@ -59,9 +64,28 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
                 f"sample {dataset.keys[place]!r} has {counts[place]} elements of {shape.field!r}"
                 " and "
                 f"{counts_of_field[place]} of {name!r}: fields whose windows are read together"
-                " need equally many"
+                " need equally many, or times="
             )
     return view_of(dataset, Windows.of(shape, counts))
+
+
+def _windows_in_time(dataset: Samples, shape: WindowShape, positions: I64) -> Windows:
+    """Return the windows of samples in time. Samples that lack a field have none."""
+    assert shape.time is not None
+    clocks = FieldClocks(dataset._reader, shape.time.sources)
+    firsts, counts = np.zeros(len(positions)), np.zeros(len(positions), np.int64)
+    for begin in range(0, len(positions), _CHUNK):
+        of_samples = clocks.of(positions[begin : begin + _CHUNK], shape.offsets)
+        for place, clocks_of_sample in enumerate(of_samples, begin):
+            if len(clocks_of_sample) < len(shape.offsets):
+                continue
+            try:
+                firsts[place], counts[place] = first_and_count(shape, clocks_of_sample)
+            except ValueError as error:
+                raise SpecError(f"sample {dataset.keys[place]!r} {error}") from None
+    if not isinstance(shape.hop, float):
+        return Windows(shape, np.cumsum(counts), firsts.astype(np.int64))
+    return Windows(shape, np.cumsum(counts), firsts)
 
 
 def view_of(dataset: S, windows: Windows) -> S:
@@ -79,7 +103,7 @@ def concat_windows(views: Sequence[S], join: Callable[[list[Any]], S]) -> S:
     readers = [view._reader for view in views if isinstance(view._reader, WindowReader)]
     first = readers[0].windows.shape
     if len(readers) < len(views) or not all(
-        reader.windows.shape.same_as(first) for reader in readers
+        reader.windows.shape.described() == first.described() for reader in readers
     ):
         raise UnsupportedError(
             "windows are only joined with windows that are made in the same way: call windows()"
@@ -108,11 +132,11 @@ def shape_of(
     field: str,
     length: int | None,
     *,
-    hop: int | None,
+    hop: float | None,
     step: int,
     also: Iterable[str],
     pad: bool,
-    delta: Mapping[str, Iterable[int]] | None,
+    delta: Mapping[str, Iterable[float]] | None,
 ) -> WindowShape:
     """Return the shape of windows that a caller asks for.
 
@@ -146,13 +170,13 @@ def shape_of(
     return WindowShape(field, chosen, every or 1, 0, pad=True)
 
 
-def window_length(length: int, step: int) -> tuple[I64, int]:
+def window_length(length: Any, step: Any) -> tuple[I64, int]:
     """Return the offsets of the elements of a window, and the number of elements that it takes up."""
     count, stride = _count("length", length), _count("step", step)
     return np.arange(count, dtype=np.int64) * stride, (count - 1) * stride + 1
 
 
-def _offsets(name: str, numbers: Iterable[int]) -> I64:
+def _offsets(name: str, numbers: Iterable[Any]) -> I64:
     try:
         offsets = np.array([operator.index(offset) for offset in numbers], np.int64)
     except (TypeError, OverflowError):
@@ -164,7 +188,7 @@ def _offsets(name: str, numbers: Iterable[int]) -> I64:
     return offsets
 
 
-def _count(name: str, value: int) -> int:
+def _count(name: str, value: Any) -> int:
     try:
         number = operator.index(value)
     except TypeError:

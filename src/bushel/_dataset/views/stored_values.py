@@ -108,9 +108,9 @@ class StoredValues(Samples):
         [name], samples = self._selection.wanted([field]), self._selection.all_of(positions)
         windows = self._reader.windows
         if windows is not None and name in windows.shape.pads:  # a byte for each element
-            return np.full(
-                len(samples), len(windows.shape.offsets[windows.shape.pads[name]]), np.int64
-            )
+            sizes = self._reader.sizes(samples, windows.shape.pads[name])
+            assert sizes is not None
+            return sizes
         elements = self._reader.asked(samples, {name: None})[name]
         return _stored_lengths(self._reader.groups(samples, [name]), len(samples), name, elements)
 

@@ -9,13 +9,20 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
+import numpy.typing as npt
 
+from bushel._dataset.read.clocks import Clock
 from bushel._dataset.read.columns import check_has_elements, element_counts
-from bushel._dataset.read.windows import PAD
+from bushel._dataset.read.field_clocks import FieldClocks, checked_source, is_clip
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.time_spans import elements_in_time, room_in_time
+from bushel._dataset.read.windows import PAD, Source, TimeSpan, WindowShape, elements_within
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
+from bushel._dataset.views.time_windows import TAKES, offsets_in_time, take_of
 from bushel._index.elements import Ranges
 from bushel._runtime.arrays import I64
+from bushel._runtime.log import log_warning
 from bushel._runtime.order import WINDOWS
 from bushel._runtime.permutation import derive, hash_words
 from bushel._runtime.public import did_you_mean, public
@@ -38,10 +45,18 @@ class RandomWindow:
         length: Number of elements in the window.
         step: Distance of its elements: 4 takes every fourth.
         like: Another field with a random window, at whose start this one starts, too; both fields
-            have equally many elements. None to draw its own.
+            have equally many elements, or times. None to draw its own.
         pad: Whether samples with fewer elements are allowed. Their last element then fills the
             window up, and the batches have another field, `frames_is_pad` of bool[length], that
             says where. Otherwise such a sample is a bad sample.
+        seconds: Seconds that the window takes, instead of a length.
+        fps: Elements in a second: `RandomWindow(16, fps=8)` has the frames that a player shows at
+            0, 1/8, 2/8 … seconds after its start, at any rate of the clip itself.
+        times: When the elements are: their rate in Hz, or the field that has their time stamps in
+            seconds. Clips have times of their own, and other fields those of `like`.
+        take: How elements are chosen by time: "shown" (the last one at or before each time; the
+            default for clips), "nearest" (the default for others), or with `like` "all" that begin
+            in its window (docs/loading-orders.md).
 
     Examples:
         >>> from bushel.loader import RandomWindow
@@ -53,26 +68,45 @@ class RandomWindow:
         [4]
     """
 
-    length: int
+    length: int | None = None
     step: int = 1
     like: str | None = None
     pad: bool = False
+    seconds: float | None = None
+    fps: float | None = None
+    times: float | str | None = None
+    take: str | None = None
 
     def __post_init__(self) -> None:
-        check_count("length", self.length, least=1, most=_MOST)
+        if self.length is not None:
+            check_count("length", self.length, least=1, most=_MOST)
         check_count("step", self.step, least=1, most=_MOST)
         if self.like is not None and not isinstance(self.like, str):
             raise TypeError(f"like={self.like!r}: expected the name of a field, or None")
+        if self.take not in (None, *TAKES):
+            raise ValueError(f"take={self.take!r}: expected one of {', '.join(map(repr, TAKES))}")
+        if self.is_measured or self.like is None:
+            offsets_in_time(self.length, self.step, self.seconds, self.fps)
 
     @property
-    def span(self) -> int:
-        """Number of elements from the first to the last one of a window."""
-        return (self.length - 1) * self.step + 1
+    def is_measured(self) -> bool:
+        """Whether it has a length of its own."""
+        return not self.length is self.seconds is self.fps is None
+
+    @property
+    def is_timed(self) -> bool:
+        """Whether its elements are chosen by their times."""
+        return not self.seconds is self.fps is self.times is self.take is None
 
     @property
     def offsets(self) -> I64:
-        """The elements of a window, counted from its first one: int64[length]."""
-        return np.arange(self.length, dtype=np.int64) * self.step
+        """The elements of a window without times, counted from its first one: int64[length]."""
+        return np.arange(self.length or 1, dtype=np.int64) * self.step
+
+    @property
+    def span(self) -> int:
+        """Number of elements from the first to the last one of a window without times."""
+        return int(self.offsets[-1]) + 1
 
 
 def draw_starts(seed: int, epoch: int, samples: I64, field: str, choices: I64) -> I64:
@@ -112,6 +146,7 @@ class RandomWindows:
             TypeError: A field has no elements, or the dataset no index.
             ValueError: Windows contradict each other, or a name is taken.
             KeyError: The index does not say how many elements samples have.
+            SpecError: Nothing says when the elements of a field are.
         """
         elements_of_fields = fields.items() if isinstance(fields, Mapping) else ()
         windows = {
@@ -137,53 +172,97 @@ class RandomWindows:
                 )
             if window.like is not None:
                 _check_like(name, window, windows)
+            if len(dataset):
+                # raises if the index lacks the lengths
+                first = whole_positions(dataset, np.zeros(1, np.int64))
+                element_counts(reader_of(dataset), first, name)
         drawn = cls(dataset, windows, seed)
-        if len(dataset):
-            # raises if the index lacks the lengths
-            drawn.ranges(0, np.zeros(1, np.int64), checked=False)
+        if len(leading := list(drawn.groups)) > 1:
+            log_warning(
+                "the windows of %s start at random apart from each other: like=%r draws them together",
+                " and ".join(map(repr, leading)),
+                leading[0],
+            )
         return {
             name: slice(None) if name in windows else elements
             for name, elements in elements_of_fields
         }, drawn
 
     @cached_property
-    def _ordered(self) -> Sequence[str]:
-        """The fields, those that others start like before those."""
-        return sorted(self.windows, key=lambda name: self.windows[name].like is not None)
+    def groups(self) -> Mapping[str, tuple[WindowShape | None, FieldClocks | None]]:
+        """The fields that draw windows, each with the shape and clocks of those that start with it, if timed."""
+        groups: dict[str, tuple[WindowShape | None, FieldClocks | None]] = {}
+        for name, window in self.windows.items():
+            if window.like is not None:
+                continue
+            group = {name: window}
+            group |= {
+                other: follower for other, follower in self.windows.items() if follower.like == name
+            }
+            groups[name] = None, None
+            if any(member.is_timed for member in group.values()):
+                shape = _shape(reader_of(self.dataset), name, group)
+                assert shape.time is not None
+                groups[name] = shape, FieldClocks(reader_of(self.dataset), shape.time.sources)
+        return groups
 
-    def ranges(
-        self, epoch: int, numbers: I64, draws: I64 | None = None, *, checked: bool = True
-    ) -> dict[str, Ranges]:
+    def ranges(self, epoch: int, numbers: I64, draws: I64 | None = None) -> dict[str, Ranges]:
         """Return the elements of samples.
 
         Args:
             epoch: Number of the epoch.
             numbers: int64[n], positions in the dataset.
             draws: int64[n], what the windows depend on, if not on these positions.
-            checked: Whether all samples must have enough elements.
 
         Raises:
             SpecError: A sample has fewer elements than a window, or another number than the field
-                that it is like.
+                that it is like, or no time that all of its fields have.
         """
         ranges: dict[str, Ranges] = {}
-        whole = whole_positions(self.dataset, numbers)
-        for name in self._ordered:
-            window = self.windows[name]
-            counts = element_counts(reader_of(self.dataset), whole, name)
-            if checked:
-                self._check(
-                    name, counts, numbers, None if window.like is None else ranges[window.like]
-                )
-            if window.like is None:
-                choices = np.maximum(counts - window.span + 1, 1)
-                start = draw_starts(
-                    self.seed, epoch, numbers if draws is None else draws, name, choices
-                )
+        draws = numbers if draws is None else draws
+        for name, (shape, clocks) in self.groups.items():
+            if shape is None or clocks is None:
+                ranges |= self._by_elements(name, epoch, numbers, draws)
             else:
-                start = ranges[window.like].start
-            ranges[name] = Ranges(start, window.offsets, np.maximum(counts, 1))
+                ranges |= self._in_time(shape, clocks, epoch, numbers, draws)
         return ranges
+
+    def _by_elements(self, leading: str, epoch: int, numbers: I64, draws: I64) -> dict[str, Ranges]:
+        whole, ranges = whole_positions(self.dataset, numbers), dict[str, Ranges]()
+        counts = element_counts(reader_of(self.dataset), whole, leading)
+        self._check(leading, counts, numbers, None)
+        choices = np.maximum(counts - self.windows[leading].span + 1, 1)
+        starts = draw_starts(self.seed, epoch, draws, leading, choices)
+        for name, window in self.windows.items():
+            if name == leading or window.like == leading:
+                own_counts = element_counts(reader_of(self.dataset), whole, name)
+                if name != leading:
+                    self._check(name, own_counts, numbers, counts)
+                ranges[name] = Ranges.regular(starts, window.offsets, np.maximum(own_counts, 1))
+        return ranges
+
+    def _in_time(
+        self, shape: WindowShape, clocks: FieldClocks, epoch: int, numbers: I64, draws: I64
+    ) -> dict[str, Ranges]:
+        whole = whole_positions(self.dataset, numbers)
+        of_samples = clocks.of(whole, shape.offsets)
+        rooms = []
+        for number, clocks_of_sample in zip(numbers.tolist(), of_samples, strict=True):
+            limits = {
+                name: clock
+                for name, clock in clocks_of_sample.items()
+                if name == shape.field or not self.windows[name].pad
+            }
+            rooms.append(self._room(shape, limits, number, len(clocks_of_sample)))
+        choices = np.array([len(room) for room in rooms], np.int64)
+        drawn = draw_starts(self.seed, epoch, draws, shape.field, choices).tolist()
+        elements = [
+            elements_in_time(shape, clocks_of_sample, room.start + start, shape.offsets)
+            for clocks_of_sample, room, start in zip(of_samples, rooms, drawn, strict=True)
+        ]
+        return {
+            name: Ranges.joined([window[name] for window in elements]) for name in shape.offsets
+        }
 
     def mask(self, fields: Any, epoch: int, numbers: I64, draws: I64 | None) -> Any:
         """Return the elements to read of samples, given the fields to read."""
@@ -201,11 +280,34 @@ class RandomWindows:
         if not any(window.pad for window in self.windows.values()):
             return
         for name, ranges in self.ranges(epoch, numbers, draws).items():
-            for sample, outside in zip(samples, ranges.outside(), strict=True):
+            for place, sample in enumerate(samples):
                 if self.windows[name].pad and name in sample:
-                    sample[name + PAD] = outside
+                    sample[name + PAD] = ranges.flags(place)
 
-    def _check(self, name: str, counts: I64, numbers: I64, like: Ranges | None) -> None:
+    def _room(
+        self, shape: WindowShape, clocks: Mapping[str, Clock], number: int, fields: int
+    ) -> range:
+        """Return the elements at which the window of a sample may start."""
+        key = self.dataset.keys[number]
+        if fields < len(shape.offsets):
+            raise SpecError(
+                f"sample {key!r} lacks elements of {' or '.join(map(repr, shape.offsets))}:"
+                " leave the sample out"
+            )
+        try:
+            room = room_in_time(shape, clocks).elements
+        except ValueError as error:
+            raise SpecError(f"sample {key!r} {error}") from None
+        if not room:
+            clock = clocks[shape.field]
+            raise SpecError(
+                f"sample {key!r} has {clock.count} elements of {shape.field!r} in"
+                f" {clock.end - clock.first:g} seconds, and the window takes more than all fields"
+                " have: give pad=True, which repeats the last one, or leave the sample out"
+            )
+        return room
+
+    def _check(self, name: str, counts: I64, numbers: I64, like: I64 | None) -> None:
         window = self.windows[name]
         if window.pad:
             short = counts == 0
@@ -219,13 +321,57 @@ class RandomWindows:
                 f"the window takes {window.span}: give pad=True, which repeats the last one, or"
                 " leave the sample out"
             )
-        if like is not None and (unlike := (counts >= 0) & (counts != like.counts)).any():
+        if like is not None and (unlike := (counts >= 0) & (counts != like)).any():
             place = int(np.flatnonzero(unlike)[0])
             raise SpecError(
                 f"sample {self.dataset.keys[int(numbers[place])]!r} has {counts[place]} elements"
-                f" of {name!r} and "
-                f"{like.counts[place]} of {window.like!r}: windows that start together need as many"
+                f" of {name!r} and {like[place]} of {window.like!r}: windows that start together"
+                " need as many, or times="
             )
+
+
+def _shape(reader: Reader, leading: str, group: Mapping[str, RandomWindow]) -> WindowShape:
+    """Return the shape of the windows of fields that start together, and have times.
+
+    Raises:
+        SpecError: Nothing says when the elements of a field are, or how many a window has.
+    """
+    sources: dict[str, Source] = {}
+    offsets: dict[str, npt.NDArray[Any] | None] = {}
+    leader = group[leading]
+    seconds = offsets_in_time(leader.length, leader.step, leader.seconds, leader.fps)[1]
+    for name, window in group.items():
+        source = window.times
+        if source is None and name != leading and not is_clip(reader, name):
+            source = sources[leading] or leading
+        sources[name] = checked_source(reader, name, source)
+        offsets[name] = None
+        if window.is_measured:
+            offsets[name] = _offsets(name, window, sources, leading)
+    takes = {name: take_of(reader, name, window.take) for name, window in group.items()}
+    if offsets[leading] is None:
+        takes[leading] = "all"
+    elif takes[leading] == "all":
+        takes[leading] = take_of(reader, leading, None)
+    return WindowShape(leading, offsets, 1, 1, leader.pad, TimeSpan(seconds, sources, takes))
+
+
+def _offsets(
+    name: str, window: RandomWindow, sources: Mapping[str, Source], leading: str
+) -> npt.NDArray[Any] | None:
+    """Return the offsets of a window that has a length, in elements or seconds."""
+    offsets, seconds = offsets_in_time(window.length, window.step, window.seconds, window.fps)
+    if name == leading or window.fps is not None:
+        return offsets
+    rate = sources[name]
+    if isinstance(rate, float):
+        return (np.arange(elements_within(seconds, rate)) if offsets is None else offsets) / rate
+    if offsets is not None and (rate or name) == (sources[leading] or leading):
+        return offsets  # both have the same times
+    raise SpecError(
+        f"the window of {name!r} starts like {leading!r}, and its elements have times of their own:"
+        " give fps=, or take= without a length"
+    )
 
 
 def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow]) -> None:
@@ -239,7 +385,7 @@ def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow
         raise ValueError(
             f"like={own.like!r} of {name!r} names no field with a RandomWindow of its own: {meant}"
         )
-    if own.span > other.span and not own.pad:
+    if not own.is_timed and not other.is_timed and own.span > other.span and not own.pad:
         raise ValueError(
             f"the window of {name!r} takes {own.span} elements, and the window of {own.like!r},"
             " where it starts, "

@@ -1,0 +1,140 @@
+"""Windows in time: where they may start in a sample, and which elements of each field they have. Pure: no I/O."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.read.clocks import Clock, Steady
+from bushel._dataset.read.windows import WindowShape, elements_within, window_counts
+from bushel._runtime.arrays import I64, Bools
+from bushel._runtime.structs import Struct
+
+
+class Room(Struct, frozen=True):
+    """Where the windows of one sample may start: at times at or after `first` and before `stop`."""
+
+    first: float  # seconds
+    stop: float  # seconds
+    elements: range  # the elements of the window's own field at which a window may start
+
+
+def room_in_time(shape: WindowShape, clocks: Mapping[str, Clock]) -> Room:
+    """Return where the windows of a sample may start: from where all fields have begun until one of them ends.
+
+    A field is there half the distance of its elements before the first one, since that one is the
+    nearest then. Fields without a clock may end earlier.
+
+    Raises:
+        ValueError: The fields have no time in common.
+    """
+    main = clocks[shape.field]
+    rest = [clock for name, clock in clocks.items() if name != shape.field]
+    first = max([main.first, *(clock.first - clock.gap / 2 - clock.slack for clock in rest)])
+    end = min([main.end, *(clock.end + clock.gap / 2 for clock in rest)])
+    if first >= end:
+        spans = (f"{name!r} {clock.first:g} to {clock.end:g} s" for name, clock in clocks.items())
+        raise ValueError(f"has no time that all fields have: {', '.join(spans)}")
+    if shape.pad:
+        first, end = main.first, main.end
+    begin, reach, span = main.first_from(first), 0.0, 1
+    for name in clocks:
+        offsets = shape.offsets[name]
+        if offsets is None:
+            continue
+        if offsets.dtype.kind == "i":
+            span = max(span, int(offsets.max()) + 1)
+        else:
+            reach = max(reach, float(offsets.max()))
+    if shape.offsets[shape.field] is None and shape.time is not None:
+        reach = max(reach, shape.time.seconds - 2 * main.slack)
+    stop = min(main.first_from(end - reach), main.first_from(end) - span + 1)
+    return Room(first, end - reach - main.slack, range(begin, max(stop, begin + shape.pad)))
+
+
+def first_and_count(shape: WindowShape, clocks: Mapping[str, Clock]) -> tuple[float, int]:
+    """Return where the first window of a sample starts, in elements or seconds as the hop, and the number of windows.
+
+    Raises:
+        ValueError: The fields have no time in common.
+    """
+    room, main = room_in_time(shape, clocks), clocks[shape.field]
+    if not isinstance(shape.hop, float):
+        if shape.pad:
+            return 0, int(window_counts(np.array([main.count]), shape)[0])
+        return room.elements.start, -(-len(room.elements) // shape.hop)
+    if shape.pad and shape.time is not None:
+        beyond = main.end - main.first - shape.time.seconds - 2 * main.slack
+        return room.first, max(int(np.ceil(beyond / shape.hop)), 0) + 1
+    return room.first, max(int(np.ceil((room.stop - room.first) / shape.hop)), 0)
+
+
+def elements_in_time(
+    shape: WindowShape, clocks: Mapping[str, Clock], start: float, names: Collection[str]
+) -> dict[str, tuple[I64, Bools]]:
+    """Return the elements that a window has of fields, and which of these stand for others that are outside.
+
+    Args:
+        shape: The windows.
+        clocks: The clocks of the window's own field and of `names`.
+        start: Where the window starts, in elements of its own field or in seconds, as the hop.
+        names: The fields.
+    """
+    assert shape.time is not None
+    main, main_offsets, take = clocks[shape.field], shape.offsets[shape.field], shape.time.take
+    begin = float(start)
+    if not isinstance(shape.hop, float):
+        begin = float(main.times(np.array([int(start)]))[0])
+    elements: dict[str, tuple[I64, Bools]] = {}
+    if main_offsets is None:
+        elements[shape.field] = _within(main, begin, shape.time.seconds)
+    else:
+        elements[shape.field] = _chosen(main, main_offsets, begin, take[shape.field])
+    seconds, numbers = shape.time.seconds, elements[shape.field][0]
+    if not seconds:
+        seconds = float(main.times(numbers[-1:])[0]) + main.gap - begin
+    instants = main.times(numbers)
+    if main_offsets is not None and main_offsets.dtype.kind == "f":
+        instants = begin + main_offsets
+    for name in names:
+        if name == shape.field:
+            continue
+        offsets = shape.offsets[name]
+        if take[name] == "all":
+            elements[name] = _within(clocks[name], begin, seconds)
+        else:
+            from_begin = instants - begin if offsets is None else offsets
+            elements[name] = _chosen(clocks[name], from_begin, begin, take[name])
+    return elements
+
+
+def _clamped(clock: Clock, numbers: I64) -> tuple[I64, Bools]:
+    inside: I64 = np.clip(numbers, 0, clock.count - 1)
+    return inside, inside != numbers
+
+
+def _within(clock: Clock, begin: float, seconds: float) -> tuple[I64, Bools]:
+    """Return all elements that begin in an interval; at a rate, as many as every interval of this length has."""
+    first = clock.first_from(begin)
+    stop = clock.first_from(begin + seconds)
+    if isinstance(clock, Steady):
+        stop = first + elements_within(seconds, clock.rate)
+    return _clamped(clock, np.arange(first, stop))
+
+
+def _chosen(clock: Clock, offsets: npt.NDArray[Any], begin: float, take: str) -> tuple[I64, Bools]:
+    """Return the elements that are shown some seconds after a time, or nearest to that, or at offsets from there."""
+    if offsets.dtype.kind == "i":
+        return _clamped(clock, int(clock.nearest(np.array([begin]))[0]) + offsets)
+    seconds = begin + offsets
+    if take == "shown":
+        numbers = clock.shown(seconds)
+        outside: Bools = (numbers < 0) | (seconds >= clock.end - clock.slack)
+        inside: I64 = np.maximum(numbers, 0)
+        return inside, outside
+    early, late = clock.first - clock.gap / 2, clock.end - clock.gap / 2
+    outside = (seconds < early - clock.slack) | (seconds > late + clock.slack)
+    return clock.nearest(seconds), outside
