@@ -19,6 +19,7 @@ from click.testing import CliRunner
 from tests.containers.read_in_place import FOREIGN
 from tests.containers.zip import archives
 from tests.docs.pages import blocks, commands_of, run, run_session
+from tests._dataset.views.test_time_windows import write_robot
 from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
 from tests.testing.shelves import PACKAGE, write_shelf
@@ -122,7 +123,7 @@ def test_loading(tmp_path: Path) -> None:
         run_gzip(Path(f"train-{number:03d}.tar"))
 
     first, collate, nested, together, text, transform, errors, torch_view, stream = blocks(page, "python")
-    buckets, windows, mixture, scheduled = blocks("docs/loading-orders.md", "python")
+    buckets, windows, in_time, mixture, scheduled = blocks("docs/loading-orders.md", "python")
     packs, chunks = blocks("docs/loading-packs.md", "python")
     [asked] = blocks("docs/loading-machines.md", "python")
     [state] = blocks("docs/loading-inside.md", "python")
@@ -152,6 +153,10 @@ def test_loading(tmp_path: Path) -> None:
             frames = [np.zeros((8, 8, 3), np.uint8)] * length
             writer.append({"frames": frames, "actions": np.zeros((length, 2), np.float32)}, key=f"ep/{number}")
     assert run(page, windows, names) == 4
+    run(page, in_time, names)
+    robots = write_robot(Path("robots"))
+    [batch] = bushel.Loader(robots, 2, fields=names["fields"])
+    assert batch["joints"].shape == (2, 50, 2)
     run(page, collate, names)
     run(page, nested, names)
     assert sum(len(each) for each in names["nested"].unbind()) == sum(number * 9 + 1 for number in range(6))

@@ -17,7 +17,7 @@ class Ranges(Struct, frozen=True, eq=False):
     """Elements that are other ones in every sample of a batch, such as the elements of windows."""
 
     numbers: I64  # int64[total], the elements of all samples, one sample after another
-    ends: I64  # int64[n], where those of each sample end
+    ends: I64  # int64[n], where the elements of each sample end
     # bool[total], the elements that take the place of ones before the first or after the last of
     # their sample
     outside: Bools
@@ -40,7 +40,7 @@ class Ranges(Struct, frozen=True, eq=False):
 
     @classmethod
     def joined(cls, samples: Sequence[tuple[I64, Bools]]) -> Ranges:
-        """Return the elements of samples, given those of each and which of them are outside."""
+        """Return the elements of samples, given the elements of each, and which of them are outside."""
         numbers = [numbers for numbers, _ in samples] or [np.zeros(0, np.int64)]
         flags = [outside for _, outside in samples] or [np.zeros(0, np.bool_)]
         ends = np.cumsum([len(numbers) for numbers, _ in samples], dtype=np.int64)

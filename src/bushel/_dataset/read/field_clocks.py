@@ -22,7 +22,7 @@ _KEPT = 1 << 22
 
 
 def checked_source(reader: Reader, name: str, source: Any) -> Source:
-    """Return what says when the elements of a field are, as the user gives it in `times=`.
+    """Return the source of the times of a field's elements, as the user gives it in `times=`.
 
     Raises:
         KeyError: A field does not exist.
@@ -66,11 +66,11 @@ def positive(name: str, value: Any) -> float:
 
 
 class FieldClocks:
-    """Tells when the elements of fields of samples are.
+    """Finds when the elements of fields are, in samples.
 
     Args:
         reader: The reader of the samples, which are not windows.
-        sources: What says when the elements of each field are.
+        sources: The source of the times of each field.
     """
 
     def __init__(self, reader: Reader, sources: Mapping[str, Source]) -> None:
@@ -127,7 +127,7 @@ class FieldClocks:
         return stamps
 
     def _read(self, name: str, positions: I64) -> dict[int, tuple[F64, float]]:
-        """Return time stamps that a field has, those of the last samples from memory."""
+        """Return time stamps that a field has; the last ones are in memory."""
         memory = self._stamps
         stamps = {at: memory[name, at] for at in positions.tolist() if (name, at) in memory}
         rest = [at for at in dict.fromkeys(positions.tolist()) if at not in stamps]
@@ -158,7 +158,7 @@ class FieldClocks:
 
 
 def _wrong(stamps: F64, count: int, name: str, source: str) -> str:
-    """Return what is wrong with the time stamps of a sample; empty if nothing is."""
+    """Return the fault of the time stamps of a sample; empty if there is none."""
     if not len(stamps):
         return f"has no time stamps in {source!r}"
     if len(stamps) != count:

@@ -1,4 +1,4 @@
-"""Windows by time: so many elements in a second, or seconds of several fields, each at its own rate or time stamps."""
+"""Windows by time: elements at a rate, or some seconds of several fields, each with its own rate or time stamps."""
 
 from __future__ import annotations
 
@@ -51,7 +51,7 @@ def take_of(reader: Reader, name: str, take: str | None) -> str:
     """Return how the elements of a field are chosen: as the user says, or by default.
 
     Raises:
-        ValueError: It is none of `TAKES`.
+        ValueError: It is not one of `TAKES`.
     """
     if take is not None and take not in TAKES:
         raise ValueError(f"take={take!r}: expected one of {', '.join(map(repr, TAKES))}")
@@ -108,7 +108,7 @@ def shape_in_time(dataset: Dataset, field: str, options: TimeOptions) -> WindowS
 
 
 def _sources(reader: Reader, field: str, options: TimeOptions) -> dict[str, Source]:
-    """Return what says when the elements of each field of a window are.
+    """Return the source of the times of each field of a window.
 
     Fields without times of their own have an element for each one of the window's own field.
     """

@@ -53,7 +53,7 @@ class RandomWindow:
         fps: Elements in a second: `RandomWindow(16, fps=8)` has the frames that a player shows at
             0, 1/8, 2/8 … seconds after its start, at any rate of the clip itself.
         times: When the elements are: their rate in Hz, or the field that has their time stamps in
-            seconds. Clips have times of their own, and other fields those of `like`.
+            seconds. Clips have times of their own, and other fields have the times of `like`.
         take: How elements are chosen by time: "shown" (the last one at or before each time; the
             default for clips), "nearest" (the default for others), or with `like` "all" that begin
             in its window (docs/loading-orders.md).
