@@ -36,6 +36,7 @@ FILLERS = {
 PUBLIC = {
     "_dataset/open/indexing.py:index",
     "_dataset/open/open.py:open",
+    "_dataset/views/dataset.py:Dataset.windows",
     "_runtime/parallel.py:parallel_map",
     "_writer/writer.py:Writer.__init__",
     "cards/describing.py:card",

@@ -16,10 +16,10 @@ from typing import Any
 import numpy as np
 import pytest
 from click.testing import CliRunner
+from tests._dataset.views.robot_streams import write_robot
 from tests.containers.read_in_place import FOREIGN
 from tests.containers.zip import archives
 from tests.docs.pages import blocks, commands_of, run, run_session
-from tests._dataset.views.test_time_windows import write_robot
 from tests.paths import ROOT
 from tests.sources.folders import image_folder, jpeg
 from tests.testing.shelves import PACKAGE, write_shelf

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tests._dataset.views.robot_streams import TIMES, write_robot
 from tests._dataset.views.timed_clips import all_clips, numbers_of
 
 import bushel
@@ -100,31 +101,6 @@ def test_windows_that_reach_beyond_the_end(clips: Dataset) -> None:
     assert list(padded.keys) == ["clip30@0s", "clip30@1.5s"]
     assert padded[1]["video_is_pad"].tolist() == [False] * 4 + [True] * 8
     assert numbers_of(padded[1]["video"]) == [45, 48, 52, 56] + [59] * 8
-
-
-RGB, DEPTH, JOINTS = 30, 15, 100
-
-
-def write_robot(path: Path, counts: tuple[int, ...] = (60, 90), **stamps: Any) -> Dataset:
-    """Write episodes of pictures, depths and joints at rates of their own, whose values are their numbers."""
-    spec = {"rgb": "int[]", "rgb.time": "float[]", "depth": "int[]", "depth.time": "array(float32,-1)"}
-    spec |= {"joints": "array(float32,-1,2)", "label": "int"}
-    with bushel.Writer(path, spec, container="bag", sync=False) as writer:
-        for number, count in enumerate(counts):
-            seconds = count / RGB
-            sample = {
-                "rgb": list(range(count)),
-                "rgb.time": (np.arange(count) / RGB).tolist(),
-                "depth": list(range(int(seconds * DEPTH))),
-                "depth.time": (np.arange(int(seconds * DEPTH)) / DEPTH + 0.01).astype(np.float32),
-                "joints": np.arange(int(seconds * JOINTS), dtype=np.float32)[:, None].repeat(2, 1),
-                "label": number,
-            }
-            writer.append(sample | stamps, key=f"ep{number}")
-    return bushel.open(path)
-
-
-TIMES: dict[str, Any] = {"rgb": "rgb.time", "depth": "depth.time", "joints": 100.0}
 
 
 def test_streams_of_different_rates(tmp_path: Path) -> None:

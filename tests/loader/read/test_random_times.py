@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests._dataset.views.test_time_windows import TIMES, write_robot
+from tests._dataset.views.robot_streams import TIMES, write_robot
 from tests._dataset.views.timed_clips import FRAMES, RATES, UNEVEN, all_clips, numbers_of
 
 import bushel

@@ -219,9 +219,9 @@ def open(
         dataset = dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(beginning)]]
     if delta_timestamps is None:
         return dataset
-    from bushel._dataset.views.time_windows import time_windows
+    from bushel._dataset.views.episode_windows import episode_windows
 
-    return time_windows(dataset, delta_timestamps)
+    return episode_windows(dataset, delta_timestamps)
 
 
 def _paths_of(source: Any, spec: Mapping[str, str] | None, index: object) -> list[AnyPath]:

@@ -470,7 +470,7 @@ class Dataset(StoredValues):
         from bushel._dataset.views.time_windows import TimeOptions, shape_in_time
 
         options = TimeOptions(length, seconds, fps, hop, step, also, times, take, pad, delta)
-        return windows_of(self, shape_in_time(self, field, options))
+        return windows_of(self, shape_in_time(self._reader, field, options))
 
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.

@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from bushel._dataset.read.field_clocks import checked_source, is_clip, positive
 from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.windows import PAD, Source, TimeSpan, WindowShape
+from bushel._dataset.read.windows import Source, TimeSpan, WindowShape
 from bushel._dataset.views.make_windows import shape_of, window_length
 from bushel._runtime.arrays import F64, I64
 from bushel._runtime.structs import Struct
-from bushel.codecs import holds_elements
-from bushel.containers import get_container
-from bushel.errors import SpecError
-
-if TYPE_CHECKING:
-    from bushel._dataset.views.dataset import Dataset
 
 TAKES = ("shown", "nearest", "all")
 _TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame, as in LeRobot
@@ -73,7 +67,7 @@ class TimeOptions(Struct, frozen=True):
     delta: Mapping[str, Iterable[float]] | None
 
 
-def shape_in_time(dataset: Dataset, field: str, options: TimeOptions) -> WindowShape:
+def shape_in_time(reader: Reader, field: str, options: TimeOptions) -> WindowShape:
     """Return the shape of windows by time that a caller of `Dataset.windows` asks for.
 
     Raises:
@@ -81,7 +75,7 @@ def shape_in_time(dataset: Dataset, field: str, options: TimeOptions) -> WindowS
         TypeError, ValueError: An argument is wrong, or two contradict each other.
         SpecError: Nothing says when the elements of a field are.
     """
-    reader, delta, pad = dataset._reader, options.delta, bool(options.pad)
+    delta, pad = options.delta, bool(options.pad)
     sources = _sources(reader, field, options)
     if delta is not None:
         return _delta_shape(field, delta, sources, options)
@@ -181,46 +175,3 @@ def _steps(name: str, seconds: F64, rate: float) -> list[int]:
             f" apart: the next one is at {steps[place] / rate:g}"
         )
     return [int(step) for step in steps]
-
-
-def time_windows(dataset: Dataset, deltas: Mapping[str, Iterable[float]]) -> Dataset:
-    """Return the view of a dataset of episodes whose samples are frames with their neighbours.
-
-    `deltas` has, by field, the seconds from the frame to each of its neighbours, such as
-    `{"action": [0, 0.1]}`.
-
-    Raises:
-        SpecError: The frames have no rate.
-        KeyError: The field does not exist.
-        TypeError: A field has no frames, or an argument has another type.
-        ValueError: No frame has one of the times.
-    """
-    if not isinstance(deltas, Mapping) or not deltas:
-        raise TypeError(
-            f"delta_timestamps={deltas!r}: expected fields and seconds, such as"
-            f" {{'action': [0, 0.1]}}"
-        )
-    rates = {_rate(dataset, number) for number in range(len(dataset.shards))}
-    if len(rates) != 1:
-        raise SpecError(f"delta_timestamps needs one rate of frames, found {sorted(rates)}")
-    whole_fields = {
-        name: [0.0]
-        for name, kind in dataset.spec.items()
-        if kind.endswith("[]") or holds_elements(kind)
-    }
-    windows = dataset.windows(
-        next(iter(deltas)), delta={**whole_fields, **deltas}, times=rates.pop()
-    )
-    # one frame is never outside
-    padding = {name + PAD for name in whole_fields if name not in deltas}
-    return windows.select_fields([name for name in windows.spec if name not in padding])
-
-
-def _rate(dataset: Dataset, number: int) -> float:
-    shard = dataset.shards[number]
-    rate = get_container(shard.container).rate(shard.shard)
-    if rate is None:
-        raise SpecError(
-            f"delta_timestamps needs frames at a fixed rate, which {shard.container} does not have"
-        )
-    return rate
