@@ -158,7 +158,7 @@ class FieldClocks:
 
 
 def _wrong(stamps: F64, count: int, name: str, source: str) -> str:
-    """Return the fault of the time stamps of a sample; empty if there is none."""
+    """Return the fault of the time stamps of a sample, or an empty text."""
     if not len(stamps):
         return f"has no time stamps in {source!r}"
     if len(stamps) != count:
