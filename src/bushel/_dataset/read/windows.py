@@ -158,14 +158,15 @@ class Windows(Struct, frozen=True, eq=False):
     def find(self, sample: int, mark: str) -> int | None:
         """Return the number of the window of a sample whose key has this end, or None."""
         begin = int(self.ends[sample - 1]) if sample else 0
-        timed = isinstance(self.shape.hop, float)
+        first = 0 if self.firsts is None else self.firsts[sample]
         try:
-            start = float(mark.removesuffix("s")) if timed else int(mark)
-        except ValueError:
+            if isinstance(self.shape.hop, float):
+                start = float(mark.removesuffix("s"))
+            else:
+                start = int(mark) - first
+            number = begin + round(start / self.shape.hop)
+        except (ValueError, OverflowError):
             return None
-        if not timed and self.firsts is not None:
-            start -= int(self.firsts[sample])
-        number = begin + round(min(max(start / self.shape.hop, -1), 1 << 60))
         if begin <= number < self.ends[sample] and self.marks(np.array([number])) == [mark]:
             return number
         return None
