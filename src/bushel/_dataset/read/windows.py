@@ -160,10 +160,9 @@ class Windows(Struct, frozen=True, eq=False):
         begin = int(self.ends[sample - 1]) if sample else 0
         first = 0 if self.firsts is None else self.firsts[sample]
         try:
-            if isinstance(self.shape.hop, float):
-                start = float(mark.removesuffix("s"))
-            else:
-                start = int(mark) - first
+            start = float(mark.removesuffix("s"))
+            if not isinstance(self.shape.hop, float):
+                start -= first
             number = begin + round(start / self.shape.hop)
         except (ValueError, OverflowError):
             return None
