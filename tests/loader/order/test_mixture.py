@@ -118,6 +118,18 @@ def test_resuming_on_other_ranks_gives_exactly_the_rest(tmp_path: Path) -> None:
         other.load_state_dict(loader.state_dict())
 
 
+def test_the_fingerprint_is_that_of_the_datasets_and_of_states(tmp_path: Path) -> None:
+    first, second = write(tmp_path / "a", 5, 0), write(tmp_path / "b", 4, 1000)
+    mixture = mix({first: 1, second: 2}, seed=7)
+    assert mixture.fingerprint == bushel.concat([first, second]).fingerprint
+    assert mixture.fingerprint == Loader(mixture, 2).state_dict()["fingerprint"]
+    assert mixture.fingerprint == mix({first: 3, second: 1}).fingerprint
+    others = [mix({second: 2, first: 1}), mix({first: 1, second[:3]: 2}), mix({first: 1})]
+    assert mixture.fingerprint not in [other.fingerprint for other in others]
+    mapped = mix({"a": first.map(dict), "b": mix({"c": second}, {"c": 1})}, {"a": 1, "b": 1})
+    assert mapped.fingerprint == mixture.fingerprint
+
+
 def test_wrong_arguments_are_refused(tmp_path: Path) -> None:
     dataset = write(tmp_path / "a", 3, 0)
     for weights in ({}, {dataset: 0}, {dataset: -1}, {dataset: float("nan")}, {dataset[:0]: 1}):

@@ -224,6 +224,11 @@ class Mixture(Struct, frozen=True):
         """Number of samples in an epoch."""
         return self.order.samples
 
+    @property
+    def fingerprint(self) -> str:
+        """The fingerprint of the datasets one after another. Weights and seed are in a state's version, not here."""
+        return self.dataset.fingerprint
+
     def __repr__(self) -> str:
         if isinstance(self.order, Scheduled):
             names = ", ".join(
