@@ -204,7 +204,7 @@ class FileStamp(Struct, frozen=True):
         size: Size in bytes.
         mtime_ns: Modification time in nanoseconds; 0 if the storage has none. If it is the same,
             the file is not read.
-        crc32: The stamp (`bushel._dataset.open.tables.stamp_of`), the CRC-32 of a few blocks; None
+        crc32: The stamp (`bushel._dataset.open.binding.stamp_of`), the CRC-32 of a few blocks; None
             if unknown.
     """
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import msgspec
 
-from bushel._dataset.open.tables import stamp_of
+from bushel._dataset.open.binding import stamp_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.builders import IndexBuilder
 from bushel._index.column_scan import ValueFiles

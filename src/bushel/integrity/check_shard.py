@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from bushel._dataset.open.binding import stamp_of, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields
-from bushel._dataset.open.tables import stamp_of, stamps_of
-from bushel._dataset.read.rebuild import again
+from bushel._dataset.open.indexing import again
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest

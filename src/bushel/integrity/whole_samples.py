@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bushel._dataset.open.binding import stamps_of
 from bushel._dataset.open.completeness import manifest_of
-from bushel._dataset.open.tables import stamps_of
 from bushel._dataset.read.remaining import remaining_in
 from bushel._dataset.read.shard_fields import labels_beside
 from bushel._dataset.read.shards import OpenShard

@@ -15,7 +15,8 @@ from tests.formats import each_format
 from tests.integrity.small import flip, key, overwrite, reading, sample, write
 
 import bushel
-from bushel._dataset.open.tables import stamp_of, stored_table
+from bushel._dataset.open.binding import stamp_of
+from bushel._dataset.open.tables import stored_table
 from bushel._index.sidecar import load_index
 from bushel.storage import open_file
 
@@ -78,7 +79,7 @@ def test_the_checksums_survive_copies(
     assert bushel.verify(tmp_path / "b").problems == ()
     assert bushel.verify(tmp_path / "b").checksums_checked
     assert reading(tmp_path / "b").info.checksums  # notes the new times
-    monkeypatch.setattr("bushel._dataset.open.tables.stamp_of", None)  # so now no file is read
+    monkeypatch.setattr("bushel._dataset.open.binding.stamp_of", None)  # so now no file is read
     assert reading(tmp_path / "b", index="require").info.checksums
     for number in range(7):
         assert reading(tmp_path / "b")[number]["label"] == sample(number)["label"]

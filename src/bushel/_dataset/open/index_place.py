@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from collections import Counter
 from collections.abc import Sequence
 from typing import Any
@@ -12,9 +11,8 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import POLICIES
 from bushel._index.table import Shard
-from bushel._runtime.log import log_warning
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, as_path, is_object
+from bushel.storage import AnyPath, as_path
 
 
 def index_place(index: Any) -> AnyPath:
@@ -66,15 +64,3 @@ def index_is_in_cache() -> bool:
             f"the environment variable BUSHEL_INDEX is {choice!r}: expected 'cache' or 'beside'"
         )
     return choice == "cache"
-
-
-def is_kept_in_cache(shard: Shard) -> bool:
-    """Return whether an index that opening makes is kept in the user's cache of tables, not beside the data."""
-    return is_object(shard.root) or index_is_in_cache()
-
-
-def announce_folder(shard: Shard) -> None:
-    """Tell a person at a terminal of the folder that is made for the first index beside the data."""
-    folder = shard.sidecar.parent
-    if sys.stderr.isatty() and not folder.exists():
-        log_warning("the index is stored in %s; BUSHEL_INDEX=cache stores it in your cache", folder)

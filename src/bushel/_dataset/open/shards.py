@@ -13,10 +13,11 @@ from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields, I
 from bushel._dataset.open.source_paths import forward_only
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import labels_of_fields
-from bushel._index.sidecar import Manifest
+from bushel._index.sidecar import Manifest, load_index
 from bushel._index.table import Shard
 from bushel.containers import get_container, needs_index
 from bushel.containers.base import ReadOptions
+from bushel.errors import FormatError
 from bushel.spec import format_spec
 from bushel.storage import is_local, is_object
 
@@ -29,6 +30,7 @@ are compared shard by shard, when a shard is first read. The files of a shard ar
 it has more.
 """
 
+_MANY_FILES = 64  # the files of a larger shard are not named before a table is there
 _HERE_SECONDS, _HERE_BYTES = 0.05, 8 << 20
 """For how long, in seconds, shards are opened one after another before threads are started; and how many bytes one
 without a sidecar may have."""
@@ -68,21 +70,13 @@ def open_shards(
     def work(shard: Shard) -> list[OpenShard]:
         return _open_one(container, shard, options, policy, listed, recover)
 
-    caller = (
-        CallerFields(options.spec or {}, options.pickle)
-        if options.spec or options.pickle
-        else NO_CALLER_FIELDS
-    )
+    caller = _caller_fields(options)
     opened: list[OpenShard] = []
     opened_here, until = 0, time.monotonic() + _HERE_SECONDS
     for shard in shards:  # in this thread, as long as that is quicker than to start threads
         if not isinstance(shard.root, Path) or time.monotonic() > until:
             break
-        unread = (
-            None
-            if options.spec or options.checksums
-            else OpenShard.unchanged(container, shard, caller)
-        )
+        unread = None if options.spec or options.checksums else _unchanged(container, shard, caller)
         if unread is None and not _is_quick(shard):
             break
         opened += work(shard) if unread is None else [unread]
@@ -102,6 +96,36 @@ def open_shards(
                 labels, [field.name for field in opened_shard.fields]
             )
     return opened
+
+
+def _caller_fields(options: ReadOptions) -> CallerFields:
+    """Return the declarations of the caller of `bushel.open` about fields."""
+    if not options.spec and not options.pickle:
+        return NO_CALLER_FIELDS
+    return CallerFields(options.spec or {}, options.pickle)
+
+
+def _unchanged(container: str, shard: Shard, caller: CallerFields) -> OpenShard | None:
+    """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
+
+    That is the usual case. `tables.table_to_read` handles all others.
+    """
+    sidecar = shard.sidecar
+    if len(shard.files) > _MANY_FILES and not sidecar.exists():
+        return None
+    paths = shard.paths
+    try:
+        index = load_index(sidecar)
+        if len(index.files) != len(paths):
+            return None
+        for name, path, stamp in zip(shard.files, paths, index.files, strict=True):
+            stat = path.stat()
+            now = (name, stat.st_size, stat.st_mtime_ns)
+            if now != (stamp.name, stamp.size, stamp.mtime_ns):
+                return None
+    except (OSError, FormatError):
+        return None
+    return OpenShard.of(container, shard, index, stored=True, asked=caller, checked=True)
 
 
 def _is_quick(shard: Shard) -> bool:
@@ -128,11 +152,9 @@ def _open_one(
     recover: bool,
 ) -> list[OpenShard]:
     """Open a shard, or each of its sections if that saves reading a remote shard."""
-    if policy != "require" and is_object(shard.root):
-        from bushel._dataset.read.sections import has_sections, open_sections
-
-        if has_sections(container, options):
-            return open_sections(container, shard, options)
+    caller = _caller_fields(options)
+    if policy != "require" and is_object(shard.root) and _has_sections(container, options):
+        return _open_sections(container, shard, caller)
     if policy != "memory" and needs_index(shard.name) and not shard.sidecar.exists():
         raise forward_only(
             str(shard.path(0)), None if options.spec is None else format_spec(options.spec), True
@@ -140,14 +162,47 @@ def _open_one(
     from bushel._dataset.open.tables import table_to_read
 
     table = table_to_read(container, shard, options, listed, policy, recover)
-    caller = (
-        CallerFields(options.spec or {}, options.pickle)
-        if options.spec or options.pickle
-        else NO_CALLER_FIELDS
-    )
     index, stored, damage = table.index, table.stored, table.damage
     return [
         OpenShard.of(
             container, shard, index, stored=stored, damage=damage, asked=caller, checked=stored
         )
+    ]
+
+
+def _has_sections(container: str, options: ReadOptions) -> bool:
+    """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""
+    files = any(field.names_file for field in (options.spec or {}).values())
+    return get_container(container).has_sections and not files
+
+
+def _open_sections(container: str, shard: Shard, caller: CallerFields) -> list[OpenShard]:
+    """Open a remote shard with its index if it has one, else each of its sections. Little is read for that.
+
+    Raises:
+        FormatError: The shard is damaged.
+        OSError: The store refuses, or cannot be reached.
+    """
+    from bushel._dataset.open.tables import stored_table
+
+    table = stored_table(shard)
+    if table is not None and table.fits:
+        return [OpenShard.of(container, shard, table.index, stored=True, asked=caller)]
+    outline = get_container(container).outline(shard)
+    fields = tuple(map(caller.field, outline.fields))
+    return [
+        OpenShard(
+            container,
+            shard,
+            section.samples,
+            (outline.stamp,),
+            keyed=False,
+            checksums=False,
+            fields=fields,
+            stored=False,
+            labels=outline.labels,
+            asked=caller,
+            section=section,
+        )
+        for section in outline.sections
     ]

@@ -1,36 +1,35 @@
-"""The table of one shard: read from its sidecar and bound to the files, or made from the files and stored.
+"""The store of tables: the table of a shard is found, loaded and bound to its files, or made from them and kept.
 
-A table is bound to files by their sizes and stamps. A stamp is the CRC-32 of a few blocks of a
-file; the times of files save computing it. A table whose files were copied or touched is still
-used; one whose files have changed is not. If it has checksums, it is not replaced by a table
-without them, or with other ones, unless the user asks for it.
+It is in the sidecar, in the folder of a writer that was killed, or in the user's cache. `binding`
+says whether it describes the files as they are now. If it has checksums, it is not replaced by a
+table without them, or with other ones, unless the user asks for it.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Sequence
 from contextlib import suppress
-from functools import lru_cache
+from functools import partial
 from itertools import islice
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-import numpy as np
 from msgspec.structs import replace
 
+from bushel._dataset.open.binding import bind, same_files, stamped, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields, IndexPolicy
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._dataset.open.index_place import announce_folder, is_kept_in_cache
+from bushel._dataset.open.index_place import index_is_in_cache
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.structs import Struct
-from bushel.containers import candidates, get_container
+from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError, UnsupportedError
-from bushel.kernels import ExtentError, crc32
-from bushel.storage import AnyPath, Extents, File, below, is_local, is_object, open_file, read_many
+from bushel.storage import AnyPath, below, is_local, is_object, open_file
 from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
@@ -106,6 +105,30 @@ def _read(
     return table
 
 
+def load_listed(shard: Shard, stamps: Sequence[FileStamp], samples: int) -> ShardIndex:
+    """Return the table of a shard, if it and the files are as the manifest lists them.
+
+    Raises:
+        FormatError: The sidecar is missing, damaged or of other files, or the files have changed.
+    """
+    now = stamps
+    # times made of ETags need no look: each response of the store is compared with them
+    if not all(stamp.mtime_ns >= FROM_TAG for stamp in now):
+        now = stamps_of(shard)
+    wrong = partial(FormatError, hint="run `bushel index` on the dataset, then open it again")
+    try:
+        index = load_index(shard.sidecar)
+    except FileNotFoundError as error:
+        raise wrong("the index of the shard is missing", file=str(shard.sidecar)) from error
+    if index.samples != samples or not same_files(index.files, stamps):
+        message = f"this index does not belong to {shard.path(0)} as the manifest lists it"
+        raise wrong(message, file=str(shard.sidecar))
+    files = bind(index.files, now, shard)
+    if files is None:
+        raise wrong("the shard has changed since it was indexed", file=str(shard.path(0)))
+    return replace(index, files=files)
+
+
 class TableToRead(Struct, frozen=True):
     """A table to read a shard with."""
 
@@ -147,7 +170,7 @@ def table_to_read(
             file=str(shard.path(0)),
             hint="run `bushel index` on the dataset",
         )
-    if is_kept_in_cache(shard) and (
+    if _is_kept_in_cache(shard) and (
         known_index := _kept(container, shard, options, look=keep and table is None)
     ):
         return TableToRead(known_index)
@@ -309,7 +332,7 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
     checksums. The table of a remote shard is kept in the user's cache: writing beside it may cost
     money, so only `bushel.index` does.
     """
-    in_cache = is_kept_in_cache(shard)
+    in_cache = _is_kept_in_cache(shard)
     if in_cache or not is_local(shard.sidecar):
         if in_cache and not again:
             from bushel._index.table_cache import keep_table
@@ -321,7 +344,7 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
     try:
         if not again and shard.sidecar.exists():
             return None
-        announce_folder(shard)
+        _announce_folder(shard)
         index = replace(index, files=stamped(index.files, shard))
         save_index(index, shard.sidecar)
     except (OSError, UnsupportedError) as error:
@@ -330,157 +353,13 @@ def _keep(index: ShardIndex, shard: Shard, *, again: bool = False) -> ShardIndex
     return index
 
 
-_BLOCK = 4096  # size of a block of a stamp in bytes
-_PIECE = 16 << 20  # bytes of a file of lines that are read together
-_LARGE, _BETWEEN = 1 << 20, 6
-"""Files of at least this size have this many blocks of their stamp between the first and the last."""
+def _is_kept_in_cache(shard: Shard) -> bool:
+    """Return whether an index that opening makes is kept in the user's cache of tables, not beside the data."""
+    return is_object(shard.root) or index_is_in_cache()
 
 
-def stamp_of(file: File) -> int:
-    """Return the stamp of a file: the CRC-32 of its first and last 4 KiB, and of six blocks in between if it is large.
-
-    A file of up to 8 KiB is read whole. The blocks of a file of 1 MiB or more start at
-    `size * k // 7`, rounded down to a multiple of 4096, for `k` from 1 to 6. So the positions
-    depend on the size only. People edit local files of lines, anywhere in them: their stamp is the
-    CRC-32 of all bytes.
-
-    Raises:
-        ExtentError: The file has shrunk.
-        OSError: The file cannot be read.
-    """
-    size = file.size
-    if size <= 2 * _BLOCK:
-        return crc32(file.read(0, size)) if size else 0
-    if "://" not in file.path and _is_edited("".join(PurePath(file.path).suffixes[-2:])):
-        stamp = 0
-        for first in range(0, size, _PIECE):
-            stamp = crc32(file.read(first, min(_PIECE, size - first)), stamp)
-        return stamp
-    between = _BETWEEN if size >= _LARGE else 0
-    inner = [size * number // (_BETWEEN + 1) // _BLOCK * _BLOCK for number in range(1, between + 1)]
-    offset = np.array([0, *inner, size - _BLOCK], np.int64)
-    blocks = read_many([file], Extents(0, offset, np.full(len(offset), _BLOCK, np.int64)))
-    return crc32(b"".join(block for block in blocks if block is not None))
-
-
-@lru_cache(maxsize=64)
-def _is_edited(suffix: str) -> bool:
-    """Return whether files with such a suffix hold lines of text."""
-    return any(container.stores_text for container in candidates([f"x{suffix}"]))
-
-
-def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:
-    """Return size and time of a shard's files as they are now. The files are not read.
-
-    Raises:
-        FormatError: A file is missing.
-    """
-    stamps = []
-    for number, name in enumerate(shard.files):
-        try:
-            stat = shard.path(number).stat()
-        except FileNotFoundError as error:
-            raise FormatError(
-                "a file of the dataset is missing",
-                file=str(shard.path(number)),
-                hint=(
-                    "put it back; or remove the other files of this shard, and `bushel index`"
-                    " the dataset"
-                ),
-            ) from error
-        stamps.append(FileStamp(name, int(stat.st_size), int(getattr(stat, "st_mtime_ns", 0) or 0)))
-    return tuple(stamps)
-
-
-# files without checksums whose stamps enter the digest of a table that is not stored
-_STAMPED = 1000
-
-
-def stamped(
-    stamps: Sequence[FileStamp], shard: Shard, most: int | None = None
-) -> tuple[FileStamp, ...]:
-    """Return the entries of a table's files with the stamps that they lack, for files that have not changed since.
-
-    Of more than `most` files, that many at equal distances get one.
-
-    Raises:
-        OSError: A file cannot be read.
-    """
-    entries = list(stamps)
-    for number in range(0, len(entries), 1 if most is None else -(-len(entries) // most) or 1):
-        entry = entries[number]
-        if entry.crc32 is None:
-            file = open_file(shard.path(number))
-            if (file.size, file.mtime_ns) == (entry.size, entry.mtime_ns):
-                entries[number] = replace(entry, crc32=stamp_of(file))
-    return tuple(entries)
-
-
-def digest_in_memory(index: ShardIndex, shard: Shard) -> str:
-    """Return the digest of a table that is not stored. Without checksums, stamps of its local files enter."""
-    from bushel._index.identity import table_digest
-
-    if is_local(shard.root) and any(column.crc32 is None for column in index.fields.values()):
-        index = replace(index, files=stamped(index.files, shard, _STAMPED))
-    return table_digest(index)
-
-
-def same_files(known: Sequence[FileStamp], now: Sequence[FileStamp]) -> bool:
-    """Return whether names and sizes are equal. The folders in the names do not matter."""
-    facts = [
-        [(entry.name.rsplit("/", 1)[-1], entry.size) for entry in stamps] for stamps in (known, now)
-    ]
-    return facts[0] == facts[1]
-
-
-def bind(
-    known: Sequence[FileStamp], now: Sequence[FileStamp], shard: Shard
-) -> tuple[FileStamp, ...] | None:
-    """Return the entries of a table's files with their current times if the table describes the files, else None.
-
-    Files of the recorded size and time are not read. Where a time differs, the stamp decides. An
-    object in a store is a different one if its ETag differs. A table that was copied to a store
-    is valid if the sizes agree and it was stored after the data, or if the stamps fit.
-
-    Args:
-        known: The files as the table recorded them.
-        now: The files as they are now, from `stamps_of`.
-        shard: The shard.
-
-    Raises:
-        OSError: A file cannot be read; an object store refuses, or cannot be reached.
-    """
-    if not same_files(known, now):
-        return None
-    stamps = tuple(replace(stamp, crc32=was.crc32) for was, stamp in zip(known, now, strict=True))
-    moved = [
-        number
-        for number, (was, stamp) in enumerate(zip(known, now, strict=True))
-        if was.mtime_ns != stamp.mtime_ns
-    ]
-    if not moved or _stored_after_data(known, shard):
-        return stamps
-    for number in moved:
-        was, stamp = known[number], now[number]
-        tagged = was.mtime_ns >= FROM_TAG and stamp.mtime_ns >= FROM_TAG
-        if was.crc32 is None or tagged or not _has_stamp(shard, number, was):
-            return None
-    return stamps
-
-
-def _has_stamp(shard: Shard, number: int, entry: FileStamp) -> bool:
-    file = open_file(shard.path(number))
-    try:
-        return file.size == entry.size and stamp_of(file) == entry.crc32
-    except ExtentError:  # it is being changed
-        return False
-
-
-def _stored_after_data(known: Sequence[FileStamp], shard: Shard) -> bool:
-    sidecar = shard.sidecar
-    if not is_object(sidecar) or any(entry.mtime_ns >= FROM_TAG for entry in known):
-        return False
-    if sidecar.immutable:  # files of one commit have no times of their own
-        return True
-    data = [path.stat().modified for path in map(shard.path, range(len(known))) if is_object(path)]
-    return bool(sidecar.stat().modified >= max(data))
+def _announce_folder(shard: Shard) -> None:
+    """Tell a person at a terminal of the folder that is made for the first index beside the data."""
+    folder = shard.sidecar.parent
+    if sys.stderr.isatty() and not folder.exists():
+        log_warning("the index is stored in %s; BUSHEL_INDEX=cache stores it in your cache", folder)

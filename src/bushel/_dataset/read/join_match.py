@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._dataset.read.join_names import Names
 from bushel._dataset.read.shard_fields import labels_of
-from bushel._dataset.read.shards import OpenShard, promises_checksums
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Group
 from bushel._index.identity import table_digest
 from bushel._index.joined_blocks import JoinedBlocks
@@ -18,6 +18,7 @@ from bushel._index.key_pairs import LookedUp
 from bushel._index.name_stems import Form, hashes_of, in_form, text_of
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
+from bushel.containers import get_container
 from bushel.errors import SpecError, UnsupportedError
 from bushel.kernels import crc32, decode_keys
 from bushel.spec import KEY, Field
@@ -117,7 +118,10 @@ def lists_of_values(
         name: _lists(groups, [base.get(name, 0) for base in bases], field, number, starts)
         for name, field in spec.items()
     }
-    container = next((shard.container for shard in owners if promises_checksums(shard)), container)
+    container = next(
+        (shard.container for shard in owners if get_container(shard.container).promises_checksums),
+        container,
+    )
     table = ShardIndex(
         len(starts) - 1,
         tuple(joined.files),

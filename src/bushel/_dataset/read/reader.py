@@ -9,7 +9,7 @@ are read by a kernel that needs no plan.
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,10 +18,11 @@ import numpy as np
 
 from bushel import storage
 from bushel._dataset.read.selection import Sample
-from bushel._dataset.read.shards import Listing, OpenShard, ShardRows, Verification
+from bushel._dataset.read.shards import Listing, OpenShard, ShardRows
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import I64, U8, joined
 from bushel.codecs import get_codec
+from bushel.containers import get_container
 from bushel.errors import CodecError
 from bushel.kernels import ExtentError, crc32
 from bushel.spec import KEY
@@ -44,6 +45,41 @@ if TYPE_CHECKING:
 __all__ = ["Reader", "Sample"]
 
 T = TypeVar("T")
+
+
+class _Verification:
+    """Says for which shards bytes are compared with their checksums, where these are known.
+
+    With `verify`, all are; with None, shards of containers that promise it, and files that may
+    change unnoticed.
+
+    Attributes:
+        promised: For each shard, whether that is certain before its table is loaded.
+    """
+
+    def __init__(self, shards: Sequence[OpenShard], verify: bool | None) -> None:
+        self._shards = shards
+        if verify is not None:
+            self.promised, self._unvalidated = [verify] * len(shards), False
+        elif isinstance(shards, Listing):
+            promised = [get_container(shard.container).promises_checksums for shard in shards[:1]]
+            self.promised, self._unvalidated = promised * len(shards), False
+        else:
+            self.promised = [get_container(shard.container).promises_checksums for shard in shards]
+            self._unvalidated = not all(isinstance(shard.shard.root, Path) for shard in shards)
+        self._any = self._unvalidated or any(self.promised)
+
+    def of(self, number: int) -> bool:
+        """Return whether bytes of a shard are compared with their checksums."""
+        return self.promised[number] or (self._unvalidated and self._shards[number].unvalidated)
+
+    def among(self, groups: Iterable[Group]) -> frozenset[int]:
+        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
+        return (
+            frozenset(group.number for group in groups if self.of(group.number))
+            if self._any
+            else frozenset()
+        )
 
 
 class Reader(ShardRows):
@@ -82,12 +118,9 @@ class Reader(ShardRows):
         sections = not isinstance(shards, Listing) and any(
             shard.section is not None for shard in shards
         )
+        self.checks = _Verification(shards, verify)
         super().__init__(shards, remaining)
-        self.verify, self.incomplete, self.checks = (
-            verify,
-            incomplete,
-            Verification(self.shards, verify),
-        )
+        self.verify, self.incomplete = verify, incomplete
         self.joins: tuple[Joined, ...] = ()
         self.sides: tuple[Side, ...] = ()
         self._narrowed: dict[frozenset[str], Reader] | None = {} if sections else None
@@ -108,7 +141,7 @@ class Reader(ShardRows):
             return self
         only_these = frozenset(names)
         if (narrow := self._narrowed.get(only_these)) is None:
-            from bushel._dataset.read.sections import narrowed
+            from bushel._dataset.read.shard_fields import narrowed
 
             shards = [narrowed(shard, only_these) for shard in self.shards]
             narrow = Reader(

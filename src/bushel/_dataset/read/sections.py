@@ -1,73 +1,98 @@
-"""Opening remote shards whose sections alone are known: samples are counted, and indexed when they are needed."""
+"""Remote shards whose tables are loaded when they are needed: many at once, or only of some sections."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Protocol, TypeVar, cast
 
-from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
-from bushel._dataset.open.tables import stored_table
-from bushel._dataset.read.shard_fields import only
-from bushel._dataset.read.shards import OpenShard
-from bushel._index.table import Shard
-from bushel._runtime.log import log_warning
+from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.table_cache import has_table, keep_table, kept_table
+from bushel._runtime.log import log_info, log_warning
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
+from bushel.containers.sections import Section
+from bushel.storage.expansion_cache import expansion_cache
+from bushel.storage.objects.heldfile import HeldFile
+
+if TYPE_CHECKING:
+    from bushel.storage.objects.location import ObjectPath
+
+_AT_ONCE, _SECTION_BYTES = 32, 512 << 20
+"""Number of remote tables that are loaded at once; and bytes of sections that are read to make some."""
 
 
-def has_sections(container: str, options: ReadOptions) -> bool:
-    """Return whether a remote shard can be opened without reading all of it: not if fields name other files."""
-    files = any(field.names_file for field in (options.spec or {}).values())
-    return get_container(container).has_sections and not files
+def file_of_section(shard: Shard, section: Section, stamp: FileStamp) -> HeldFile:
+    """Return the file of a shard, with the bytes of the section as the ranges that it holds."""
+    path = cast("ObjectPath", shard.path(0))
+    return HeldFile(path, stamp.size, stamp.mtime_ns, section.ranges)
 
 
-def open_sections(container: str, shard: Shard, options: ReadOptions) -> list[OpenShard]:
-    """Open a remote shard with its index if it has one, else each of its sections. Little is read for that.
+def is_known(container: str, shard: Shard, section: Section, stamp: FileStamp) -> bool:
+    """Return whether the cache of tables has the table of a section."""
+    return any(
+        has_table(container, shard, (stamp,), section.number, fields)
+        for fields in {section.fields, ()}
+    )
+
+
+def table_of_section(
+    container: str, shard: Shard, section: Section, stamp: FileStamp
+) -> ShardIndex:
+    """Return the table of a section: from the cache of tables, or from its bytes, which are requested then.
 
     Raises:
-        FormatError: The shard is damaged.
+        FormatError: The bytes are damaged, or the object was replaced.
         OSError: The store refuses, or cannot be reached.
     """
-    declared = (
-        CallerFields(options.spec or {}, options.pickle)
-        if options.spec or options.pickle
-        else NO_CALLER_FIELDS
-    )
-    table = stored_table(shard)
-    if table is not None and table.fits:
-        return [OpenShard.of(container, shard, table.index, stored=True, asked=declared)]
-    outline = get_container(container).outline(shard)
-    fields = tuple(map(declared.field, outline.fields))
-    return [
-        OpenShard(
-            container,
-            shard,
-            section.samples,
-            (outline.stamp,),
-            keyed=False,
-            checksums=False,
-            fields=fields,
-            stored=False,
-            labels=outline.labels,
-            asked=declared,
-            section=section,
-        )
-        for section in outline.sections
-    ]
+    for fields in dict.fromkeys((section.fields, ())):
+        known = kept_table(container, shard, (stamp,), section.number, fields)
+        if known is not None and known.samples == section.samples:
+            return known.select(section.fields) if section.fields else known
+    log_info("%s: reading %d bytes of section %d", shard.path(0), section.size, section.number)
+    file = file_of_section(shard, section, stamp)
+    if section.size <= expansion_cache().limit // 2:
+        file.hold()  # else the container reads it in parts
+    index = get_container(container).index_section(shard, section, file, ReadOptions())
+    keep_table(index, shard, section.number, section.fields)
+    return index
 
 
-def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
-    """Return a shard with only these fields. If its section is not read yet, only their bytes will be requested."""
-    narrow = only(shard, names)
-    if shard.section is None or shard.loaded:
-        return narrow
-    names = [field.name for field in narrow.fields]
-    return replace(narrow, section=get_container(shard.container).narrowed(shard.section, names))
+class Loadable(Protocol):
+    """The part of `OpenShard` that loading uses; `OpenShard` describes these members."""
+
+    @property
+    def container(self) -> str: ...
+    @property
+    def shard(self) -> Shard: ...
+    @property
+    def stamps(self) -> Sequence[FileStamp]: ...
+    @property
+    def section(self) -> Section | None: ...
+    @property
+    def loaded(self) -> bool: ...
+    @property
+    def local(self) -> bool: ...
+    @property
+    def index(self) -> ShardIndex: ...
 
 
-def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
+Shards = TypeVar("Shards", bound=Loadable)
+
+
+def load_together(shards: Sequence[Loadable]) -> None:
+    """Load the tables of these shards, many at once if each is a request to an object store."""
+    missing = [shard for shard in shards if not shard.loaded]
+    if len(missing) > 1 and not missing[0].local:
+        from bushel._runtime.parallel import map_all
+
+        largest = max((each.section.size for each in missing if each.section), default=1)
+        threads = max(1, min(_AT_ONCE, _SECTION_BYTES // largest))
+        map_all(lambda shard: shard.index, missing, threads=threads, name="bushel-index")
+
+
+def whole_shards(shards: Sequence[Shards]) -> list[list[Shards]]:
     """Return the shards, with the sections of one shard that follow each other together."""
-    together: list[list[OpenShard]] = []
+    together: list[list[Shards]] = []
     for shard in shards:
         last = together[-1][-1] if together else None
         follows = (
@@ -84,13 +109,11 @@ def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
     return together
 
 
-def unread_bytes(shards: Sequence[OpenShard]) -> int:
+def unread_bytes(shards: Sequence[Loadable]) -> int:
     """Return how many bytes of sections have to be read before all of their samples can be read at random."""
     sections = [shard for shard in shards if shard.section is not None and not shard.loaded]
     if not sections:
         return 0
-    from bushel._dataset.read.load_table import is_known
-
     return sum(
         shard.section.size
         for shard in sections
@@ -99,7 +122,7 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
     )
 
 
-def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
+def warn_unread(path: str, shards: Sequence[Loadable]) -> None:
     """Log how much of a remote dataset will be read to find its samples."""
     if (size := unread_bytes(shards)) and shards:
         log_warning(

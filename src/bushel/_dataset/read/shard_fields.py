@@ -176,3 +176,12 @@ def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | 
 def labels_in(manifest: Manifest) -> Labels:
     """Return the names of classes in a manifest."""
     return {name: tuple(names) for name, names in manifest.labels.items()}
+
+
+def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
+    """Return a shard with only these fields. If its section is not read yet, only their bytes will be requested."""
+    narrow = only(shard, names)
+    if shard.section is None or shard.loaded:
+        return narrow
+    names = [field.name for field in narrow.fields]
+    return replace(narrow, section=get_container(shard.container).narrowed(shard.section, names))

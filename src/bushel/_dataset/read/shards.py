@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,11 +13,10 @@ from msgspec import field
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
 from bushel._index.elements import Group
-from bushel._index.sidecar import load_index
 from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
-from bushel.containers import get_container, register_container, registered_here
+from bushel.containers import register_container, registered_here
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts
 from bushel.spec import Field, wider
@@ -85,31 +84,6 @@ class OpenShard(Struct):
             container, shard, *facts, stored, index.labels, index, damage, asked, None, recorded
         )
 
-    @classmethod
-    def unchanged(cls, container: str, shard: Shard, asked: CallerFields) -> OpenShard | None:
-        """Return a local shard with the table of its sidecar, if the files have the names, sizes and times in it.
-
-        That is the usual case. `tables.table_to_read` handles all others.
-        """
-        if len(shard.files) > _MANY_FILES and not shard.sidecar.exists():
-            return None
-        sidecar, paths = shard.sidecar, shard.paths
-        try:
-            index = load_index(sidecar)
-            if len(index.files) != len(paths):
-                return None
-            for name, path, stamp in zip(shard.files, paths, index.files, strict=True):
-                stat = path.stat()
-                if (name, stat.st_size, stat.st_mtime_ns) != (
-                    stamp.name,
-                    stamp.size,
-                    stamp.mtime_ns,
-                ):
-                    return None
-        except (OSError, FormatError):
-            return None
-        return cls.of(container, shard, index, stored=True, asked=asked, checked=True)
-
     def __reduce__(self) -> tuple[Any, ...]:
         index = None if self.stored else self._index
         facts = (self.samples, self.stamps, self.keyed, self.checksums, self.fields)
@@ -126,13 +100,13 @@ class OpenShard(Struct):
         """
         if self._index is None:
             if self.section is not None:
-                from bushel._dataset.read.load_table import table_of_section
+                from bushel._dataset.read.sections import table_of_section
 
                 index = table_of_section(self.container, self.shard, self.section, self.stamps[0])
             else:
-                from bushel._dataset.read.load_table import load_table
+                from bushel._dataset.open.tables import load_listed
 
-                index = load_table(self.shard, self.stamps, self.samples)
+                index = load_listed(self.shard, self.stamps, self.samples)
                 self.stamps = index.files
             self._index = self.asked.table(index).select([field.name for field in self.fields])
         return self._index
@@ -141,7 +115,7 @@ class OpenShard(Struct):
     def digest(self) -> str:
         """The digest of its table: which data it holds. For a shard that is opened by sections, see `identity`."""
         if not self.recorded:
-            from bushel._dataset.open.tables import digest_in_memory
+            from bushel._dataset.open.binding import digest_in_memory
 
             self.recorded = digest_in_memory(self.index, self.shard)
         return self.recorded
@@ -192,7 +166,7 @@ class OpenShard(Struct):
             )
         stamp, forget = self.stamps[number], getattr(self.stamps, "forget", None)
         if self.section is not None:
-            from bushel._dataset.read.load_table import file_of_section
+            from bushel._dataset.read.sections import file_of_section
 
             return file_of_section(self.shard, self.section, stamp)
         if (
@@ -207,7 +181,7 @@ class OpenShard(Struct):
         file = open_known(path := self.path(number), stamp.size, stamp.mtime_ns)
         changed = stamp.mtime_ns and file.mtime_ns != stamp.mtime_ns
         if changed and stamp.crc32 is not None and file.size == stamp.size and not is_object(path):
-            from bushel._dataset.open.tables import stamp_of
+            from bushel._dataset.open.binding import stamp_of
 
             changed = stamp_of(file) != stamp.crc32
         if file.size != stamp.size or changed:
@@ -267,48 +241,6 @@ def any_keyed(shards: Sequence[OpenShard]) -> bool:
         if isinstance(shards, Listing)
         else any(shard.keyed for shard in shards)
     )
-
-
-class Verification:
-    """Says for which shards bytes are compared with their checksums, where these are known.
-
-    With `verify`, all are; with None, shards of containers that promise it, and files that may
-    change unnoticed.
-
-    Attributes:
-        promised: For each shard, whether that is certain before its table is loaded.
-    """
-
-    def __init__(self, shards: Sequence[OpenShard], verify: bool | None) -> None:
-        self._shards = shards
-        if verify is not None:
-            self.promised, self._unvalidated = [verify] * len(shards), False
-        elif isinstance(shards, Listing):
-            self.promised, self._unvalidated = (
-                [promises_checksums(shard) for shard in shards[:1]] * len(shards),
-                False,
-            )
-        else:
-            self.promised = [promises_checksums(shard) for shard in shards]
-            self._unvalidated = not all(shard.local for shard in shards)
-        self._any = self._unvalidated or any(self.promised)
-
-    def of(self, number: int) -> bool:
-        """Return whether bytes of a shard are compared with their checksums."""
-        return self.promised[number] or (self._unvalidated and self._shards[number].unvalidated)
-
-    def among(self, groups: Iterable[Group]) -> frozenset[int]:
-        """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
-        return (
-            frozenset(group.number for group in groups if self.of(group.number))
-            if self._any
-            else frozenset()
-        )
-
-
-def promises_checksums(shard: OpenShard) -> bool:
-    """Return whether the container of a shard stores checksums that its own reader always compares."""
-    return get_container(shard.container).promises_checksums
 
 
 class ShardRows:
@@ -382,7 +314,7 @@ class ShardRows:
             [number] = present
             return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
         if any(not self.shards[number].loaded for number in present):
-            from bushel._dataset.read.load_table import load_together
+            from bushel._dataset.read.sections import load_together
 
             load_together([self.shards[number] for number in present])
         offsets = begins.tolist() + [len(order)]
