@@ -475,3 +475,16 @@ class TestListing:
         path.write_bytes(b"x")
         with pytest.raises(bushel.errors.FormatError, match="listing of the source is damaged"):
             planned_listing(tmp_path / "out")
+
+
+def test_a_part_is_put_on_disk_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    calls: list[int] = []
+    fsync = os.fsync
+    monkeypatch.setattr(os, "fsync", lambda descriptor: (calls.append(descriptor), fsync(descriptor)))
+    counts = []
+    for parts in (2, 12):
+        calls.clear()
+        bushel.pack(Numbered(24), tmp_path / str(parts), container="bag", parts=parts)
+        counts.append(len(calls))
+    # 41 if a part is staged as a whole, and its shard in it once more
+    assert counts[1] - counts[0] <= 10 * 28

@@ -1,8 +1,7 @@
 """Write a part of a run: a dataset like any other, under a lock of its own.
 
-A part is written once its manifest, which names the run, is in its place: with all files of the
-part in one step on a file system, as the last object in a store. Before that it is missing, and the
-next process writes it again.
+A part is written once its manifest, which names the run, is in its place, as the last of its files.
+Before that it is missing, and the next process writes it again.
 """
 
 from __future__ import annotations

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -267,8 +268,9 @@ class PackJob(Struct, frozen=True):
     def _writing(self, number: int, target: AnyPath) -> WriterOptions:
         """Return how a part is written. The first one gets the empty folders."""
         writing, starts = self.prepared.writing, self.plan.starts
-        # a folder in a store cannot be replaced: nothing is there
-        mode: Mode = "overwrite" if isinstance(target, Path) or self.run.single else "create"
+        # what a killed process left is replaced; in a store it is removed before
+        is_left = isinstance(target, Path) and os.path.lexists(target)
+        mode: Mode = "overwrite" if is_left or self.run.single else "create"
         return replace(
             writing,
             mode=mode,
