@@ -6,8 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel._pack.field_plan import FieldPlan, encode_value, plan_fields, target_fields
+from bushel._pack.encoder import BadItem, EncodedSample, Encoder
+from bushel._pack.feeds import StreamFeed
+from bushel._pack.field_plan import FieldPlan, plan_fields, plan_values, target_fields
+from bushel._pack.images import Rewriting
 from bushel.codecs import get_codec
+from bushel.codecs.base import Buffer
 from bushel.containers import get_container
 from bushel.containers.base import LayoutField
 from bushel.errors import SpecError
@@ -74,15 +78,26 @@ def test_bytes_are_copied_if_both_store_them_alike() -> None:
 def test_a_sequence_of_one_element_can_become_plain(values: list[int]) -> None:
     sequence, plain = Field("n", "cls", True), Field("n", "int", False)
     stored = [get_codec("cls").encode(value) for value in values]
-    as_sequence = FieldPlan(sequence, Field("n", "int", True), "int", copied=False, known_as=None)
-    encoded = encode_value(as_sequence, "key", stored, values)
-    assert [get_codec("int").decode(data) for data in encoded] == values
-    as_plain = FieldPlan(sequence, plain, "int", copied=False, known_as=None)
+    as_sequence = encoded(FieldPlan(sequence, Field("n", "int", True), "int", copied=False), stored)
+    assert isinstance(as_sequence, EncodedSample)
+    assert [get_codec("int").decode(data) for data in as_sequence.values["n"]] == values
+    as_plain = encoded(FieldPlan(sequence, plain, "int", copied=False), stored)
     if len(values) == 1:
-        assert get_codec("int").decode(encode_value(as_plain, "key", stored, values)) == values[0]
+        assert isinstance(as_plain, EncodedSample)
+        assert get_codec("int").decode(as_plain.values["n"]) == values[0]
     else:
-        with pytest.raises(SpecError, match=f"sample 'key' has {len(values)} elements in field 'n'"):
-            encode_value(as_plain, "key", stored, values)
+        assert isinstance(as_plain, BadItem)
+        assert isinstance(as_plain.error, SpecError)
+        assert f"sample 'key' has {len(values)} elements in field 'n'" in str(as_plain.error)
+
+
+def encoded(plan: FieldPlan, stored: list[Buffer]) -> object:
+    plans = {"n": plan}
+    encoder = Encoder(
+        StreamFeed(plans, frozenset(plans)), plans, {}, 0, False, False, Rewriting(None, frozenset()), True
+    )
+    [result] = encoder([(0, {"__key__": "key", "n": stored})])
+    return result
 
 
 def test_a_field_that_is_bytes_in_some_shards_is_copied_from_all() -> None:
@@ -91,3 +106,24 @@ def test_a_field_that_is_bytes_in_some_shards_is_copied_from_all() -> None:
     for codecs, copied in (({"bytes", "jpg"}, True), ({"bytes"}, True), ({"jpg", "png"}, False)):
         [plan] = plan_fields(SOURCE, {"raw": frozenset(codecs)}, targets, columns)
         assert plan.copied is copied
+
+
+@pytest.mark.parametrize(
+    ("given_codec", "codec", "copied", "quick"),
+    [
+        ("jpg", "jpg", True, False),
+        ("jpeg", "jpg(90)", True, False),
+        ("jpg", "image", True, False),
+        ("png", "jpg", False, False),
+        ("int", "int", True, True),
+        ("int", "float", False, True),
+        ("bytes", "utf8", False, False),
+        ("utf8", "utf8", True, True),
+    ],
+)
+def test_bytes_of_a_source_are_stored_where_the_container_stores_such(
+    given_codec: str, codec: str, copied: bool, quick: bool
+) -> None:
+    source, targets = parse_spec({"x": given_codec}), parse_spec({"x": codec})
+    plan = plan_values(source, targets, [LayoutField(targets["x"], codec, 0)])["x"]
+    assert (plan.copied, plan.is_quick) == (copied, quick)

@@ -13,9 +13,8 @@ from tests._pack.pack_sources import files_of
 from tests.sources.folders import jpeg
 
 import bushel
-from bushel._pack import file_columns
 from bushel.errors import TooManyErrors
-from bushel.sources import Files, ImageFolder
+from bushel.sources import Files, ImageFolder, files
 
 TARGETS = {"bag": "x", "tar": "x.tar", "ffrecord": "x.ffr", "recordio": "x.rec", "gulp": "x"}
 
@@ -85,7 +84,7 @@ def test_files_that_do_not_fit_into_the_buffer(
     photos: Path, tmp_path: Path, room: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     expected, _ = packed(OneByOne(photos), tmp_path / "slow" / "x", container="bag")
-    monkeypatch.setattr(file_columns, "_ROOM", room)
+    monkeypatch.setattr(files, "_ROOM", room)
     found, _ = packed(ImageFolder(photos), tmp_path / "fast" / "x", container="bag", threads=3)
     assert found == expected
 

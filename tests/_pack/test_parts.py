@@ -480,7 +480,12 @@ class TestListing:
 def test_a_part_is_put_on_disk_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[int] = []
     fsync = os.fsync
-    monkeypatch.setattr(os, "fsync", lambda descriptor: (calls.append(descriptor), fsync(descriptor)))
+
+    def counted(descriptor: int) -> None:
+        calls.append(descriptor)
+        fsync(descriptor)
+
+    monkeypatch.setattr(os, "fsync", counted)
     counts = []
     for parts in (2, 12):
         calls.clear()

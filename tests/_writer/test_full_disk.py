@@ -18,7 +18,7 @@ from tests.full_disk import little_room
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel._pack.sample_encoder import BadItem
+from bushel._pack.encoder import BadItem
 from bushel._pack.side_files import ErrorLog
 from bushel.cli.app import app
 from bushel.compat.granular import BagWriter

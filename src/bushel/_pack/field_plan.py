@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
 
 from bushel._index.file_spec import asked_for
+from bushel._pack.images import base_codec
 from bushel._runtime.structs import Struct
-from bushel.codecs import get_codec
-from bushel.codecs.registry import content_codec
+from bushel.codecs import get_codec, holds_image
+from bushel.codecs.registry import NUMBERS, content_codec
 from bushel.containers.base import Container, LayoutField
-from bushel.errors import CodecError, SpecError
+from bushel.errors import SpecError
 from bushel.spec import Field, Spec, parse_spec
+
+_SCALARS = frozenset({"utf8", *NUMBERS})
 
 
 class FieldPlan(Struct, frozen=True):
@@ -22,7 +24,21 @@ class FieldPlan(Struct, frozen=True):
     codec: str  # codec of the bytes that the target stores
     copied: bool  # whether the stored bytes are the same in both
     # codec of the source's bytes if the user names it and the source does not, else None
-    known_as: str | None
+    known_as: str | None = None
+
+    @property
+    def given(self) -> str:
+        """The codec of stored bytes that arrive."""
+        return self.codec if self.copied else self.known_as or self.source.codec
+
+    @property
+    def is_quick(self) -> bool:
+        """Whether encoding a value takes less time than passing it to another thread."""
+        if self.source.sequence or (
+            self.given != self.codec and "bytes" in (self.given, self.codec)
+        ):
+            return False
+        return self.codec in _SCALARS or get_codec(self.codec).encode_column is not None
 
 
 def target_fields(
@@ -70,6 +86,24 @@ def target_fields(
     return {name: parsed[rename.get(name, name)] for name in chosen}
 
 
+def plan_values(
+    source: Spec, targets: Mapping[str, Field], columns: Iterable[LayoutField]
+) -> dict[str, FieldPlan]:
+    """Plan the fields of a source whose samples are made in Python, by their names.
+
+    Bytes are stored as they are if the container stores such bytes, or images of their kind.
+    """
+    stored = {column.field.name: column.codec for column in columns}
+    plans = {}
+    for name, field in source.items():
+        codec = stored[name]
+        kinds = {base_codec(field.codec), base_codec(codec)}
+        is_image = holds_image(codec) and holds_image(field.codec)
+        copied = field.codec == codec or (is_image and (len(kinds) == 1 or codec == "image"))
+        plans[name] = FieldPlan(field, targets[name], codec, copied)
+    return plans
+
+
 def plan_fields(
     source: Spec,
     codecs: Mapping[str, frozenset[str]],
@@ -104,32 +138,3 @@ def plan_fields(
         copied = codecs_of_field == {codec} or untyped
         plans.append(FieldPlan(source[name], target, codec, copied, known_as))
     return plans
-
-
-def encode_value(plan: FieldPlan, key: str, stored: Any, decoded: Any) -> Any:
-    """Return the bytes, or list of bytes, that the target stores for one sample's value of a field.
-
-    `decoded` is the value of `stored`, and is not used if bytes are copied.
-
-    Raises:
-        SpecError: A sequence that becomes a plain field does not have exactly one element.
-        CodecError: The target's codec cannot hold a value.
-    """
-    elements = stored if plan.copied else decoded
-    if not plan.source.sequence:
-        elements = [elements]
-    elif not plan.target.sequence and len(elements) != 1:
-        raise SpecError(
-            f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a"
-            " plain "
-            f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
-        )
-    if not plan.copied:
-        encode = get_codec(plan.codec).encode
-        try:
-            elements = [encode(element) for element in elements]
-        except CodecError as error:
-            raise CodecError(
-                f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details
-            ) from error
-    return elements if plan.target.sequence else elements[0]

@@ -5,15 +5,16 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from functools import partial
 from pathlib import Path
 
 from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
 from bushel._index.sidecar import PartOfRun
-from bushel._pack.columns import ColumnReader, column_reader
 from bushel._pack.commit import OnPart
-from bushel._pack.file_columns import FileEncoder, file_encoder
+from bushel._pack.encoder import Result
+from bushel._pack.feeds import Batch
 from bushel._pack.pack_options import PackOptions, Workers
 from bushel._pack.part import (
     ErrorLimit,
@@ -28,10 +29,8 @@ from bushel._pack.prepared import Prepared
 from bushel._pack.processes import WorkerPool
 from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, describe, part_starts
-from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
 from bushel._pack.scale_out import RunTotals, join_run, run_parts
 from bushel._pack.side_files import ErrorList, ErrorLog, error_log_path
-from bushel._pack.transcoder import Transcoder
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.structs import Struct
@@ -44,8 +43,9 @@ from bushel.sources.samples import Samples, Stream
 from bushel.sources.stored import Stored, StoredStream
 from bushel.storage import AnyPath, parse_bytes
 from bushel.storage.lock import Lock
+from bushel.storage.names import remove_tree
 
-Encode = Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
+Encode = Callable[[Batch], Sequence[Result]]
 
 
 def pack_whole(
@@ -69,7 +69,7 @@ def pack_whole(
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
-        _encoding(prepared.encoder, options.workers.processes) as encode,
+        _encoding(prepared, options.workers.processes) as encode,
         ColumnWriter(
             target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
         ) as writer,
@@ -108,9 +108,7 @@ def pack_in_parts(
         stack.enter_context(lock)
         job = PackJob(run, plan, prepared, workers)
         if local:
-            job = replace(
-                job, encode=stack.enter_context(_encoding(prepared.encoder, workers.processes))
-            )
+            job = replace(job, encode=stack.enter_context(_encoding(prepared, workers.processes)))
         return run_parts(run, plan, job.write, options.run, limit, progress)
 
 
@@ -174,38 +172,26 @@ def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
     return ErrorLimit(error_limit(options.errors.max_errors, prepared.items), options.errors.strict)
 
 
-def _file_encoder(prepared: Prepared) -> FileEncoder | None:
-    if isinstance(prepared.encoder, SampleEncoder):
-        return file_encoder(prepared.encoder)
-    return None
-
-
-def _column_reader(prepared: Prepared) -> ColumnReader | None:
-    if isinstance(prepared.encoder, SampleEncoder):
-        return column_reader(prepared.encoder)
-    return None
-
-
 @contextmanager
-def _encoding(encoder: SampleEncoder | Transcoder, processes: int) -> Iterator[Encode]:
-    """Yield a function that encodes a batch: the encoder, or one that has worker processes do it."""
-    if processes:
-        with WorkerPool(encoder, processes) as pool:
+def _encoding(prepared: Prepared, processes: int) -> Iterator[Encode]:
+    """Yield a function that encodes a batch: in this process, or in worker processes."""
+    if processes and not prepared.in_memory:
+        with WorkerPool(prepared.encoder, processes) as pool:
             yield pool
+    elif prepared.by_columns:
+        yield prepared.encoder.columns
     else:
-        yield encoder
+        yield prepared.encoder
 
 
 def _config(prepared: Prepared, encode: Encode, workers: Workers, progress: OnPart) -> WorkerConfig:
-    one_by_one = prepared.key is not None
     return WorkerConfig(
         encode=encode,
+        encode_alone=prepared.encoder,
         origin=prepared.encoder.origin,
-        threads=workers.at_once,
-        batch_bytes=prepared.batch_bytes,
+        threads=0 if prepared.in_memory else workers.at_once,
+        batches=prepared.batches,
         progress=progress,
-        columns=None if one_by_one else _column_reader(prepared),
-        files=None if one_by_one or workers.processes else _file_encoder(prepared),
         lengths=prepared.lengths,
         keys=prepared.keys,
         key=prepared.key,
@@ -249,9 +235,7 @@ class PackJob(Struct, frozen=True):
         with ExitStack() as stack:
             encode = self.encode
             if encode is None:
-                encode = stack.enter_context(
-                    _encoding(self.prepared.encoder, self.workers.processes)
-                )
+                encode = stack.enter_context(_encoding(self.prepared, self.workers.processes))
             config = _config(self.prepared, encode, self.workers, progress or _ignore)
             ledger = Ledger(part, log, "create")
 
@@ -259,6 +243,8 @@ class PackJob(Struct, frozen=True):
                 return PartOfRun(self.plan.id, ledger.bytes, log.lines, list(writer.limits))
 
             writing = self._writing(number, target)
+            if writing.mode == "create" and isinstance(target, Path):
+                stack.push(partial(_remove_failed, target))
             writer = stack.enter_context(
                 ColumnWriter(target, self.prepared.spec, writing, lock=lock, part=note)
             )
@@ -278,6 +264,12 @@ class PackJob(Struct, frozen=True):
             folders=writing.folders if number == 0 else writing.folders and (),
             first_number=starts[number],
         )
+
+
+def _remove_failed(part: Path, kind: object, *_: object) -> None:
+    """Remove the folder of a new part if it could not be written."""
+    if kind is not None:
+        remove_tree(part)
 
 
 def _ignore(done: int, samples: int, errors: int, size: int) -> None:

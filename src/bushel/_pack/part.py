@@ -9,9 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from bushel._pack.columns import ColumnReader, WrittenSamples, write_columns
-from bushel._pack.file_columns import FILE_BATCH_BYTES, FileEncoder, write_files
-from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, encoded_bytes
+from bushel._pack.encoder import (
+    BadItem,
+    EncodedColumns,
+    EncodedSample,
+    Result,
+    encoded_bytes,
+)
+from bushel._pack.feeds import Batch
 from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
@@ -23,9 +28,8 @@ from bushel.storage import AnyPath
 
 _QUEUED_BYTES = 64 << 20
 _BATCH_OVERHEAD = 1024  # bytes of an encoded batch apart from its samples
-_MAX_BATCH_ITEMS = 256
 _MAX_LISTED_ITEMS = 1024  # items of a batch whose bytes are known before
-_POSITIONS_AT_ONCE = 1 << 14
+_POSITIONS_AT_ONCE = 1 << 16
 
 
 class OrderRange(Struct, frozen=True):
@@ -76,28 +80,40 @@ def _none(positions: Iterable[int]) -> Iterable[str]:
     return ()
 
 
+class BatchLimits(Struct, frozen=True):
+    """How many items are encoded as one batch."""
+
+    bytes: int  # by the mean of the items so far, or by their lengths where these are known
+    items: int = 256
+    first: int = 1  # items of the batches before the first result
+
+
 class WorkerConfig(Struct, frozen=True):
     """Workers and progress callback of a run."""
 
     # encodes a batch, in any thread
-    encode: Callable[[Sequence[Item]], list[EncodedSample | BadItem]]
+    encode: Callable[[Batch], Sequence[Result]]
+    # encodes the samples of a batch one by one
+    encode_alone: Callable[[Batch], Sequence[Result]]
     # returns the path or other origin of the item at a position, if known
     origin: Callable[[int], str | None]
-    threads: int  # number of threads
-    batch_bytes: int  # bytes of samples that are encoded as one batch
+    threads: int  # number of threads; 0 to encode in the thread that writes
+    batches: BatchLimits
     # called with the numbers of items, samples, errors and bytes after every batch
     progress: Callable[[int, int, int, int], None]
-    # reads the source as columns, which need no threads; None if samples are encoded one by one
-    columns: ColumnReader | None = None
-    # reads the files of the source in batches, instead of `encode`; None if samples are encoded one
-    # by one
-    files: FileEncoder | None = None
     # returns the stored bytes of the items at these positions, or None if unknown
     lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None] = _unknown
     # yields the keys of the items at these positions, if known without reading them
     keys: Callable[[Iterable[int]], Iterable[str]] = _none
     # maps every key to the stored key, in the order of the samples; None to keep them
     key: Callable[[str], str] | None = None
+
+
+class WrittenSamples(Struct, frozen=True):
+    """Samples that are written."""
+
+    samples: int
+    size: int  # their stored bytes
 
 
 class ErrorLimit(Struct, frozen=True):
@@ -164,29 +180,22 @@ def write_part(
     log, existing = ledger.log, len(writer)
     before = 0 if mode == "resume" else existing
     start = _start(part, writer, mode, ledger)
-    sizes = _BatchSize(config.batch_bytes if config.files is None else FILE_BATCH_BYTES)
+    sizes = _BatchSize(config.batches)
     if config.key is not None and isinstance(part.items, OrderRange):
         for key in config.keys(part.items.take(0, start).tolist()):
             config.key(key)  # which may count its calls
-    results = _results(part, start, writer, sizes, config)
+    results = _results(part.items, start, sizes, config)
     packed, written, size = start, 0, 0
     bad: BadItem | None = None
     try:
         for batch in results:
-            for result in batch:
-                if isinstance(result, WrittenSamples):
-                    packed, written, size = (
-                        packed + result.samples,
-                        written + result.samples,
-                        size + result.size,
-                    )
+            for fault in _written(writer, batch, config):
+                if isinstance(fault, WrittenSamples):
+                    packed += fault.samples
+                    written += fault.samples
+                    size += fault.size
                     continue
-                fault = result if isinstance(result, BadItem) else _append(writer, result, config)
                 packed += 1
-                if fault is None:
-                    written += 1
-                    size += result.size if isinstance(result, EncodedSample) else 0
-                    continue
                 bad = fault
                 if isinstance(bad.error, MissingPackageError):  # every other item would fail, too
                     raise bad.error
@@ -216,16 +225,12 @@ def write_part(
 
 
 def _results(
-    part: Part, start: int, writer: ColumnWriter, sizes: _BatchSize, config: WorkerConfig
-) -> Generator[Sequence[WrittenSamples | EncodedSample | BadItem]]:
-    """Return the encoded or written samples of the items of a part from number `start` on, in order."""
-    if config.columns is not None and isinstance(part.items, OrderRange):
-        return write_columns(
-            config.columns, writer, config.encode, part.items.take, range(start, len(part.items))
-        )
-    batches = _batches(part.items, start, sizes, config)
-    if config.files is not None and isinstance(part.items, OrderRange):
-        return write_files(config.files, writer, batches, config.threads)
+    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, config: WorkerConfig
+) -> Generator[Sequence[Result]]:
+    """Return the encoded samples of items from number `start` on, in order."""
+    batches = _batches(items, start, sizes, config)
+    if not config.threads:
+        return (config.encode(batch) for batch in batches)
     return parallel_map(
         config.encode,
         batches,
@@ -273,7 +278,37 @@ def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
     return existing - noted.first + end.errors
 
 
-def _append(writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
+def _written(
+    writer: ColumnWriter, results: Iterable[Result], config: WorkerConfig
+) -> Iterator[WrittenSamples | BadItem]:
+    """Write samples. Columns that cannot be written are written one by one, which finds the bad ones."""
+    for result in results:
+        if isinstance(result, BadItem):
+            yield result
+        elif isinstance(result, EncodedSample):
+            yield _append(writer, result, config)
+        else:
+            yield from _written_columns(writer, result, config)
+
+
+def _written_columns(
+    writer: ColumnWriter, columns: EncodedColumns, config: WorkerConfig
+) -> Iterator[WrittenSamples | BadItem]:
+    before = len(writer)
+    try:
+        _, count, size = writer.write_columns(columns.columns, columns.keys)
+    except (SpecError, CodecError, ValueError, TypeError):
+        count = len(writer) - before
+        alone = config.encode_alone(columns.positions)
+        yield WrittenSamples(count, encoded_bytes(alone[:count]))
+        yield from _written(writer, alone[count:], config)
+        return
+    yield WrittenSamples(count, size)
+
+
+def _append(
+    writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig
+) -> WrittenSamples | BadItem:
     key = sample.key
     try:
         if key is not None and config.key is not None:
@@ -284,7 +319,7 @@ def _append(writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig) -
         writer.append(sample.values, key=key)
     except (SpecError, CodecError, ValueError, TypeError) as error:
         return BadItem(sample.position, key, config.origin(sample.position), error)
-    return None
+    return WrittenSamples(1, sample.size)
 
 
 def _item_name(bad: BadItem) -> str:
@@ -346,38 +381,38 @@ def _none_packed(bad: BadItem, errors: int, log: ErrorLog | ErrorList) -> TooMan
 
 
 class _BatchSize:
-    """The number of items in a batch, such that a batch has about `size` bytes by the mean of the items so far."""
+    """The number of items in a batch, such that a batch has about as many bytes as it may, by the mean so far."""
 
-    def __init__(self, size: int) -> None:
-        self.items = 1
-        self._size = size
+    def __init__(self, limits: BatchLimits) -> None:
+        self.items = limits.first
+        self._limits = limits
 
     def observe(self, size: int, samples: int) -> None:
         """Update the number of items from the totals so far."""
         if samples:
-            self.items = min(max(self._size * samples // max(size, 1), 1), _MAX_BATCH_ITEMS)
+            fitting = max(self._limits.bytes * samples // max(size, 1), 1)
+            self.items = min(fitting, self._limits.items)
 
 
 def _batches(
     items: OrderRange | StreamItems, start: int, sizes: _BatchSize, config: WorkerConfig
-) -> Iterator[list[Item]]:
+) -> Iterator[Batch]:
     if isinstance(items, StreamItems):
-        numbered: Iterator[Item] = itertools.islice(enumerate(items.samples), start, None)
+        numbered = itertools.islice(enumerate(items.samples), start, None)
         while batch := list(itertools.islice(numbered, sizes.items)):
             yield batch
         return
     for first in range(start, len(items), _POSITIONS_AT_ONCE):
-        chunk = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
-        positions: list[Item] = chunk.tolist()
-        if (lengths := config.lengths(chunk)) is not None:
-            yield from (
-                positions[rows.start : rows.stop]
-                for rows in batch_ranges(lengths, config.batch_bytes)
-            )
+        positions = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
+        lengths = config.lengths(positions)
+        if lengths is not None:
+            for rows in batch_ranges(lengths, config.batches.bytes):
+                yield positions[rows.start : rows.stop]
             continue
-        rest = iter(positions)
-        while batch := list(itertools.islice(rest, sizes.items)):
-            yield batch
+        while len(positions):
+            count = sizes.items
+            yield positions[:count]
+            positions = positions[count:]
 
 
 def batch_ranges(lengths: npt.NDArray[np.int64], size: int) -> Iterator[range]:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+from bushel._pack.encoder import Encoder
+from bushel._pack.feeds import Feed
+from bushel._pack.field_plan import FieldPlan
 from bushel._pack.images import Rewriting
 from bushel._pack.pack_options import PackOptions
+from bushel._pack.part import BatchLimits
 from bushel._pack.run_plan import describe
-from bushel._pack.sample_encoder import SampleEncoder
-from bushel._pack.transcoder import Transcoder
 from bushel._runtime.order import Order
 from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
+from bushel.codecs import holds_image
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32
 from bushel.sources.base import (
@@ -35,9 +38,11 @@ if TYPE_CHECKING:
     from bushel._pack.field_steps import FieldSteps
     from bushel.transforms.by_field import Transforms
 
-_BATCH_BYTES = 1 << 20
-_DATASET_BATCH_BYTES = 16 << 20
-_REMOTE_BATCH_BYTES = 8 << 20  # many objects are requested at once
+_SAMPLES = BatchLimits(1 << 20)
+_DATASET = BatchLimits(16 << 20)
+_REMOTE = BatchLimits(8 << 20)  # many objects are requested at once
+_FILES = BatchLimits(3 << 20)  # for a buffer of 4 MiB
+_IN_MEMORY = BatchLimits(8 << 20, items=1 << 16, first=64)
 _ORIGINS = 1000  # items whose origins a fingerprint contains, at most
 
 
@@ -48,7 +53,7 @@ class Prepared(Struct, frozen=True):
     order: Order  # order of its items; a stream has an order of no items
     parts: int | None  # number of parts to write; None for one dataset
     fields: Mapping[str, Field]  # fields of the target
-    encoder: SampleEncoder | Transcoder  # encodes samples as the container stores them
+    encoder: Encoder  # encodes samples as the container stores them
     writing: WriterOptions  # how each dataset is written
     # maps every key to the stored key, or None; it is called in the order of the samples
     key: Callable[[str], str] | None
@@ -65,13 +70,26 @@ class Prepared(Struct, frozen=True):
         return None if isinstance(self.source, Stream) else self.order.samples
 
     @property
-    def batch_bytes(self) -> int:
-        """Bytes of samples that are encoded as one batch."""
+    def by_columns(self) -> bool:
+        """Whether batches of samples are encoded as columns."""
+        return self.key is None and self.encoder.by_columns
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether batches are columns in memory, which need neither threads nor processes."""
+        return self.by_columns and self.encoder.feed.in_memory
+
+    @property
+    def batches(self) -> BatchLimits:
+        """How many items are encoded as one batch."""
+        if self.in_memory:
+            return _IN_MEMORY
         if isinstance(self.source, Stored | StoredStream):
-            return _DATASET_BATCH_BYTES
-        if isinstance(self.source, Fetching) and self.source.remote:
-            return _REMOTE_BATCH_BYTES
-        return _BATCH_BYTES
+            return _DATASET
+        if self.by_columns:
+            return _FILES
+        remote = isinstance(self.source, Fetching) and self.source.remote
+        return _REMOTE if remote else _SAMPLES
 
     @property
     def skipped(self) -> dict[str, int]:
@@ -118,7 +136,7 @@ class Prepared(Struct, frozen=True):
 
     def lengths(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
         """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""
-        if not isinstance(self.source, Stored) or not isinstance(self.encoder, Transcoder):
+        if not isinstance(self.source, Stored):
             return None
         total = np.zeros(len(positions), np.int64)
         for name in self.encoder.plans:
@@ -133,46 +151,36 @@ class Prepared(Struct, frozen=True):
 
 
 def encoder_for(
-    options: PackOptions,
-    fields: Spec,
-    codecs: Mapping[str, str],
-    *,
-    given: Mapping[str, str],
-    images: Collection[str],
-    source: Source | None = None,
-    keyed: bool = True,
-) -> SampleEncoder:
-    """Return the encoder of samples, or of the values of a dataset that change.
+    feed: Feed, options: PackOptions, plans: Iterable[FieldPlan], *, keyed: bool
+) -> Encoder:
+    """Return the encoder of the samples that a feed gives.
 
     Args:
+        feed: The feed.
         options: The arguments of `pack`.
-        fields: Fields of the target.
-        codecs: Field to the codec of its stored bytes in the target.
-        given: Field to the codec of its values in the source.
-        images: The image fields.
-        source: The source that it reads, or None if it gets samples.
+        plans: How each field is converted.
         keyed: Whether samples keep their keys.
 
     Raises:
         SpecError: An option needs an image field.
     """
     samples = options.samples
-    if samples.exif_rotate and not images:
+    by_name = {plan.source.name: plan for plan in plans}
+    fields = {plan.target.name: plan.target for plan in by_name.values()}
+    codecs = {plan.target.name: plan.codec for plan in by_name.values()}
+    if samples.exif_rotate and not any(map(holds_image, codecs.values())):
         raise SpecError(
             f"exif_rotate=True needs an image field, but the fields are {', '.join(fields)}"
         )
-    return SampleEncoder(
-        source=source,
-        fields=fields,
-        given=given,
-        codecs=codecs,
+    return Encoder(
+        feed=feed,
+        plans=by_name,
         steps={} if samples.transforms is None else _steps(samples.transforms, fields),
         seed=options.seed,
         exif_rotate=samples.exif_rotate,
         check=samples.check,
         rewriting=Rewriting.of(samples.jpeg, codecs),
         keyed=keyed,
-        remote=isinstance(source, Fetching) and source.remote,
     )
 
 

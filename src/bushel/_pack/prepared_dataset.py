@@ -15,15 +15,14 @@ from bushel._index.class_names import Labels, check_labels, labels_of_fields
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.value_scan import scanned_in
 from bushel._pack.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers
-from bushel._pack.field_plan import FieldPlan, plan_fields, target_fields
+from bushel._pack.feeds import DatasetFeed, Feed, StreamFeed
+from bushel._pack.field_plan import plan_fields, target_fields
 from bushel._pack.pack_options import PackOptions
 from bushel._pack.prepared import Prepared, encoder_for
-from bushel._pack.sample_encoder import SampleEncoder
-from bushel._pack.transcoder import Transcoder
 from bushel._runtime.order import Order
 from bushel._runtime.structs import Struct
 from bushel._writer.class_names import known_labels
-from bushel.codecs import get_codec, holds_image
+from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage
 from bushel.containers import Container, writable_containers
 from bushel.containers.base import Layout, WriteOptions
@@ -124,22 +123,19 @@ def prepare_dataset(
     numbers = plan_numbers(
         names_in_source({**declared, **existing}, targets), facts.labels, facts.fields
     )
-    encoder, changed = _encoder(plans, spec, options)
+    by_name = {plan.source.name: plan for plan in plans}
+    feed: Feed
+    if isinstance(source, Stored):
+        feed = DatasetFeed(source.dataset, by_name, numbers)
+    else:
+        feed = StreamFeed(by_name, frozenset(facts.fields))
     folders = _folders(source, container, options, keyed=keyed, layout=layout)
     return Prepared(
         source=source,
         order=order,
         parts=parts,
         fields=spec,
-        encoder=Transcoder(
-            source.dataset if isinstance(source, Stored) else None,
-            {plan.source.name: plan for plan in plans},
-            frozenset(facts.fields),
-            numbers,
-            encoder,
-            changed,
-            keyed,
-        ),
+        encoder=encoder_for(feed, options, plans, keyed=keyed),
         writing=replace(
             writing,
             container=container.name,
@@ -173,25 +169,6 @@ def _layout(container: Container, spec: Spec, *, keyed: bool, generation: str | 
         get_codec(field.codec)
     return container.layout(
         spec, WriteOptions(keyed=keyed or container.needs_keys, generation=generation)
-    )
-
-
-def _encoder(
-    plans: Sequence[FieldPlan], spec: Spec, options: PackOptions
-) -> tuple[SampleEncoder, frozenset[str]]:
-    """Return the encoder of values that change, and the names of their fields."""
-    images = {plan.target.name for plan in plans if holds_image(plan.codec)}
-    encoder = encoder_for(
-        options,
-        spec,
-        {plan.target.name: plan.codec for plan in plans},
-        given={
-            plan.target.name: plan.codec if plan.copied else plan.source.codec for plan in plans
-        },
-        images=images,
-    )
-    return encoder, frozenset(encoder.steps) | (
-        frozenset(images) if encoder.exif_rotate or encoder.check else frozenset()
     )
 
 

@@ -9,14 +9,15 @@ from msgspec.structs import replace
 
 from bushel._dataset.open.open import open_any
 from bushel._index.class_names import Labels, can_be_named, check_labels, in_order, numbered
-from bushel._pack.images import image_fields
+from bushel._pack.encoder import Encoder
+from bushel._pack.feeds import SourceFeed
+from bushel._pack.field_plan import plan_values
 from bushel._pack.own_source import refuse_own_source
 from bushel._pack.pack_options import PackOptions
 from bushel._pack.prepared import Prepared, check_none_skipped, encoder_for
 from bushel._pack.prepared_dataset import prepare_dataset
 from bushel._pack.run_folder import planned_listing
 from bushel._pack.run_plan import check_part
-from bushel._pack.sample_encoder import SampleEncoder
 from bushel._pack.scale_out import RunOptions
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import Shuffle, make_order
@@ -187,19 +188,13 @@ def _target_fields(source: Mapping[str, str], changed: Mapping[str, str]) -> dic
 
 def _encoder(
     source: Source | Stream, fields: Spec, container: Container, options: PackOptions
-) -> SampleEncoder:
+) -> Encoder:
     """Return the encoder of the samples.
 
     Raises:
         SpecError: The container cannot hold the fields, or an option needs an image field.
     """
     layout = container.layout(fields, WriteOptions(container.needs_keys, options.writer.generation))
-    return encoder_for(
-        options,
-        fields,
-        {column.field.name: column.codec for column in layout.columns},
-        given={name: field.codec for name, field in parse_spec(source.spec).items()},
-        images=image_fields(fields),
-        source=None if isinstance(source, Stream) else source,
-        keyed=options.samples.keys is not False,
-    )
+    plans = plan_values(parse_spec(source.spec), fields, layout.columns)
+    feed = SourceFeed(None if isinstance(source, Stream) else source, plans)
+    return encoder_for(feed, options, plans.values(), keyed=options.samples.keys is not False)

@@ -8,22 +8,21 @@ from __future__ import annotations
 
 import pickle
 import queue
-from collections.abc import Sequence
 from typing import Any, Self
 
-from bushel._pack.sample_encoder import BadItem, EncodedSample, Item, SampleEncoder
-from bushel._pack.transcoder import Transcoder
+from bushel._pack.encoder import BadItem, EncodedSample, Encoder
+from bushel._pack.feeds import Batch
 from bushel._runtime.processes import WorkerProcess, answer, pickle_for_worker, portable
 
 
 class WorkerPool:
-    """Worker processes that call a `SampleEncoder`, from any number of threads.
+    """Worker processes that call an `Encoder`, from any number of threads.
 
     Raises:
         TypeError: It cannot be pickled; the message names the reason.
     """
 
-    def __init__(self, encoder: SampleEncoder | Transcoder, processes: int) -> None:
+    def __init__(self, encoder: Encoder, processes: int) -> None:
         job = pickle_for_worker(encoder, "the source and the transforms")
         self._workers: list[WorkerProcess] = []
         self._free: queue.SimpleQueue[WorkerProcess] = queue.SimpleQueue()
@@ -43,7 +42,7 @@ class WorkerPool:
     def __exit__(self, *error: object) -> None:
         self.close()
 
-    def __call__(self, batch: Sequence[Item]) -> list[EncodedSample | BadItem]:
+    def __call__(self, batch: Batch) -> list[EncodedSample | BadItem]:
         """Encode a batch in a worker process. Raise WorkerDiedError if the process died."""
         worker = self._free.get()
         try:

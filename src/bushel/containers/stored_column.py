@@ -64,13 +64,15 @@ class StoredColumn(Struct, frozen=True):
         return [content[first:last] for first, last in pairwise(starts)]
 
     @property
+    def values(self) -> list[bytes]:
+        """The values as objects of their own."""
+        content, ends = self.content.tobytes(), [0, *self.ends.tolist()]
+        return [content[first:last] for first, last in pairwise(ends)]
+
+    @property
     def texts(self) -> list[str]:
         """The values as text, as keys are stored."""
-        content, ends = self.content.tobytes(), [0, *self.ends.tolist()]
-        return [
-            content[a:b].decode("utf-8", "surrogateescape")
-            for a, b in zip(ends, ends[1:], strict=False)
-        ]
+        return [value.decode("utf-8", "surrogateescape") for value in self.values]
 
     def starting_with(self, head: bytes) -> I64:
         """Return the rows of the values that start with these bytes: int64[rows]."""

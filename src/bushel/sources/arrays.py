@@ -97,6 +97,9 @@ class Arrays:
         )
         return fingerprint_of((len(self), self.spec), (self[row] for row in rows.tolist()))
 
+    has_columns = True
+    file_field = None
+
     def columns(self, positions: npt.NDArray[np.int64]) -> tuple[dict[str, Any], list[str] | None]:
         """Return samples as columns: see `bushel.sources.base.Columnar`. Consecutive ones are views of the arrays."""
         rows: Any = positions

@@ -110,34 +110,31 @@ class Fetching(Protocol):
 
 @runtime_checkable
 class Columnar(Protocol):
-    """A source that has its samples as columns; `pack` then needs no Python object per sample, where it can."""
+    """A source that has its samples as columns; `pack` then needs no Python object per sample, where it can.
+
+    A subclass with a `__getitem__` of its own is asked for single samples.
+    """
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether there are columns of this source."""
+        ...
+
+    @property
+    def file_field(self) -> str | None:
+        """The field whose column has the bytes of files that are read; None if columns are in memory."""
+        ...
 
     def columns(
         self, positions: npt.NDArray[np.int64], /
     ) -> tuple[Mapping[str, Any], Sequence[str] | None]:
         """Return samples as `Writer.extend` takes them: a column for each field, and their keys or None.
 
+        They may be fewer than asked for: the first ones, before a file that cannot be read.
+
         Args:
             positions: int64[n], valid positions in any order.
         """
-        ...
-
-
-@runtime_checkable
-class FileBacked(Protocol):
-    """A source whose samples are files, unchanged, in one field; `pack` then reads many of them at once."""
-
-    @property
-    def file_field(self) -> str | None:
-        """The field of the files; None if they are not local, or change on their way."""
-        ...
-
-    def paths(self, positions: Sequence[int], /) -> tuple[str, Sequence[str]]:
-        """Return the folder of these samples, and the paths of their files in it."""
-        ...
-
-    def without_files(self, positions: Sequence[int], /) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Return the other fields of these samples, each with a value per sample; and their keys."""
         ...
 
 

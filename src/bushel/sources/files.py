@@ -8,17 +8,25 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from pathlib import Path
 from typing import Any, ClassVar
 
+import numpy as np
+import numpy.typing as npt
+
+from bushel import kernels
 from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
 from bushel._recognise.layout import FolderLayout, layout_of_kind
+from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside
 from bushel.containers.kept_folder import FolderNames, names_below
+from bushel.containers.stored_column import StoredColumn
 from bushel.sources.base import Names, Numbering, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
 from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Clip, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
 from bushel.storage.names import below
+
+_ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
 
 
 def walk(
@@ -117,9 +125,11 @@ class _Folder(FileSource):
         """Return the file's path."""
         return str(_file(self.root, self._names[position]))
 
-    def paths(self, positions: Sequence[int]) -> tuple[str, Sequence[str]]:
-        """Return the folder, and the paths of these files in it."""
-        return str(self.root), self._names.take(positions)
+    def _read(self, positions: Sequence[int]) -> StoredColumn:
+        """Read local files into one buffer: those before one that cannot be read, and that it has room for."""
+        room = room_for(_ROOM)
+        names = self._names.take(positions)
+        return StoredColumn(room, *kernels.read_files(names, room, folder=str(self.root)))
 
 
 class Files(_Folder):
@@ -163,13 +173,19 @@ class Files(_Folder):
 
     @property
     def file_field(self) -> str | None:
-        """The field of the files, if they are local, and no subclass changes them."""
-        is_unchanged = type(self).__getitem__ is Files.__getitem__
-        return self._field if is_unchanged and isinstance(self.root, Path) else None
+        """The field of the files."""
+        return self._field
 
-    def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Return no other fields, and the paths as keys."""
-        return {}, self._names.take(positions)
+    @property
+    def has_columns(self) -> bool:
+        """Whether the files are local."""
+        return isinstance(self.root, Path)
+
+    def columns(self, positions: npt.NDArray[np.int64]) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return the bytes of the first of these files, and their paths as keys."""
+        rows = positions.tolist()
+        files = self._read(rows)
+        return {self._field: files}, self._names.take(rows[: len(files)])
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
@@ -285,19 +301,23 @@ class LabelledFolder(_Folder, Numbering):
 
     @property
     def file_field(self) -> str | None:
-        """The field of the files, if they are local, and neither the medium nor a subclass changes them."""
-        is_unchanged = (
-            type(self).__getitem__ is LabelledFolder.__getitem__
-            and self._media in UNCHANGED.values()
-        )
-        return self._field if is_unchanged and isinstance(self.root, Path) else None
+        """The field of the files."""
+        return self._field
 
-    def without_files(self, positions: Sequence[int]) -> tuple[Mapping[str, Any], Sequence[str]]:
-        """Return the labels, if the files have some, and the keys."""
-        keys = self._keys.take(positions)
-        if self._classes is None:
-            return {}, keys
-        return {"label": [self.label2idx[name] for name in self._classes.take(positions)]}, keys
+    @property
+    def has_columns(self) -> bool:
+        """Whether the files are local, and the medium does not change them."""
+        return self._media in UNCHANGED.values() and isinstance(self.root, Path)
+
+    def columns(self, positions: npt.NDArray[np.int64]) -> tuple[Mapping[str, Any], Sequence[str]]:
+        """Return the bytes of the first of these files, their labels, if they have some, and their keys."""
+        rows = positions.tolist()
+        files = self._read(rows)
+        rows = rows[: len(files)]
+        columns: dict[str, Any] = {self._field: files}
+        if self._classes is not None:
+            columns["label"] = [self.label2idx[name] for name in self._classes.take(rows)]
+        return columns, self._keys.take(rows)
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]

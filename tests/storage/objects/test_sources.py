@@ -20,8 +20,10 @@ from tests.storage.objects.range_server import Server
 
 import bushel
 from bushel import sources
+from bushel._pack.encoder import EncodedSample, Encoder
+from bushel._pack.feeds import SourceFeed
+from bushel._pack.field_plan import FieldPlan
 from bushel._pack.images import Rewriting
-from bushel._pack.sample_encoder import EncodedSample, SampleEncoder
 from bushel._runtime.progress import Progress
 from bushel.compat.gulpio2.layouts import twentybn_csv_jpeg
 from bushel.compat.mxnet.lists import find_images, write_lists
@@ -225,12 +227,11 @@ class TestFetching:
             return gather(paths)
 
         monkeypatch.setattr(location, "read_objects", noted)
-        fields = parse_spec({"image": "jpg"})
-        codecs = {"image": "jpg"}
+        [field] = parse_spec({"image": "jpg"}).values()
+        plans = {"image": FieldPlan(field, field, "jpg", copied=True)}
+        rewriting = Rewriting(None, frozenset())
         results = [
-            SampleEncoder(
-                source, fields, codecs, codecs, {}, 0, False, False, Rewriting(None, frozenset()), True, source.remote
-            )(range(2, 40))
+            Encoder(SourceFeed(source, plans), plans, {}, 0, False, False, rewriting, True)(np.arange(2, 40))
             for source in (sources.ImageFolder(local), sources.ImageFolder(remote))
         ]
         assert results[0] == results[1]

@@ -1,0 +1,307 @@
+"""The one way from values and stored bytes to what the writer takes, for every source.
+
+What happens to a field is decided before, by its `FieldPlan`: its bytes are copied, or a value is
+encoded. Where nothing of single samples is changed or looked into, whole batches pass as columns.
+An `Encoder` is a plain value that works in threads and, pickled, in worker processes. It does not
+raise: an item that cannot be packed becomes a `BadItem`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from itertools import groupby
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._kinds import BEGINNINGS, IMAGES
+from bushel._pack.feeds import Batch, Feed, SourceFeed
+from bushel._pack.field_plan import FieldPlan
+from bushel._pack.images import Rewriting, base_codec, image_kind
+from bushel._runtime.structs import Struct
+from bushel.codecs import get_codec, holds_image
+from bushel.codecs.base import Buffer, codec_error, found_bytes
+from bushel.codecs.image import ImageReading, as_pixels, decode_image
+from bushel.containers.stored_column import StoredColumn
+from bushel.errors import CodecError, SpecError
+from bushel.spec import KEY
+
+if TYPE_CHECKING:  # packing without transforms imports none
+    from bushel._pack.field_steps import FieldSteps
+
+_BYTES = (bytes, bytearray, memoryview)
+
+
+class EncodedSample(Struct, frozen=True):
+    """A sample as the writer stores it."""
+
+    position: int  # position in the source
+    key: str | None
+    values: dict[str, Any]  # field to stored bytes, or to a list of them
+    size: int  # number of stored bytes
+
+
+class EncodedColumns(Struct, frozen=True):
+    """Samples as `ColumnWriter.write_columns` takes them."""
+
+    positions: npt.NDArray[np.int64]  # int64[n], positions in the source
+    columns: Mapping[str, Any]  # field to column
+    keys: Sequence[str] | None
+    size: int  # number of stored bytes in them
+
+
+class BadItem(Struct, frozen=True):
+    """An item that cannot be packed."""
+
+    position: int
+    key: str | None
+    path: str | None
+    error: Exception
+
+
+Result: TypeAlias = EncodedSample | EncodedColumns | BadItem
+
+
+def encoded_bytes(results: Sequence[object]) -> int:
+    """Return the number of bytes that encoded samples hold."""
+    return sum(
+        result.size for result in results if isinstance(result, EncodedSample | EncodedColumns)
+    )
+
+
+class Encoder(Struct, frozen=True):
+    """Turns items of a source into stored values."""
+
+    feed: Feed
+    # by the name of the field in the source
+    plans: Mapping[str, FieldPlan]
+    # transforms by the name of the field in the target
+    steps: Mapping[str, FieldSteps]
+    seed: int  # seed of the transforms' randomness
+    exif_rotate: bool  # whether to rotate images by their Exif orientation
+    # whether to decode images that are stored unchanged, to find damaged ones
+    check: bool
+    rewriting: Rewriting  # the JPEGs that are rewritten
+    keyed: bool  # whether samples keep their keys
+
+    def __call__(self, batch: Batch) -> list[EncodedSample | BadItem]:
+        """Encode the samples of a batch, one by one."""
+        return [self._encoded(*arrived) for arrived in self.feed.samples(batch)]
+
+    def origin(self, position: int) -> str | None:
+        """Return the path or other origin of an item, if the source has it."""
+        return self.feed.origin(position)
+
+    # Columns
+
+    @property
+    def by_columns(self) -> bool:
+        """Whether samples pass as columns: the source has them, and no sample is changed or looked into."""
+        changes = self.exif_rotate or self.check or self.rewriting or self.steps
+        return not changes and self.feed.has_columns
+
+    def columns(self, batch: Batch) -> list[Result]:
+        """Encode a batch as columns. Samples of which the source has none, or that do not fit, are encoded alone."""
+        positions, results = np.asarray(batch, np.int64), list[Result]()
+        while len(positions):
+            arrived = self.feed.columns(positions)
+            if arrived is None:
+                return results + [*self(positions)]
+            columns = {self.plans[name].target.name: column for name, column in arrived[0].items()}
+            file_field = self.feed.file_field
+            count = _length(next(iter(columns.values())))
+            fits = [True] * count
+            if file_field is not None:
+                fits = self._fitting(columns[self.plans[file_field].target.name], file_field)
+            keys = arrived[1] if self.keyed else None
+            for whole, rows in groupby(range(count), fits.__getitem__):
+                numbers = list(rows)
+                first, last = numbers[0], numbers[-1] + 1
+                if not whole:
+                    results += self(positions[first:last])
+                    continue
+                some = {name: _rows(column, first, last) for name, column in columns.items()}
+                results.append(
+                    EncodedColumns(
+                        positions[first:last],
+                        some,
+                        keys and keys[first:last],
+                        sum(map(_stored_size, some.values())),
+                    )
+                )
+            if not count:
+                results += self(positions[:1])
+            positions = positions[max(count, 1) :]
+        return results
+
+    def _fitting(self, files: StoredColumn, name: str) -> list[bool]:
+        """Return whether each file is stored as it is: any bytes, or images of the kind of the field."""
+        codec = self.plans[name].codec
+        if not holds_image(codec):
+            return [True] * len(files)
+        kind = base_codec(codec)
+        fits = np.zeros(len(files), np.bool_)
+        for magic in BEGINNINGS.get(kind, ()):
+            fits[files.starting_with(magic)] = True
+        for row in np.flatnonzero(~fits).tolist():
+            kind_of_file = image_kind(files.data[files.offsets[row] : files.offsets[row + 1]].data)
+            fits[row] = kind_of_file is not None and kind in ("image", kind_of_file)
+        fitting: list[bool] = fits.tolist()
+        return fitting
+
+    # Samples
+
+    @property
+    def _of_source(self) -> bool:
+        """Whether samples are made in Python: any bytes in them are stored ones, and are looked into."""
+        return isinstance(self.feed, SourceFeed)
+
+    def _encoded(self, position: int, key: str | None, sample: Any) -> EncodedSample | BadItem:
+        try:
+            if isinstance(sample, Exception):
+                raise sample  # noqa: TRY301
+            if not isinstance(sample, Mapping):
+                raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")  # noqa: TRY301
+            key = sample.get(KEY)
+            values, size = dict[str, Any](), 0
+            for name, value in sample.items():
+                plan = self.plans.get(name)
+                if plan is not None:
+                    values[plan.target.name] = self._value(plan, position, key, value)
+                elif name != KEY:
+                    values[name] = value  # the writer refuses it
+            if self.rewriting:
+                values = self._rewritten(key, values)
+        except Exception as error:
+            file = error.filename if isinstance(error, OSError) else None
+            path = self.origin(position) or (None if file is None else str(file))
+            return BadItem(position, key, path, error)
+        for plan in self.plans.values():
+            stored = values.get(plan.target.name)
+            if isinstance(stored, list):
+                size += sum(map(len, stored))
+            elif stored is not None:
+                size += len(stored)
+        return EncodedSample(position, key if self.keyed else None, values, size)
+
+    def _value(self, plan: FieldPlan, position: int, key: str | None, value: Any) -> Any:
+        """Return what the target stores for the value of a field: bytes, or a list of them.
+
+        Raises:
+            SpecError: A sequence is no list, or has not the one element that a plain field needs.
+            CodecError: The target's codec cannot hold a value.
+        """
+        if value is None and self._of_source:
+            return None
+        elements = value if plan.source.sequence else [value]
+        if isinstance(elements, str | bytes | bytearray | memoryview | Mapping):
+            raise SpecError(
+                f"field {plan.source.name!r} is a sequence: expected a list of values, not"
+                f" {type(value).__name__}"
+            )
+        if plan.source.sequence and not plan.target.sequence and len(elements) != 1:
+            raise SpecError(
+                f"sample {key!r} has {len(elements)} elements in field {plan.source.name!r}, but a"
+                " plain "
+                f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
+            )
+        try:
+            stored = [self._element(plan, position, element) for element in elements]
+        except CodecError as error:
+            if self._of_source or plan.copied:
+                raise
+            raise CodecError(
+                f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details
+            ) from error
+        return stored if plan.target.sequence else stored[0]
+
+    def _element(self, plan: FieldPlan, position: int, value: Any) -> Any:
+        """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
+        codec, steps = plan.codec, self.steps.get(plan.target.name)
+        # what a dataset decoded may be bytes, too
+        is_stored = isinstance(value, _BYTES) and (plan.copied or self._of_source)
+        looked_into = steps or ((self.exif_rotate or self.check) and holds_image(codec))
+        if is_stored and not self._of_source and not looked_into:
+            return value
+        if (
+            is_stored
+            and self.exif_rotate
+            and (kind := image_kind(value))
+            and holds_image(codec)
+            and not _is_upright(value)
+        ):
+            codec = kind if codec == "image" else codec
+            value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
+        elif not is_stored:
+            value = as_pixels(value, exif_rotate=self.exif_rotate)
+        if steps is not None:
+            # packing without transforms needs nothing of it
+            from bushel.loader.values.generator import generator
+
+            generators = partial(generator, self.seed, 0, position)
+            apply = partial(steps.on_stored, plan.given) if is_stored else steps.on_value
+            changed = apply(value, generators)
+            if changed is not value:
+                if isinstance(changed, _BYTES):
+                    return changed
+                value, is_stored = changed, False
+        if not is_stored:
+            return get_codec(codec).encode(value)
+        if holds_image(codec):
+            return self._image(codec, value)
+        if plan.given == codec:
+            return value
+        return get_codec(codec).encode(get_codec(plan.given).decode(value))
+
+    def _image(self, codec: str, data: Buffer) -> Buffer:
+        """Return an image file unchanged if the container stores such files, else in the codec of the container."""
+        kind, kind_of_file = base_codec(codec), image_kind(data)
+        if kind_of_file is None:
+            raise codec_error(codec, f"an image ({', '.join(IMAGES)})", found_bytes(data))
+        decode = get_codec(codec).decode
+        if kind not in ("image", kind_of_file):
+            return get_codec(codec).encode(decode(data))
+        if self.check:
+            decode(data)
+        return data
+
+    def _rewritten(self, key: str | None, values: dict[str, Any]) -> dict[str, Any]:
+        try:
+            return self.rewriting.rewritten(values)
+        except CodecError as error:
+            if self._of_source:
+                raise
+            raise CodecError(
+                f"sample {key!r}, {error}. max_errors=... skips such samples", **error.details
+            ) from error
+
+
+def _length(column: Any) -> int:
+    # stored bytes and their offsets
+    return len(column[1]) - 1 if isinstance(column, tuple) else len(column)
+
+
+def _rows(column: Any, first: int, last: int) -> Any:
+    if isinstance(column, StoredColumn):
+        return column.rows(first, last)
+    if first == 0 and last == _length(column):
+        return column
+    if isinstance(column, tuple):
+        return column[0], column[1][first : last + 1]
+    return column[first:last]
+
+
+def _stored_size(column: Any) -> int:
+    if isinstance(column, StoredColumn):
+        return len(column.content)
+    if isinstance(column, list):
+        return sum(len(value) for value in column if isinstance(value, _BYTES))
+    return 0
+
+
+def _is_upright(data: Buffer) -> bool:
+    from bushel.transforms.fused import is_upright
+
+    return is_upright(data)

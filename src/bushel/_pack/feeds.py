@@ -1,0 +1,328 @@
+"""How the samples of a source arrive: a batch as columns where the source has them, or sample by sample.
+
+A feed is a plain value that works in threads and, pickled, in worker processes. It gives stored
+bytes of what is copied, and values of everything else. An item that cannot be read becomes its
+error, so that one damaged sample does not fail its batch.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from bushel._dataset.read.reader import Reader
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import keys_at, reader_of, windows_of
+from bushel._pack.class_numbers import ClassNumbers, renumber
+from bushel._pack.field_plan import FieldPlan
+from bushel._runtime.structs import Struct
+from bushel.codecs import get_codec, is_light
+from bushel.codecs.base import NumberLayout
+from bushel.containers.stored_column import StoredColumn
+from bushel.errors import CodecError, SpecError
+from bushel.sources.base import Columnar, Fetching, Sample, Source, Traceable
+from bushel.spec import KEY
+
+Batch: TypeAlias = npt.NDArray[np.int64] | list[tuple[int, Sample]]
+"""Positions of a source; for a stream, positions and samples."""
+
+Arrived: TypeAlias = tuple[int, str | None, Any]
+"""A position, the key if it is known, and the sample there or the error of reading it."""
+
+Columns: TypeAlias = tuple[Mapping[str, Any], Sequence[str] | None]
+"""Field to column, as `ColumnWriter.write_columns` takes them, and the keys or None."""
+
+
+class SourceFeed(Struct, frozen=True):
+    """The samples of a source, or of a stream, whose batches contain the samples."""
+
+    source: Source | None
+    # by the name of the field in the source
+    plans: Mapping[str, FieldPlan]
+
+    def samples(self, batch: Batch) -> Iterator[Arrived]:
+        """Yield the samples of a batch."""
+        source = self.source
+        if isinstance(batch, list) or source is None:
+            for position, sample_of_stream in batch:
+                yield position, None, sample_of_stream
+            return
+        positions = batch.tolist()
+        if isinstance(source, Fetching) and source.remote:
+            source = source.fetched(positions)
+        for position in positions:
+            try:
+                sample: Any = source[position]
+            except Exception as error:
+                sample = error
+            yield position, None, sample
+
+    @property
+    def file_field(self) -> str | None:
+        """The field of a source of local files that is read into one buffer."""
+        return self.source.file_field if isinstance(self.source, Columnar) else None
+
+    @property
+    def in_memory(self) -> bool:
+        """Whether columns are views of memory, so that threads cannot help."""
+        return self.file_field is None
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether the source has columns that can be stored without work on single samples."""
+        if not isinstance(self.source, Columnar) or not self.source.has_columns:
+            return False
+        classes = type(self.source).__mro__
+        [by_column, alone] = [
+            next(place for place, kind in enumerate(classes) if name in vars(kind))
+            for name in ("columns", "__getitem__")
+        ]
+        return by_column <= alone and all(
+            plan.copied if name == self.file_field else plan.is_quick
+            for name, plan in self.plans.items()
+        )
+
+    def columns(self, positions: npt.NDArray[np.int64]) -> Columns | None:
+        """Return the first of these samples as columns; None if each has to be read alone."""
+        if not isinstance(self.source, Columnar):
+            return None
+        columns, keys = self.source.columns(positions)
+        for name, column in columns.items():
+            # an array whose codec encodes one value at a time
+            if (
+                name in self.plans
+                and isinstance(column, np.ndarray)
+                and get_codec(self.plans[name].codec).encode_column is None
+            ):
+                columns = {**columns, name: column.tolist()}
+        return columns, keys
+
+    def origin(self, position: int) -> str | None:
+        """Return the path or other origin of an item, if the source has it."""
+        if not isinstance(self.source, Traceable):
+            return None
+        try:
+            return self.source.origin(position)
+        except Exception:
+            return None
+
+
+class DatasetFeed(Struct, frozen=True):
+    """The samples of a dataset."""
+
+    dataset: Dataset
+    # by the name of the field in the source
+    plans: Mapping[str, FieldPlan]
+    numbers: ClassNumbers  # the new numbers of classes
+
+    file_field = None
+    in_memory = False
+
+    def samples(self, batch: Batch) -> Iterator[Arrived]:
+        """Yield the samples of a batch."""
+        positions = np.asarray(batch, np.int64).tolist()
+        names = list(self.plans)
+        try:
+            self.dataset.prefetch(positions, names)
+            stored = self.dataset.read(positions, names, decode=False)
+        except Exception:  # it may concern one of these samples only: each is read alone
+            yield from map(self._alone, positions)
+            return
+        numbers = self._decoded_numbers(positions, stored)
+        yield from map(self._arrived, positions, stored, numbers)
+
+    @property
+    def has_columns(self) -> bool:
+        """Whether values are copied, or are numbers that get another form, and none is numbered anew."""
+        if windows_of(self.dataset) is not None or type(reader_of(self.dataset)) is not Reader:
+            return False
+        if not self.plans or any(self.numbers.changes):
+            return False
+        return all(
+            not plan.source.sequence
+            and not plan.target.sequence
+            and (plan.copied or _is_number(plan))
+            for plan in self.plans.values()
+        )
+
+    def columns(self, positions: npt.NDArray[np.int64]) -> Columns | None:
+        """Return samples as columns of stored bytes; None if each has to be read alone.
+
+        So it is where a sample lacks a field, or where one cannot be read.
+        """
+        names = list(self.plans)
+        try:
+            if any((self.dataset.lengths(positions, name) < 0).any() for name in names):
+                return None
+            self.dataset.prefetch(positions, names)
+            stored = {name: StoredColumn(*self.dataset.gather(positions, name)) for name in names}
+            keys = keys_at(self.dataset, positions)
+            return {
+                name: self._column(plan, stored[name], keys, positions)
+                for name, plan in self.plans.items()
+            }, keys
+        except Exception:  # it may concern one of these samples only
+            return None
+
+    def _column(
+        self,
+        plan: FieldPlan,
+        stored: StoredColumn,
+        keys: Sequence[str],
+        positions: npt.NDArray[np.int64],
+    ) -> Any:
+        """Return a column as it is stored in the target."""
+        if plan.copied:
+            if is_light(plan.codec):
+                decode = get_codec(plan.codec).decode
+                for value in stored.values:  # a value that the target cannot read is not copied
+                    decode(value)
+            return stored
+        encode = get_codec(plan.codec).encode
+        name = plan.source.name
+        samples = [{KEY: key, name: value} for key, value in zip(keys, stored.values, strict=True)]
+        return [
+            bytes(encode(sample[name]))
+            for sample in self.dataset.decode_samples(samples, positions)
+        ]
+
+    def origin(self, position: int) -> str | None:
+        """Return the file with a sample, and the offset of its first field."""
+        if not self.plans:
+            return None
+        path, offset = self.dataset.location(position, next(iter(self.plans)))
+        return f"{path}@{offset}"
+
+    def _decoded_numbers(
+        self, positions: Sequence[int], stored: Sequence[Sample]
+    ) -> Sequence[Sample]:
+        """Decode the numbers that get another form, all samples at once. If one is damaged, each is decoded alone."""
+        names = [name for name, plan in self.plans.items() if _is_number(plan)]
+        nothing: list[Sample] = [{}] * len(positions)
+        if not names:
+            return nothing
+        parts = [
+            {KEY: sample[KEY]} | {name: sample[name] for name in names if name in sample}
+            for sample in stored
+        ]
+        try:
+            return self.dataset.decode_samples(parts, positions)
+        except Exception:  # raised again for the sample that has it
+            return nothing
+
+    def _alone(self, position: int) -> Arrived:
+        try:
+            [stored] = self.dataset.read([position], list(self.plans), decode=False)
+        except Exception as error:
+            return position, None, error
+        return self._arrived(position, stored, {})
+
+    def _arrived(self, position: int, stored: Sample, decoded: Sample) -> Arrived:
+        """Return a sample with stored bytes of what is copied, and the values of the other fields."""
+        key, sample = stored[KEY], dict(stored)
+        try:
+            changes = self._changes_of(position)
+            for name, plan in self.plans.items():
+                if name not in stored:
+                    continue
+                numbers = changes.get(name)
+                if plan.copied:
+                    check_light(plan.codec, key, name, stored[name])
+                if plan.copied and numbers is None:
+                    continue
+                if name in decoded:
+                    sample[name] = decoded[name]
+                elif plan.known_as is not None:
+                    sample[name] = decoded_as(plan.known_as, key, name, stored[name])
+                else:
+                    alone = {KEY: key, name: stored[name]}
+                    sample[name] = self.dataset.decode_sample(alone, position)[name]
+                if numbers is not None:
+                    what = f"sample {key!r}, field {name!r}"
+                    sample[name] = renumber(sample[name], numbers, what)
+        except Exception as error:
+            return position, key, error
+        return position, key, sample
+
+    def _changes_of(self, position: int) -> Mapping[str, Any]:
+        if not any(self.numbers.changes):
+            return {}
+        return self.numbers.changes[self.dataset.shard_of(position)]
+
+
+class StreamFeed(Struct, frozen=True):
+    """The samples of a stream of archives, which the batches contain as stored bytes."""
+
+    # by the name of the field in the source
+    plans: Mapping[str, FieldPlan]
+    known: frozenset[str]  # names of all fields of the source
+
+    file_field = None
+    has_columns = in_memory = False
+
+    def samples(self, batch: Batch) -> Iterator[Arrived]:
+        """Yield the samples of a batch."""
+        for position, stored in batch if isinstance(batch, list) else ():
+            sample: Any
+            try:
+                sample = self._decoded(stored)
+            except Exception as error:
+                sample = error
+            yield position, stored[KEY], sample
+
+    def columns(self, positions: npt.NDArray[np.int64]) -> Columns | None:
+        """Return None: a stream has no columns."""
+
+    def origin(self, position: int) -> str | None:
+        """Return None: a stream has no places."""
+
+    def _decoded(self, stored: Sample) -> Sample:
+        key = stored[KEY]
+        if unknown := stored.keys() - self.known - {KEY}:
+            raise SpecError(
+                f"sample {key!r} has the field {min(unknown)!r}, which the first samples lack:"
+                " name all fields when "
+                "the stream is opened, with bushel.open_stream(source, spec={...})"
+            )
+        sample = {KEY: key}
+        for name, plan in self.plans.items():
+            if name not in stored:
+                continue
+            sample[name] = stored[name]
+            if plan.copied:
+                check_light(plan.codec, key, name, stored[name])
+            else:
+                sample[name] = decoded_as(plan.given, key, name, stored[name])
+        return sample
+
+
+Feed: TypeAlias = SourceFeed | DatasetFeed | StreamFeed
+"""The samples of a source, with bytes for what is copied and values for the other fields."""
+
+
+def check_light(codec: str, key: str, name: str, stored: Any) -> None:
+    """Check that the target can read a value that is copied, if it takes little time. Raise CodecError if not."""
+    if is_light(codec):
+        decoded_as(codec, key, name, stored)
+
+
+def decoded_as(codec: str, key: str, name: str, stored: Any) -> Any:
+    """Return the value of stored bytes, or of a list of them. Raise CodecError, which names the sample."""
+    decode = get_codec(codec).decode
+    try:
+        if isinstance(stored, list):
+            return [decode(element) for element in stored]
+        return decode(stored)
+    except CodecError as error:
+        details = {**error.details, "field": name}
+        raise CodecError(f"sample {key!r}, field {name!r}: {error}", **details) from error
+
+
+def _is_number(plan: FieldPlan) -> bool:
+    """Return whether values of a plain field are numbers that get another form."""
+    if plan.copied or plan.known_as is not None or plan.source.sequence:
+        return False
+    return isinstance(get_codec(plan.source.codec).layout, NumberLayout)
