@@ -86,6 +86,9 @@ class BatchLimits(Struct, frozen=True):
     bytes: int  # by the mean of the items so far, or by their lengths where these are known
     items: int = 256
     first: int = 1  # items of the batches before the first result
+    # whether the number of batches that wait for the writer is limited, and not their bytes: each
+    # has a buffer
+    by_number: bool = False
 
 
 class WorkerConfig(Struct, frozen=True):
@@ -231,12 +234,13 @@ def _results(
     batches = _batches(items, start, sizes, config)
     if not config.threads:
         return (config.encode(batch) for batch in batches)
+    by_number = config.batches.by_number
     return parallel_map(
         config.encode,
         batches,
         threads=config.threads,
-        limit=_QUEUED_BYTES,
-        size=_queued_bytes,
+        limit=2 * config.threads + 2 if by_number else _QUEUED_BYTES,
+        size=None if by_number else _queued_bytes,
         draw_in_workers=True,
         name="bushel-pack",
     )

@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 _SAMPLES = BatchLimits(1 << 20)
 _DATASET = BatchLimits(16 << 20)
 _REMOTE = BatchLimits(8 << 20)  # many objects are requested at once
-_FILES = BatchLimits(3 << 20)  # for a buffer of 4 MiB
+_FILES = BatchLimits(3 << 20, by_number=True)  # in buffers of 4 MiB
 _IN_MEMORY = BatchLimits(8 << 20, items=1 << 16, first=64)
 _ORIGINS = 1000  # items whose origins a fingerprint contains, at most
 
