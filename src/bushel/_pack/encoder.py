@@ -103,7 +103,7 @@ class Encoder(Struct, frozen=True):
         return not changes and self.feed.has_columns
 
     def columns(self, batch: Batch) -> list[Result]:
-        """Encode a batch as columns. Samples of which the source has none, or that do not fit, are encoded alone."""
+        """Encode a batch as columns. Samples that the source gives one by one, or that do not fit, are encoded alone."""
         positions, results = np.asarray(batch, np.int64), list[Result]()
         while len(positions):
             arrived = self.feed.columns(positions)
@@ -187,10 +187,10 @@ class Encoder(Struct, frozen=True):
         return EncodedSample(position, key if self.keyed else None, values, size)
 
     def _value(self, plan: FieldPlan, position: int, key: str | None, value: Any) -> Any:
-        """Return what the target stores for the value of a field: bytes, or a list of them.
+        """Return the stored form of the value of a field: bytes, or a list of them.
 
         Raises:
-            SpecError: A sequence is no list, or has not the one element that a plain field needs.
+            SpecError: A sequence is not a list, or lacks the one element that a plain field needs.
             CodecError: The target's codec cannot hold a value.
         """
         if value is None and self._of_source:

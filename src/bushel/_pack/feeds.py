@@ -1,7 +1,7 @@
 """How the samples of a source arrive: a batch as columns where the source has them, or sample by sample.
 
 A feed is a plain value that works in threads and, pickled, in worker processes. It gives stored
-bytes of what is copied, and values of everything else. An item that cannot be read becomes its
+bytes of fields that are copied, and values of the others. An item that cannot be read becomes its
 error, so that one damaged sample does not fail its batch.
 """
 
@@ -136,7 +136,7 @@ class DatasetFeed(Struct, frozen=True):
 
     @property
     def has_columns(self) -> bool:
-        """Whether values are copied, or are numbers that get another form, and none is numbered anew."""
+        """Whether values are copied, or are numbers that get another form, and classes keep their numbers."""
         if windows_of(self.dataset) is not None or type(reader_of(self.dataset)) is not Reader:
             return False
         if not self.plans or any(self.numbers.changes):
@@ -221,7 +221,7 @@ class DatasetFeed(Struct, frozen=True):
         return self._arrived(position, stored, {})
 
     def _arrived(self, position: int, stored: Sample, decoded: Sample) -> Arrived:
-        """Return a sample with stored bytes of what is copied, and the values of the other fields."""
+        """Return a sample with stored bytes of fields that are copied, and the values of the others."""
         key, sample = stored[KEY], dict(stored)
         try:
             changes = self._changes_of(position)
@@ -300,7 +300,7 @@ class StreamFeed(Struct, frozen=True):
 
 
 Feed: TypeAlias = SourceFeed | DatasetFeed | StreamFeed
-"""The samples of a source, with bytes for what is copied and values for the other fields."""
+"""The samples of a source, with bytes of fields that are copied and values of the others."""
 
 
 def check_light(codec: str, key: str, name: str, stored: Any) -> None:
