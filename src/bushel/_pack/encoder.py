@@ -103,7 +103,7 @@ class Encoder(Struct, frozen=True):
         return not changes and self.feed.has_columns
 
     def columns(self, batch: Batch) -> list[Result]:
-        """Encode a batch as columns. Samples that the source gives one by one, or that do not fit, are encoded alone."""
+        """Encode a batch as columns. Samples that do not fit, or that come one by one, are encoded alone."""
         positions, results = np.asarray(batch, np.int64), list[Result]()
         while len(positions):
             arrived = self.feed.columns(positions)
