@@ -16,7 +16,7 @@ import numpy.typing as npt
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import keys_at, reader_of, windows_of
-from bushel._pack.class_numbers import ClassNumbers, renumber
+from bushel._pack.class_numbers import ClassNumbers, NewNumbers, renumber
 from bushel._pack.field_plan import FieldPlan
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, is_light
@@ -42,23 +42,36 @@ class SourceFeed(Struct, frozen=True):
     source: Source | None
     # by the name of the field in the source
     plans: Mapping[str, FieldPlan]
+    # field to the new numbers of its classes
+    changes: Mapping[str, NewNumbers] = {}
 
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""
         source = self.source
         if isinstance(batch, list) or source is None:
             for position, sample_of_stream in batch:
-                yield position, None, sample_of_stream
+                try:
+                    renumbered = self._renumbered(sample_of_stream)
+                except Exception as error:
+                    renumbered = error
+                yield position, None, renumbered
             return
         positions = batch.tolist()
         if isinstance(source, Fetching) and source.remote:
             source = source.fetched(positions)
         for position in positions:
             try:
-                sample: Any = source[position]
+                sample: Any = self._renumbered(source[position])
             except Exception as error:
                 sample = error
             yield position, None, sample
+
+    def _renumbered(self, sample: Any) -> Any:
+        for name, numbers in self.changes.items():
+            if sample.get(name) is not None:
+                what = f"sample {sample.get(KEY)!r}, field {name!r}"
+                sample = {**sample, name: renumber(sample[name], numbers, what)}
+        return sample
 
     @property
     def file_field(self) -> str | None:
@@ -90,6 +103,10 @@ class SourceFeed(Struct, frozen=True):
         if not isinstance(self.source, Columnar):
             return None
         columns, keys = self.source.columns(positions)
+        for name, numbers in self.changes.items():
+            if name in columns:
+                column = renumber(list(columns[name]), numbers, f"field {name!r}")
+                columns = {**columns, name: column}
         for name, column in columns.items():
             # an array whose codec encodes one value at a time
             if (

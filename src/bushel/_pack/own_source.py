@@ -16,14 +16,13 @@ from bushel.errors import FormatError, StateError
 from bushel.sources.base import Source
 from bushel.sources.files import Files, LabelledFolder
 from bushel.sources.samples import Stream
-from bushel.sources.stored import Stored
 from bushel.storage import AnyPath, as_path, is_object
 
 _Place = tuple[str, ...]  # the parts of a resolved path, or of a URL
 
 
 def refuse_own_source(
-    source: Any, opened: Source | Stream, target: AnyPath, options: PackOptions
+    source: Any, opened: Dataset | Source | Stream, target: AnyPath, options: PackOptions
 ) -> None:
     """Check that a target is not the source, is not in the folder of the source, and does not contain the source.
 
@@ -57,7 +56,7 @@ def refuse_own_source(
         else:
             what = f"{target} contains the source {path}"
         advice = "write to another path"
-        if isinstance(source, Dataset) or isinstance(opened, Stored):
+        if isinstance(opened, Dataset):
             advice += ", or replace the source with mode='overwrite'" + (
                 " and without parts" if in_parts else ""
             )
@@ -119,9 +118,11 @@ def _resolved(path: AnyPath) -> _Place:
     return tuple(str(path).rstrip("/").split("/"))
 
 
-def _places(source: Any, opened: Source | Stream, target: _Place) -> Iterator[tuple[str, _Place]]:
+def _places(
+    source: Any, opened: Dataset | Source | Stream, target: _Place
+) -> Iterator[tuple[str, _Place]]:
     """Yield the paths of a source, and its files that may be in the target."""
-    paths = source if isinstance(source, list | tuple) and isinstance(opened, Stored) else [source]
+    paths = source if isinstance(source, list | tuple) and isinstance(opened, Dataset) else [source]
     for path in filter(_is_path, paths):
         yield str(path), _resolved(as_path(path))
     if isinstance(opened, Files | LabelledFolder):
@@ -133,10 +134,10 @@ def _places(source: Any, opened: Source | Stream, target: _Place) -> Iterator[tu
             yield from (
                 (f"{opened.root}/{name}", (*folder, *name.split("/"))) for name in opened.listing
             )
-    if not isinstance(opened, Stored):
+    if not isinstance(opened, Dataset):
         return
     roots: dict[str, _Place] = {}
-    for shard in (opened_shard.shard for opened_shard in opened.dataset.shards):
+    for shard in (opened_shard.shard for opened_shard in opened.shards):
         if (root := roots.get(str(shard.root))) is None:
             root = roots[str(shard.root)] = _resolved(shard.root)
         if not shard.name:  # the folder is the shard

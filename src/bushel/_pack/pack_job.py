@@ -11,6 +11,7 @@ from pathlib import Path
 from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
+from bushel._dataset.views.dataset import Dataset
 from bushel._index.sidecar import PartOfRun
 from bushel._pack.commit import OnPart
 from bushel._pack.encoder import Result
@@ -40,7 +41,7 @@ from bushel.loader.values.bad_samples import error_limit
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Fingerprinted, Listed
 from bushel.sources.samples import Samples, Stream
-from bushel.sources.stored import Stored, StoredStream
+from bushel.sources.stored import StoredStream
 from bushel.storage import AnyPath, parse_bytes
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
@@ -138,7 +139,7 @@ def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
     samples, writing, order = options.samples, prepared.writing, prepared.order
     chosen = (
         {"fields": samples.fields, "rename": samples.rename}
-        if isinstance(prepared.source, Stored)
+        if isinstance(prepared.source, Dataset)
         else {}
     )
     arguments = {

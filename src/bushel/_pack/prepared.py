@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from bushel._dataset.views.dataset import Dataset
 from bushel._pack.encoder import Encoder
 from bushel._pack.feeds import Feed
 from bushel._pack.field_plan import FieldPlan
@@ -24,14 +25,13 @@ from bushel.kernels import crc32
 from bushel.sources.base import (
     Fetching,
     Fingerprinted,
-    Labelled,
     Named,
     Selective,
     Source,
     Traceable,
 )
 from bushel.sources.samples import Stream
-from bushel.sources.stored import Stored, StoredStream
+from bushel.sources.stored import StoredStream
 from bushel.spec import Field, Spec, format_spec
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ _ORIGINS = 1000  # items whose origins a fingerprint contains, at most
 class Prepared(Struct, frozen=True):
     """A source, and how its samples are packed."""
 
-    source: Source | Stream  # the source, with the class numbers of the target
+    source: Dataset | Source | Stream
     order: Order  # order of its items; a stream has an order of no items
     parts: int | None  # number of parts to write; None for one dataset
     fields: Mapping[str, Field]  # fields of the target
@@ -84,7 +84,7 @@ class Prepared(Struct, frozen=True):
         """How many items are encoded as one batch."""
         if self.in_memory:
             return _IN_MEMORY
-        if isinstance(self.source, Stored | StoredStream):
+        if isinstance(self.source, Dataset | StoredStream):
             return _DATASET
         if self.by_columns:
             return _FILES
@@ -104,11 +104,11 @@ class Prepared(Struct, frozen=True):
         of a thousand files of a shard at most. Files of a folder may be mended in between: they
         enter by their names alone. No item is read.
         """
-        if not isinstance(self.source, Stored):
+        if not isinstance(self.source, Dataset):
             return self._fingerprint
         files = [
             (stamp.name, stamp.size, stamp.mtime_ns)
-            for shard in self.source.dataset.shards[:_ORIGINS]
+            for shard in self.source.shards[:_ORIGINS]
             if not shard.checksums
             for stamp in shard.stamps[:_ORIGINS]
         ]
@@ -121,9 +121,7 @@ class Prepared(Struct, frozen=True):
         if isinstance(source, Fingerprinted):
             return source.fingerprint
         facts: list[Any] = [self.items, dict(source.spec)]
-        if isinstance(source, Labelled):
-            facts.append(dict(source.label2idx))
-        elif isinstance(source, Named):
+        if isinstance(source, Named):
             facts.append({name: list(names) for name, names in source.labels.items()})
         if isinstance(source, Traceable) and self.items:
             positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
@@ -136,17 +134,17 @@ class Prepared(Struct, frozen=True):
 
     def lengths(self, positions: npt.NDArray[np.int64]) -> npt.NDArray[np.int64] | None:
         """Return int64[n], the stored bytes of these items in a dataset; None for other sources."""
-        if not isinstance(self.source, Stored):
+        if not isinstance(self.source, Dataset):
             return None
         total = np.zeros(len(positions), np.int64)
         for name in self.encoder.plans:
-            total += np.maximum(self.source.dataset.lengths(positions, name), 0)
+            total += np.maximum(self.source.lengths(positions, name), 0)
         return total
 
     def keys(self, positions: Iterable[int]) -> Iterable[str]:
         """Yield the keys of these items of a dataset, as they are before `key` changes them; none of other sources."""
-        if isinstance(self.source, Stored):
-            keys = self.source.dataset.keys
+        if isinstance(self.source, Dataset):
+            keys = self.source.keys
             yield from (keys[position] for position in positions)
 
 
@@ -192,7 +190,7 @@ def _steps(transforms: Transforms, fields: Spec) -> dict[str, FieldSteps]:
     return {name: FieldSteps.of(functions) for name, functions in by_field.items()}
 
 
-def check_none_skipped(source: Source | Stream) -> None:
+def check_none_skipped(source: Dataset | Source | Stream) -> None:
     """Check that a source skips no files.
 
     Raises:

@@ -12,8 +12,8 @@ from msgspec.structs import replace
 
 from bushel._pack.pack_job import pack_in_parts, pack_whole
 from bushel._pack.pack_options import PackOptions
+from bushel._pack.prepare import prepare_source
 from bushel._pack.prepared import describe_skipped
-from bushel._pack.prepared_source import prepare_source
 from bushel._pack.side_files import error_log_path
 from bushel._runtime.progress import OnProgress
 from bushel._runtime.public import public

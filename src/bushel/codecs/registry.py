@@ -310,6 +310,11 @@ def holds_sound(name: str) -> bool:
     return _is_built_in(name, _MODULES["audio"])
 
 
+def keeps_bytes(name: str) -> bool:
+    """Return whether values of a codec are passed on as stored bytes: media, and bytes themselves."""
+    return holds_media(name) or name == "bytes"
+
+
 def holds_media(name: str) -> bool:
     """Return whether a codec stores images, clips or sounds. False if a user has replaced the codec."""
     return holds_image(name) or holds_clip(name) or holds_sound(name)

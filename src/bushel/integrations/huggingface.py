@@ -11,11 +11,10 @@ import numpy as np
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import holds_numbers, numbers_classes
 from bushel._runtime.public import public
-from bushel.codecs.registry import holds_clip, holds_image, holds_sound
+from bushel.codecs.registry import holds_clip, holds_image, holds_sound, keeps_bytes
 from bushel.errors import SpecError, needed_by
 from bushel.sources.base import Sample
 from bushel.sources.samples import Stream, infer_spec
-from bushel.sources.stored import Stored
 from bushel.spec import KEY, Field, parse_spec
 
 if TYPE_CHECKING:
@@ -282,12 +281,17 @@ def _samples(parts: Sequence[Dataset]) -> Iterator[dict[str, Any]]:
     """Yield the samples of some views as `datasets` stores them."""
     for dataset in parts:
         fields = parse_spec(dataset.spec)
-        stored = Stored(dataset)
+        kept = [name for name, field in fields.items() if keeps_bytes(field.codec)]
+        keyed = dataset.info.keyed
         for first in range(0, len(dataset), _CHUNK):
             positions = range(first, min(first + _CHUNK, len(dataset)))
-            for sample in stored.samples(positions):
+            for position, stored in zip(
+                positions, dataset.read(list(positions), decode=False), strict=True
+            ):
+                values = {name: value for name, value in stored.items() if name not in kept}
+                sample = {**stored, **dataset.decode_sample(values, position)}
                 row = {name: _value(field, sample.get(name)) for name, field in fields.items()}
-                yield {KEY: sample[KEY], **row} if KEY in sample else row
+                yield {KEY: sample[KEY], **row} if keyed else row
 
 
 def _value(field: Field, value: Any) -> Any:

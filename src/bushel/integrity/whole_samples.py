@@ -21,6 +21,7 @@ from bushel._index.sidecar import load_index
 from bushel._index.table import MISSING, Keys, Shard, ShardIndex, may_lack_samples
 from bushel._runtime.arrays import I64, Bools
 from bushel.codecs import get_codec
+from bushel.codecs.registry import keeps_bytes
 from bushel.containers.checksums import with_checksums
 from bushel.containers.recover_shard import recover_shard
 from bushel.errors import BushelError, CorruptError, FormatError
@@ -28,7 +29,6 @@ from bushel.integrity.compare import differences
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings, Problem
 from bushel.integrity.shard_tables import recorded_table, spec_of, table_of_files
-from bushel.sources.stored import stored_unchanged
 from bushel.spec import KEY, parse_spec
 from bushel.storage import open_file
 
@@ -238,7 +238,7 @@ def _read(dataset: Dataset, positions: list[int], decode: bool) -> None:
     """Read samples. Values that are not stored as they are must be valid in any case: writing encodes them again."""
     dataset.read(positions, decode=decode)
     fields = parse_spec(dataset.spec)
-    encoded = [name for name, field in fields.items() if not stored_unchanged(field.codec)]
+    encoded = [name for name, field in fields.items() if not keeps_bytes(field.codec)]
     if encoded:
         for sample in dataset.read(positions, encoded, decode=True):
             for name in sample.keys() - {KEY}:

@@ -16,7 +16,7 @@ from bushel.sources.arrays import Arrays
 from bushel.sources.base import (
     Fetching,
     Foldered,
-    Labelled,
+    Named,
     Sample,
     Selective,
     Source,
@@ -29,7 +29,6 @@ from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media
 from bushel.sources.members import Recipe
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Samples, Stream
-from bushel.sources.stored import Stored
 from bushel.sources.tables import Row, Table, parse_json, read_list, read_rows
 from bushel.sources.video import Pick, decode_video
 
@@ -46,11 +45,11 @@ __all__ = [
     "Frames",
     "Image",
     "ImageFolder",
-    "Labelled",
     "LabelledFolder",
     "ListFile",
     "ListLine",
     "Media",
+    "Named",
     "NoModuleError",
     "ParameterError",
     "Pick",
@@ -60,7 +59,6 @@ __all__ = [
     "Samples",
     "Selective",
     "Source",
-    "Stored",
     "Stream",
     "Table",
     "Traceable",

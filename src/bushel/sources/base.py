@@ -17,11 +17,10 @@ registration:
 
 from __future__ import annotations
 
-import copy
 import itertools
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Any, Protocol, Self, overload, runtime_checkable
+from typing import Any, Protocol, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -139,29 +138,16 @@ class Columnar(Protocol):
 
 
 @runtime_checkable
-class Labelled(Protocol):
-    """A source that numbers the names of its labels itself, in the field `label` unless `labels` names another.
+class Named(Protocol):
+    """A source with names of classes; `pack` keeps them in the dataset.
+
+    A dataset that they are added to keeps its numbers, and theirs are mapped by the names.
 
     Examples:
         >>> from bushel.sources import ImageFolder
-        >>> source = ImageFolder("photos/")
-        >>> source.label2idx, source.relabelled({"dog": 0}).label2idx
-        ({'cat': 0, 'dog': 1}, {'dog': 0, 'cat': 1})
+        >>> ImageFolder("photos/").labels
+        {'label': ('cat', 'dog')}
     """
-
-    @property
-    def label2idx(self) -> Mapping[str, int]:
-        """Names of labels to their numbers; empty if the samples have no labels."""
-        ...
-
-    def relabelled(self, known: Mapping[str, int], /) -> Source:
-        """Return the same source with these names numbered as given, and other names after them."""
-        ...
-
-
-@runtime_checkable
-class Named(Protocol):
-    """A source with names of classes; `pack` keeps them in the dataset."""
 
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
@@ -290,15 +276,3 @@ def extend_labels(names: Iterable[str], known: Mapping[str, int] | None = None) 
     for number, name in enumerate(sorted(set(names) - labels.keys())):
         labels[name] = following + number
     return labels
-
-
-class Numbering:
-    """What sources that number their classes have in common: new numbers."""
-
-    label2idx: Mapping[str, int]
-
-    def relabelled(self, known: Mapping[str, int]) -> Self:
-        """Return the same samples with these classes numbered as given, and other classes after them."""
-        other = copy.copy(self)
-        other.label2idx = extend_labels(self.label2idx, known) if self.label2idx else {}
-        return other

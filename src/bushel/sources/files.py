@@ -19,7 +19,7 @@ from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside
 from bushel.containers.kept_folder import FolderNames, names_below
 from bushel.containers.stored_column import StoredColumn
-from bushel.sources.base import Names, Numbering, Sample, extend_labels
+from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
 from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Clip, Image, Media
 from bushel.spec import KEY
@@ -202,7 +202,7 @@ class Files(_Folder):
         return f"{self._field} {self.root} {self._names.digest}"
 
 
-class LabelledFolder(_Folder, Numbering):
+class LabelledFolder(_Folder):
     """Files in one folder per class.
 
     The class of a file is the first folder of its relative path, and its key is that path without

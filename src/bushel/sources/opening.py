@@ -29,7 +29,7 @@ from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
 from bushel.sources.members import Recipe
 from bushel.sources.paths import are_paths, folder_of, holds_paths, media_kind, rows_of
 from bushel.sources.samples import Samples, Stream
-from bushel.sources.stored import Stored, StoredStream
+from bushel.sources.stored import StoredStream
 from bushel.sources.tables import Table, first_row
 from bushel.storage import AnyPath, as_path, is_object
 
@@ -139,8 +139,8 @@ def _at_path(
     return made
 
 
-def _stored(dataset: Dataset | StreamDataset) -> Source | Stream:
-    return Stored(dataset) if isinstance(dataset, Dataset) else StoredStream(dataset)
+def _stored(dataset: Dataset | StreamDataset) -> Dataset | Stream:
+    return dataset if isinstance(dataset, Dataset) else StoredStream(dataset)
 
 
 def kind_of(source: Any, options: Collection[str] = ()) -> str:

@@ -19,7 +19,7 @@ from typing import Any, cast
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
-from bushel.sources.base import Numbering, Sample, extend_labels
+from bushel.sources.base import Sample, extend_labels
 from bushel.sources.fetching import FileSource, caller_path, listed, relative_to
 from bushel.sources.media import Media, media_of_names
 from bushel.spec import KEY
@@ -164,7 +164,7 @@ def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
     return rows
 
 
-class Table(FileSource, Numbering):
+class Table(FileSource):
     r"""Files that the rows of a table name, with the other columns as fields.
 
     Args:

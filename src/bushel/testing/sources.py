@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bushel.codecs import get_codec
-from bushel.sources.base import Labelled, Source, Traceable
+from bushel.sources.base import Source, Traceable
 from bushel.spec import KEY, Field, parse_spec
 from bushel.testing.expect import expect, expect_equal, expect_raises
 
@@ -61,8 +61,6 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
                 isinstance(source.origin(position), str),
                 f"the origin of sample {position} is not a str",
             )
-    if isinstance(source, Labelled):
-        _check_labels(source)
 
 
 def _checked(sample: Any, fields: Mapping[str, Field], position: int) -> dict[str, Any]:
@@ -84,17 +82,3 @@ def _checked(sample: Any, fields: Mapping[str, Field], position: int) -> dict[st
             if not isinstance(element, bytes | bytearray | memoryview):
                 get_codec(field.codec).encode(element)
     return dict(sample)
-
-
-def _check_labels(source: Labelled) -> None:
-    numbers = list(source.label2idx.values())
-    expect(len(set(numbers)) == len(numbers), "two labels have the same number")
-    if numbers:
-        shifted = {name: number + 100 for name, number in source.label2idx.items()}
-        other = source.relabelled({**shifted, "another": 7})
-        expect(isinstance(other, Labelled), "a relabelled source has no label2idx")
-        if isinstance(other, Labelled):
-            for name, number in shifted.items():
-                expect_equal(
-                    other.label2idx.get(name), number, f"the number of the known label {name!r}"
-                )

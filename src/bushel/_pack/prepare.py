@@ -1,0 +1,401 @@
+"""Prepare a source for packing: its order, class numbers, fields and columns in the target, and the encoder.
+
+`_Facts` says what is known of the samples of any source; the rest follows from facts and options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
+from typing import Any
+
+import numpy as np
+from msgspec.structs import replace
+
+from bushel._dataset.open.open import open_any
+from bushel._dataset.read.columns import names_in_any
+from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
+from bushel._index.class_names import Labels, check_labels, labels_of_fields
+from bushel._index.column_names import AUTO, known_column_of
+from bushel._index.value_scan import scanned_in
+from bushel._pack.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers
+from bushel._pack.feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
+from bushel._pack.field_plan import FieldPlan, plan_fields, plan_values, target_fields
+from bushel._pack.own_source import refuse_own_source
+from bushel._pack.pack_options import PackOptions, SampleOptions
+from bushel._pack.prepared import Prepared, check_none_skipped, encoder_for
+from bushel._pack.run_folder import planned_listing
+from bushel._pack.run_plan import check_part
+from bushel._pack.scale_out import RunOptions
+from bushel._runtime.order import Order, Sequential
+from bushel._runtime.shuffle import Shuffle, make_order
+from bushel._runtime.structs import Struct
+from bushel._writer.class_names import known_labels
+from bushel.codecs import get_codec
+from bushel.codecs.extensions import tar_storage
+from bushel.containers import Container, get_container, writable_containers
+from bushel.containers.base import Layout, WriteOptions
+from bushel.errors import FormatError, SpecError
+from bushel.sources.base import Foldered, Named, Source
+from bushel.sources.opening import open_source
+from bushel.sources.samples import Stream
+from bushel.sources.stored import StoredStream
+from bushel.spec import Field, Spec, parse_spec
+from bushel.storage import AnyPath
+
+_ITEMS_IN_PART = 1000  # items of a part, if an engine is given and no number of parts
+_LOOK = 1 << 16  # number of samples whose lengths or shards are looked up at once
+
+
+class DatasetAt(Struct, frozen=True):
+    """A dataset as source that is opened after the target was locked, which it may be."""
+
+    source: Any
+
+
+class _Facts(Struct, frozen=True):
+    """What is known of the samples of a source."""
+
+    fields: Spec
+    # field to the codecs of its stored bytes in the shards of these samples
+    codecs: Mapping[str, frozenset[str]]
+    # whether samples have stored bytes of these codecs, and are not made in Python
+    stored: bool = True
+    keyed: bool = True  # whether the samples have keys, or may have some
+    labels: Sequence[Labels] = ()  # names of classes in each shard
+    folders: tuple[str, ...] = ()  # empty folders
+    # whether samples are the files of a folder, whose empty folders a container may keep
+    foldered: bool = False
+    seek: bool = False  # whether the index has seek tables
+    columns: tuple[str, ...] = ()  # names of the columns in the index
+
+
+def _facts_of(source: Dataset | Source | Stream) -> _Facts:
+    """Return what is known of a source. No data are read, except for the first samples of a stream."""
+    fields = parse_spec(source.spec)
+    if isinstance(source, Dataset):
+        return _facts_of_dataset(source, fields)
+    if isinstance(source, StoredStream):
+        stored = {name: frozenset({tar_storage(field.codec)[1]}) for name, field in fields.items()}
+        return _Facts(fields, stored)
+    folders = source.folders if isinstance(source, Foldered) else None
+    labels = check_labels(source.labels) if isinstance(source, Named) else {}
+    return _Facts(
+        fields,
+        {},
+        stored=False,
+        labels=[labels] if labels else [],
+        folders=tuple(folders or ()),
+        foldered=folders is not None,
+    )
+
+
+def _facts_of_dataset(dataset: Dataset, fields: Spec) -> _Facts:
+    indexes = [shard.index for shard in _shards_of(dataset)]
+    filled = [index for index in indexes if index.samples]
+    windows = windows_of(dataset)
+    synthetic: list[str] = []
+    if windows is not None:
+        synthetic = [
+            name for name in windows.shape.offsets if name in fields and not fields[name].sequence
+        ]
+    folders = _empty_folders_in(dataset)
+    return _Facts(
+        fields=fields,
+        codecs={
+            name: frozenset(
+                index.fields[name].codec
+                for index in filled
+                if name in index.fields and name not in synthetic
+            )
+            for name in fields
+        },
+        keyed=dataset.info.keyed,
+        labels=[labels_of_fields(shard.labels, fields) for shard in dataset.shards],
+        folders=folders,
+        foldered=bool(folders),
+        seek=any("seek" in scanned_in(index) for index in indexes),
+        columns=names_in_any(dataset.shards),
+    )
+
+
+def _empty_folders_in(dataset: Dataset) -> tuple[str, ...]:
+    """Return the empty folders of the packed folders of a dataset; none of a view."""
+    folders: list[str] = []
+    for shard in dataset.shards if len(dataset) == dataset.info.samples else ():
+        if shard.keyed:
+            with suppress(FormatError):  # a damaged file, from which samples are recovered
+                folders += get_container(shard.container).empty_folders(shard.shard)
+    return tuple(folders)
+
+
+def prepare_source(
+    source: Any, target: AnyPath, container: Container, options: PackOptions
+) -> Prepared:
+    """Open a source, and decide how its samples are packed.
+
+    Raises:
+        FormatError: The source skips files, which `strict_files` forbids.
+        FileExistsError: The target is the source, or is in it, or contains it.
+        KeyError: A field does not exist.
+        SpecError: The container cannot hold the samples; the message names the reason, and the
+            containers that can.
+        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not
+            exist.
+    """
+    samples, writing, run = options.samples, options.writer, options.run
+    listing = None
+    if run.parts is not None and writing.mode != "overwrite":
+        listing = planned_listing(target)
+    location = source
+    if isinstance(source, DatasetAt):
+        location, source = source.source, open_any(source.source, verify=True)
+    opened = open_source(source, types=samples.spec or None, listing=listing)
+    refuse_own_source(location, opened, target, options)
+    if options.errors.strict_files:
+        check_none_skipped(opened)
+    parts = _parts(opened, run)
+    order = _order(opened, options.shuffle, options.seed, parts, run.part)
+    facts = _facts_of(opened)
+    targets = _targets(facts, container, samples)
+    spec = {field.name: field for field in targets.values()}
+    keyed = facts.keyed if samples.keys is None else bool(samples.keys)
+    layout = _layout(container, spec, keyed=keyed and facts.stored, generation=writing.generation)
+    plans = _plans(opened, facts, targets, layout)
+    if facts.stored and not layout.sparse and options.errors.max_errors == 0:
+        _refuse_missing(opened, list(targets), _advice(container, spec, keyed=keyed))
+    declared = check_labels(writing.labels or {})
+    existing: Labels = {}
+    if writing.mode in ("append", "resume") and parts is None:
+        existing = known_labels(target, container)
+    known = names_in_source({**declared, **existing}, targets)
+    numbers = plan_numbers(known, facts.labels, facts.fields)
+    folders = None
+    if facts.foldered and container.keeps_folders and keyed and not callable(samples.keys):
+        folders = None if facts.stored and layout.sparse else facts.folders
+    seek = samples.seek
+    return Prepared(
+        source=opened,
+        order=order,
+        parts=parts,
+        fields=spec,
+        encoder=encoder_for(
+            _feed(opened, plans, facts, numbers), options, plans.values(), keyed=keyed
+        ),
+        writing=replace(
+            writing,
+            container=container.name,
+            labels={**declared, **names_in_target(numbers.labels, targets)},
+            folders=folders,
+            seek=facts.seek if seek is None else seek,
+            columns=_columns(facts, targets) if writing.columns is None else writing.columns,
+        ),
+        key=samples.keys if callable(samples.keys) else None,
+        limits=_limits(
+            facts, numbers, targets, keyed=keyed, folders=folders, filled=_may_have_samples(opened)
+        ),
+    )
+
+
+def _targets(facts: _Facts, container: Container, samples: SampleOptions) -> dict[str, Field]:
+    """Return the fields of the target, by their names in the source.
+
+    Raises:
+        KeyError: The source has no such field.
+        SpecError: A type is malformed, or the source cannot have it.
+    """
+    if facts.stored:
+        return target_fields(
+            facts.fields, container, fields=samples.fields, rename=samples.rename, spec=samples.spec
+        )
+    if samples.fields is not None or samples.rename:
+        raise SpecError(
+            "fields= and rename= need a dataset as source: leave fields out of the source itself"
+        )
+    for name in samples.spec:
+        if name not in facts.fields:
+            raise KeyError(
+                f"the source has no field {name!r}: the fields are"
+                f" {', '.join(facts.fields) or 'none'}."
+                f" A function of ds.map that adds it has its type: ds.map(function, spec={{{name!r}:"
+                f" {samples.spec[name]!r}}})"
+            )
+    types = {name: field.type for name, field in facts.fields.items()}
+    fields = parse_spec({**types, **samples.spec})
+    for name, field in fields.items():
+        if field.sequence != facts.fields[name].sequence:
+            raise SpecError(
+                f"field {name!r} of the source is {facts.fields[name].type}, and cannot"
+                f" become {field.type}"
+            )
+    return fields
+
+
+def _plans(
+    source: Dataset | Source | Stream,
+    facts: _Facts,
+    targets: Mapping[str, Field],
+    layout: Layout,
+) -> dict[str, FieldPlan]:
+    if not facts.stored:
+        return plan_values(facts.fields, targets, layout.columns)
+    plans = plan_fields(facts.fields, facts.codecs, targets, layout.columns)
+    if isinstance(source, StoredStream):
+        plans = [
+            replace(plan, known_as=plan.known_as or min(facts.codecs[plan.source.name]))
+            for plan in plans
+        ]
+    return {plan.source.name: plan for plan in plans}
+
+
+def _feed(
+    source: Dataset | Source | Stream,
+    plans: Mapping[str, FieldPlan],
+    facts: _Facts,
+    numbers: ClassNumbers,
+) -> Feed:
+    if isinstance(source, Dataset):
+        return DatasetFeed(source, plans, numbers)
+    if isinstance(source, StoredStream):
+        return StreamFeed(plans, frozenset(facts.fields))
+    changes = numbers.changes[0] if numbers.changes else {}
+    return SourceFeed(None if isinstance(source, Stream) else source, plans, changes)
+
+
+def _parts(source: Dataset | Source | Stream, run: RunOptions) -> int | None:
+    if run.engine is None or run.parts is not None or isinstance(source, Stream):
+        return run.parts
+    if isinstance(source, Dataset):
+        return max(1, min(len(source.shards), len(source)))
+    return max(1, -(-len(source) // _ITEMS_IN_PART))
+
+
+def _order(
+    source: Dataset | Source | Stream,
+    shuffle: Shuffle,
+    seed: int,
+    parts: int | None,
+    part: int | None,
+) -> Order:
+    """Return the order of all items. A stream has no such order.
+
+    Raises:
+        ValueError: The source is a stream and cannot be shuffled or divided, or the part does not
+            exist.
+    """
+    if isinstance(source, Stream):
+        if shuffle not in (None, False) or parts is not None:
+            raise ValueError(
+                "a stream is packed in its own order, in one part: give a list for"
+                " shuffle= or parts="
+            )
+        return Sequential(0, 0)
+    check_part(parts, part)
+    return make_order(shuffle, len(source), seed)
+
+
+def _shards_of(dataset: Dataset) -> list[OpenShard]:
+    """Return the shards that hold samples of a dataset or view. The tables of the others need not be loaded."""
+    if len(dataset) == dataset.info.samples:
+        return list(dataset.shards)
+    reader = reader_of(dataset)
+    used = np.ones(len(dataset.shards), np.bool_)
+    used[: len(reader.counted)] = False
+    for start in range(0, len(dataset), _LOOK):
+        positions = whole_positions(
+            dataset, np.arange(start, min(start + _LOOK, len(dataset)), dtype=np.int64)
+        )
+        used[np.unique(np.searchsorted(reader.starts, positions, "right") - 1)] = True
+    return [dataset.shards[number] for number in np.flatnonzero(used).tolist()]
+
+
+def _layout(container: Container, spec: Spec, *, keyed: bool, generation: str | None) -> Layout:
+    for field in spec.values():
+        get_codec(field.codec)
+    return container.layout(
+        spec, WriteOptions(keyed=keyed or container.needs_keys, generation=generation)
+    )
+
+
+def _may_have_samples(source: Dataset | Source | Stream) -> bool:
+    return isinstance(source, Stream) or len(source) > 0
+
+
+def _limits(
+    facts: _Facts,
+    numbers: ClassNumbers,
+    targets: Mapping[str, Field],
+    *,
+    keyed: bool,
+    folders: tuple[str, ...] | None,
+    filled: bool,
+) -> tuple[str, ...]:
+    """Describe what the target does not keep of the source, in words."""
+    limits = ["keys are left out"] if facts.stored and facts.keyed and not keyed else []
+    if folders is None and facts.folders:
+        some = ", ".join(facts.folders[:3])
+        more = ", …" * (len(facts.folders) > 3)
+        limits.append(f"{len(facts.folders)} empty folders are left out: {some}{more}")
+    if unnamed := [name for name in numbers.unnamed if name in targets and filled]:
+        limits.append(
+            f"some samples have no class names for {', '.join(unnamed)}: their numbers"
+            " are unchanged"
+        )
+    return tuple(limits)
+
+
+def _columns(facts: _Facts, targets: Mapping[str, Field]) -> tuple[str, ...]:
+    """Return the usual columns, and the source's columns that the target can have, by their new names."""
+    fields = {field.name: field for field in targets.values()}
+    columns = [AUTO]
+    for name in facts.columns:
+        old = known_column_of(name, facts.fields)
+        if old is not None and old.field.name in targets:
+            new = targets[old.field.name].name + name[len(old.field.name) :]
+            columns += [new] if known_column_of(new, fields) is not None else []
+    return tuple(columns)
+
+
+def _refuse_missing(source: Any, names: Sequence[str], advice: str) -> None:
+    """Raise `SpecError` for the first sample that lacks one of these fields; of a stream, among the first ones."""
+    for key, name in (
+        source.lacking(names) if isinstance(source, StoredStream) else _lacking(source, names)
+    ):
+        raise SpecError(f"sample {key!r} lacks the field {name!r}: {advice}")
+
+
+def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield the key of the first sample that lacks a field, with the name of the field."""
+    for first in range(0, len(dataset), _LOOK):
+        positions = range(first, min(first + _LOOK, len(dataset)))
+        lacking = {name: dataset.lengths(positions, name) < 0 for name in names}
+        worst = min(
+            names,
+            key=lambda name: (not lacking[name].any(), int(lacking[name].argmax())),
+            default=None,
+        )
+        if worst is not None and lacking[worst].any():
+            yield dataset.keys[first + int(lacking[worst].argmax())], worst
+            return
+
+
+def _advice(container: Container, spec: Spec, *, keyed: bool) -> str:
+    able = ", ".join(_sparse_containers(spec, keyed=keyed))
+    other = f", or write to a container that allows missing fields: {able}" if able else ""
+    return (
+        f"the container {container.name} needs every field in every sample. Leave this field"
+        f" out{other}"
+    )
+
+
+def _sparse_containers(spec: Spec, *, keyed: bool) -> Iterator[str]:
+    """Yield the containers that can hold this spec with samples that lack fields."""
+    for candidate in writable_containers():
+        try:
+            layout = candidate.layout(spec, WriteOptions(keyed=keyed))
+        except SpecError:
+            continue
+        if layout.sparse:
+            yield candidate.name
