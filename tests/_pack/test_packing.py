@@ -26,7 +26,7 @@ from bushel._pack.run_plan import part_starts
 from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
 from bushel.errors import SpecError, StateError, UnsupportedError
-from bushel.sources import ImageFolder, Stored, Stream
+from bushel.sources import ImageFolder, Stream
 from bushel.transforms import CenterCrop, Resize
 
 
@@ -325,7 +325,7 @@ class TestDatasets:
 
     def test_a_view(self, tmp_path: Path) -> None:
         bushel.pack(Numbered(9), tmp_path / "a.tar")
-        done = bushel.pack(Stored(opened(tmp_path / "a.tar")[[5, 1]]), tmp_path / "b.tar")
+        done = bushel.pack(opened(tmp_path / "a.tar")[[5, 1]], tmp_path / "b.tar")
         assert done.samples == 2
         assert list(opened(tmp_path / "b.tar").keys) == ["k0005", "k0001"]
 

@@ -81,11 +81,6 @@ class TestImageFolder:
         assert source.label2idx == {"class1": 5, "gone": 2, "class0": 6, "class2": 7}
         assert source[0]["label"] == 6
 
-    def test_relabelling_leaves_the_first_source_alone(self, tmp_path: Path) -> None:
-        source = ImageFolder(image_folder(tmp_path, 3))
-        assert source.relabelled({"class2": 0})[2]["label"] == 0
-        assert source[2]["label"] == 2
-
 
 class TestFiles:
     def test_every_file_under_its_path(self, tmp_path: Path) -> None:

@@ -18,7 +18,6 @@ from bushel.sources import (
     LabelledFolder,
     ListFile,
     Samples,
-    Stored,
     Stream,
     Table,
     open_source,
@@ -121,26 +120,6 @@ class TestSamples:
         assert list(stream) == []
 
 
-class TestStored:
-    def test_images_come_as_they_are_stored(self, tmp_path: Path) -> None:
-        spec = {"image": "jpg", "label": "int", "x": "array"}
-        with bushel.Writer(tmp_path / "d", spec, container="tar") as writer:
-            for number in range(3):
-                writer.append({"image": jpeg(number), "label": number, "x": np.arange(number)}, key=f"k{number}")
-        source = Stored(bushel.open(tmp_path / "d")[1:])
-        check_source(source)
-        sample = source[0]
-        assert bytes(sample["image"]) == jpeg(1)
-        assert (sample["label"], sample["__key__"], source.spec) == (1, "k1", spec)
-        np.testing.assert_array_equal(sample["x"], np.arange(1))
-        assert source.origin(0).split("@")[0].endswith(".tar")
-
-    def test_without_keys_of_its_own_there_are_none(self, tmp_path: Path) -> None:
-        with bushel.Writer(tmp_path / "x.ffr", {"data": "bytes"}) as writer:
-            writer.append({"data": b"1"})
-        assert dict(open_source(tmp_path / "x.ffr")[0]) == {"data": b"1"}  # type: ignore[index]
-
-
 class TestOpening:
     def test_by_looks(self, tmp_path: Path) -> None:
         image_folder(tmp_path / "images", 2)
@@ -157,7 +136,7 @@ class TestOpening:
             "set.lst": ListFile,
             "set.json": Table,
             "x.npy": Arrays,
-            "bag": Stored,
+            "bag": bushel.Dataset,
         }
         for name, kind in kinds.items():
             assert type(open_source(tmp_path / name)) is kind

@@ -337,7 +337,7 @@ def _limits(
     if folders is None and facts.folders:
         some = ", ".join(facts.folders[:3])
         more = ", …" * (len(facts.folders) > 3)
-        limits.append(f"{len(facts.folders)} empty folders are left out: {some}{more}")
+        limits.append(f"empty folders left out: {some}{more}")
     if unnamed := [name for name in numbers.unnamed if name in targets and filled]:
         limits.append(
             f"some samples have no class names for {', '.join(unnamed)}: their numbers"
