@@ -128,7 +128,10 @@ def test_who_cannot_keep_them_says_so(folder: Path, tmp_path: Path) -> None:
     done = bushel.pack(Files(folder), tmp_path / "x.ffr", keys=False)
     assert done.limits[-1] == "empty folders left out: a, d1/b/c, q, …"
     bushel.pack(Files(folder), tmp_path / "keyed.ffr")
-    assert bushel.convert(tmp_path / "keyed.ffr", tmp_path / "y.rec").limits[-1] == "empty folders left out: a, d1/b/c, q, …"
+    assert (
+        bushel.convert(tmp_path / "keyed.ffr", tmp_path / "y.rec").limits[-1]
+        == "empty folders left out: a, d1/b/c, q, …"
+    )
     with pytest.raises(SpecError, match="tar cannot store empty folders"):
         bushel.Writer(tmp_path / "x.tar", {"data": "bytes"}, folders=["a"])
     with (
