@@ -33,9 +33,8 @@ from bushel._pack.commit import PartTask
 from bushel._pack.finish import finish_run
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals
-from bushel._pack.run_meter import RunMeter
 from bushel._pack.run_plan import RunPlan, part_starts
-from bushel._pack.scale_out import join_run
+from bushel._pack.scale_out import RunMeter, join_run
 from bushel._runtime.tasks.drive import TaskOptions, drive
 from bushel.engines import Attempt, Finished, Task
 from measure import SCRATCH, console

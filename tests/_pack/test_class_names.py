@@ -19,7 +19,7 @@ from bushel._dataset.read.splitting import classes_of, largest_remainders, strat
 from bushel._index.class_names import Labels, join_names, numbered
 from bushel._index.sidecar import sealed
 from bushel._pack import merge, split
-from bushel._pack.class_numbers import plan_numbers, renumber
+from bushel._pack.field_plan import plan_numbers, renumber
 from bushel.sources import ListFile
 from bushel.spec import Field
 from bushel.storage.publish import _swap

@@ -14,8 +14,8 @@ from tests._pack.pack_sources import Numbered, files_of
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
-from bushel._pack import key_hashes
-from bushel._pack.key_hashes import KeyHashes
+from bushel._pack import finish
+from bushel._pack.finish import KeyHashes
 from bushel._pack.run_folder import find_run
 from bushel.engines.local import LocalEngine
 from bushel.storage.objects.location import ObjectPath
@@ -27,7 +27,7 @@ OPTIONS: dict[str, Any] = {"container": "tar", "parts": 7, "shard_samples": 2, "
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Look at few keys at a time."""
-    monkeypatch.setattr(key_hashes, "_IN_MEMORY", 5)
+    monkeypatch.setattr(finish, "_IN_MEMORY", 5)
 
 
 def everything(path: Path) -> tuple[dict[str, bytes], bytes, Any]:
@@ -69,7 +69,7 @@ def test_hashes_that_several_parts_have(parts: list[list[int]], in_memory: int, 
     for value in (value for part in parts for value in part):
         counts[value] = counts.get(value, 0) + 1
     with pytest.MonkeyPatch.context() as patch, KeyHashes(None) as hashes:
-        patch.setattr(key_hashes, "_IN_MEMORY", in_memory)
+        patch.setattr(finish, "_IN_MEMORY", in_memory)
         for part in parts:
             hashes.add(np.array(part, np.uint64))
         assert hashes.repeated().tolist() == sorted(value for value, count in counts.items() if count > 1)

@@ -16,8 +16,7 @@ import numpy.typing as npt
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import keys_at, reader_of, windows_of
-from bushel._pack.class_numbers import ClassNumbers, NewNumbers, renumber
-from bushel._pack.field_plan import FieldPlan
+from bushel._pack.field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, is_light
 from bushel.codecs.base import NumberLayout

@@ -20,9 +20,17 @@ from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
 from bushel._index.class_names import Labels, check_labels, labels_of_fields
 from bushel._index.column_names import AUTO, known_column_of
 from bushel._index.value_scan import scanned_in
-from bushel._pack.class_numbers import ClassNumbers, names_in_source, names_in_target, plan_numbers
 from bushel._pack.feeds import DatasetFeed, Feed, SourceFeed, StreamFeed
-from bushel._pack.field_plan import FieldPlan, plan_fields, plan_values, target_fields
+from bushel._pack.field_plan import (
+    ClassNumbers,
+    FieldPlan,
+    names_in_source,
+    names_in_target,
+    plan_fields,
+    plan_numbers,
+    plan_values,
+    target_fields,
+)
 from bushel._pack.own_source import refuse_own_source
 from bushel._pack.pack_options import PackOptions, SampleOptions
 from bushel._pack.prepared import Prepared, check_none_skipped, encoder_for

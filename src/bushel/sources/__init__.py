@@ -25,12 +25,11 @@ from bushel.sources.base import (
 )
 from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder, walk
 from bushel.sources.lists import ListFile, ListLine, format_line, parse_line
-from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media
+from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media, Pick, decode_video
 from bushel.sources.members import Recipe
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.tables import Row, Table, parse_json, read_list, read_rows
-from bushel.sources.video import Pick, decode_video
 
 __all__ = [
     "VIDEOS",

@@ -1,22 +1,24 @@
-"""Convert a file to a field: an image, clip or sound unchanged, or a video as its frames."""
+"""Convert a file to a field: an image, clip or sound unchanged, or a video as its frames, decoded by PyAV."""
 
 from __future__ import annotations
 
+import io
 import os
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._kinds import JPEG
 from bushel._recognise.layout import media_of, suffix_of
 from bushel.codecs import codec_of_extension, get_codec, holds_clip, holds_image, holds_sound
 from bushel.codecs.extensions import extensions_of
-from bushel.errors import FormatError, SpecError
+from bushel.codecs.video import reason, say_narrowed
+from bushel.errors import FormatError, SpecError, needed_by
 from bushel.sources.fetching import Fetched, read_file
-from bushel.sources.video import decode_video, pyav
 from bushel.storage import AnyPath, read_all
 
 IMAGES = tuple(f".{suffix}" for suffix in extensions_of(holds_image))
@@ -269,3 +271,80 @@ def _codec(names: Collection[str], several: str) -> str:
         codec_of_extension(suffix[1:]) for suffix in {os.path.splitext(name)[1] for name in names}
     }
     return codecs.pop() if len(codecs) == 1 else several
+
+
+Pick = Callable[[Iterator[Any], Any], Iterator[tuple[Any, int]]]
+"""Selects frames of a stream: yields those to keep, each with the number of times it is used."""
+
+_DEMUXERS = {
+    ".webm": "matroska",
+    ".mkv": "matroska",
+    ".avi": "avi",
+    ".mpg": "mpeg",
+    ".mpeg": "mpeg",
+    ".ogv": "ogg",
+    ".flv": "flv",
+    ".wmv": "asf",
+}
+"""FFmpeg's demuxers by suffix; `mov` reads all of the mp4 family. FFmpeg's own detection also accepts playlists, which
+open other files."""
+
+
+def decode_video(
+    data: bytes, path: str, pick: Pick, size: Callable[[int, int], tuple[int, int]] | None = None
+) -> Iterator[tuple[npt.NDArray[np.uint8], int]]:
+    """Decode frames of a video, upright.
+
+    Args:
+        data: The video file.
+        path: Its name, whose suffix gives the format.
+        pick: Called with PyAV's frames and the stream.
+        size: Maps the stored width and height to those to scale to (bilinear).
+
+    Yields:
+        A frame, uint8 of shape HxWx3 (RGB), and the number of times it is used.
+
+    Raises:
+        FormatError: The file is damaged, or holds no video.
+        SpecError: PyAV is not installed.
+
+    Examples:
+        >>> from bushel.sources import decode_video
+        >>> def every_fourth(frames, stream):
+        ...     return ((frame, 1) for number, frame in enumerate(frames) if number % 4 == 0)
+        >>> [image.shape for image, _ in decode_video(Path("clips/red/a.mp4").read_bytes(), "a.mp4", every_fourth)]
+        [(48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3), (48, 64, 3)]
+    """
+    av = pyav()
+    try:
+        with av.open(
+            io.BytesIO(data), format=_DEMUXERS.get(os.path.splitext(path)[1].lower(), "mov")
+        ) as video:
+            if not video.streams.video:
+                raise FormatError("the file holds no video", file=path)  # noqa: TRY301
+            stream = video.streams.video[0]
+            # decoding many videos at once uses processors better
+            stream.codec_context.thread_count = 1
+            scaler = av.video.reformatter.VideoReformatter()  # its tables serve all frames
+            for frame, times in pick(video.decode(stream), stream):
+                say_narrowed(frame)
+                width, height = (
+                    (frame.width, frame.height) if size is None else size(frame.width, frame.height)
+                )
+                picture = scaler.reformat(
+                    frame, width, height, "rgb24", interpolation="BILINEAR"
+                ).to_ndarray()
+                yield np.ascontiguousarray(np.rot90(picture, round(frame.rotation / 90))), times
+    except (FormatError, OSError):
+        raise
+    except Exception as error:
+        # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError … for invalid streams.
+        raise FormatError(f"the video cannot be decoded: {reason(error)}", file=path) from error
+
+
+def pyav() -> Any:
+    """Return the package `av`. Raise MissingPackageError if it is not installed."""
+    with needed_by("reading frames of videos", "bushel[video]"):
+        import av
+        import av.video.reformatter
+    return av
