@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._kinds import BEGINNINGS, IMAGES
-from bushel._pack.feeds import Batch, Feed, SourceFeed
+from bushel._pack.feeds import Batch, Feed
 from bushel._pack.field_plan import FieldPlan
 from bushel._pack.images import Rewriting, base_codec, image_kind
 from bushel._runtime.structs import Struct
@@ -32,6 +32,7 @@ if TYPE_CHECKING:  # packing without transforms imports none
     from bushel._pack.field_steps import FieldSteps
 
 _BYTES = (bytes, bytearray, memoryview)
+_NO_LISTS = (str, *_BYTES, Mapping)
 
 
 class EncodedSample(Struct, frozen=True):
@@ -153,11 +154,6 @@ class Encoder(Struct, frozen=True):
 
     # Samples
 
-    @property
-    def _of_source(self) -> bool:
-        """Whether samples are made in Python: any bytes in them are stored ones, and are looked into."""
-        return isinstance(self.feed, SourceFeed)
-
     def _encoded(self, position: int, key: str | None, sample: Any) -> EncodedSample | BadItem:
         try:
             if isinstance(sample, Exception):
@@ -193,10 +189,10 @@ class Encoder(Struct, frozen=True):
             SpecError: A sequence is not a list, or lacks the one element that a plain field needs.
             CodecError: The target's codec cannot hold a value.
         """
-        if value is None and self._of_source:
+        if value is None and self.feed.of_source:
             return None
         elements = value if plan.source.sequence else [value]
-        if isinstance(elements, str | bytes | bytearray | memoryview | Mapping):
+        if plan.source.sequence and isinstance(value, _NO_LISTS):
             raise SpecError(
                 f"field {plan.source.name!r} is a sequence: expected a list of values, not"
                 f" {type(value).__name__}"
@@ -208,9 +204,11 @@ class Encoder(Struct, frozen=True):
                 f"{plan.target.codec} needs exactly one: keep the sequence, {plan.target.codec}[]"
             )
         try:
+            if not (plan.source.sequence or plan.target.sequence):
+                return self._element(plan, position, value)
             stored = [self._element(plan, position, element) for element in elements]
         except CodecError as error:
-            if self._of_source or plan.copied:
+            if self.feed.of_source or plan.copied:
                 raise
             raise CodecError(
                 f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details
@@ -221,9 +219,9 @@ class Encoder(Struct, frozen=True):
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
         codec, steps = plan.codec, self.steps.get(plan.target.name)
         # what a dataset decoded may be bytes, too
-        is_stored = isinstance(value, _BYTES) and (plan.copied or self._of_source)
+        is_stored = isinstance(value, _BYTES) and (plan.copied or self.feed.of_source)
         looked_into = steps or ((self.exif_rotate or self.check) and holds_image(codec))
-        if is_stored and not self._of_source and not looked_into:
+        if is_stored and not self.feed.of_source and not looked_into:
             return value
         if (
             is_stored
@@ -271,7 +269,7 @@ class Encoder(Struct, frozen=True):
         try:
             return self.rewriting.rewritten(values)
         except CodecError as error:
-            if self._of_source:
+            if self.feed.of_source:
                 raise
             raise CodecError(
                 f"sample {key!r}, {error}. max_errors=... skips such samples", **error.details

@@ -44,32 +44,36 @@ class SourceFeed(Struct, frozen=True):
     # field to the new numbers of its classes
     changes: Mapping[str, NewNumbers] = {}
 
+    of_source = True
+
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""
         source = self.source
         if isinstance(batch, list) or source is None:
             for position, sample_of_stream in batch:
-                try:
-                    renumbered = self._renumbered(sample_of_stream)
-                except Exception as error:
-                    renumbered = error
-                yield position, None, renumbered
+                yield position, None, self._renumbered(sample_of_stream)
             return
         positions = batch.tolist()
         if isinstance(source, Fetching) and source.remote:
             source = source.fetched(positions)
         for position in positions:
             try:
-                sample: Any = self._renumbered(source[position])
+                sample: Any = source[position]
             except Exception as error:
                 sample = error
-            yield position, None, sample
+            yield position, None, self._renumbered(sample) if self.changes else sample
 
     def _renumbered(self, sample: Any) -> Any:
-        for name, numbers in self.changes.items():
-            if sample.get(name) is not None:
-                what = f"sample {sample.get(KEY)!r}, field {name!r}"
-                sample = {**sample, name: renumber(sample[name], numbers, what)}
+        """Return a sample with the new numbers of its classes, or the error of one that has no name."""
+        if not isinstance(sample, Mapping):
+            return sample
+        try:
+            for name, numbers in self.changes.items():
+                if sample.get(name) is not None:
+                    what = f"sample {sample.get(KEY)!r}, field {name!r}"
+                    sample = {**sample, name: renumber(sample[name], numbers, what)}
+        except SpecError as error:
+            return error
         return sample
 
     @property
@@ -102,10 +106,12 @@ class SourceFeed(Struct, frozen=True):
         if not isinstance(self.source, Columnar):
             return None
         columns, keys = self.source.columns(positions)
-        for name, numbers in self.changes.items():
-            if name in columns:
+        try:
+            for name, numbers in self.changes.items():
                 column = renumber(list(columns[name]), numbers, f"field {name!r}")
                 columns = {**columns, name: column}
+        except SpecError:  # a number without a name, whose sample is looked for
+            return None
         for name, column in columns.items():
             # an array whose codec encodes one value at a time
             if (
@@ -135,7 +141,7 @@ class DatasetFeed(Struct, frozen=True):
     numbers: ClassNumbers  # the new numbers of classes
 
     file_field = None
-    in_memory = False
+    of_source = in_memory = False
 
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""
@@ -277,7 +283,7 @@ class StreamFeed(Struct, frozen=True):
     known: frozenset[str]  # names of all fields of the source
 
     file_field = None
-    has_columns = in_memory = False
+    of_source = has_columns = in_memory = False
 
     def samples(self, batch: Batch) -> Iterator[Arrived]:
         """Yield the samples of a batch."""

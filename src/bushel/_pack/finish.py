@@ -1,4 +1,4 @@
-"""Join the parts of a run: their keys, class names and tables become those of one dataset."""
+"""Finish a run: compare the keys of its parts, and join their manifests to one."""
 
 from __future__ import annotations
 

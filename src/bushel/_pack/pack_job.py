@@ -127,7 +127,7 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
         "range": [0, order.samples],
     }
     # a program may mend what it has in memory, and go on
-    if isinstance(source, Fingerprinted) and not isinstance(source, Samples | Arrays):
+    if not isinstance(source, Samples | Arrays) and isinstance(source, Fingerprinted):
         plan["source"] = prepared.identity
     return Part(
         target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan

@@ -286,13 +286,24 @@ def _written(
     writer: ColumnWriter, results: Iterable[Result], config: WorkerConfig
 ) -> Iterator[WrittenSamples | BadItem]:
     """Write samples. Columns that cannot be written are written one by one, which finds the bad ones."""
+    samples = size = 0  # written, and not yielded
     for result in results:
-        if isinstance(result, BadItem):
-            yield result
-        elif isinstance(result, EncodedSample):
-            yield _append(writer, result, config)
-        else:
-            yield from _written_columns(writer, result, config)
+        fault: Result | None = result
+        if isinstance(result, EncodedSample):
+            fault = _append(writer, result, config)
+            if fault is None:
+                samples += 1
+                size += result.size
+                continue
+        if samples:
+            yield WrittenSamples(samples, size)
+            samples = size = 0
+        if isinstance(fault, BadItem):
+            yield fault
+        elif isinstance(fault, EncodedColumns):
+            yield from _written_columns(writer, fault, config)
+    if samples:
+        yield WrittenSamples(samples, size)
 
 
 def _written_columns(
@@ -310,9 +321,7 @@ def _written_columns(
     yield WrittenSamples(count, size)
 
 
-def _append(
-    writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig
-) -> WrittenSamples | BadItem:
+def _append(writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
     key = sample.key
     try:
         if key is not None and config.key is not None:
@@ -323,7 +332,7 @@ def _append(
         writer.append(sample.values, key=key)
     except (SpecError, CodecError, ValueError, TypeError) as error:
         return BadItem(sample.position, key, config.origin(sample.position), error)
-    return WrittenSamples(1, sample.size)
+    return None
 
 
 def _item_name(bad: BadItem) -> str:
@@ -385,17 +394,24 @@ def _none_packed(bad: BadItem, errors: int, log: ErrorLog | ErrorList) -> TooMan
 
 
 class _BatchSize:
-    """The number of items in a batch, such that a batch has about as many bytes as it may, by the mean so far."""
+    """The number of items in a batch, such that it has about as many bytes as it may.
+
+    The mean of all samples so far decides, or that of the last batch if it is larger.
+    """
 
     def __init__(self, limits: BatchLimits) -> None:
         self.items = limits.first
         self._limits = limits
+        self._size = self._samples = 0
 
     def observe(self, size: int, samples: int) -> None:
         """Update the number of items from the totals so far."""
-        if samples:
-            fitting = max(self._limits.bytes * samples // max(size, 1), 1)
-            self.items = min(fitting, self._limits.items)
+        if samples == self._samples:
+            return
+        last = (size - self._size) / (samples - self._samples)
+        self._size, self._samples = size, samples
+        fitting = int(self._limits.bytes / max(last, size / samples, 1))
+        self.items = min(max(fitting, 1), self._limits.items)
 
 
 def _batches(

@@ -1,6 +1,6 @@
 """Prepare a source for packing: its order, class numbers, fields and columns in the target, and the encoder.
 
-`_Facts` says what is known of the samples of any source; the rest follows from facts and options.
+`_Facts` describes the samples of any source; the rest follows from facts and options.
 """
 
 from __future__ import annotations
@@ -64,7 +64,7 @@ class DatasetAt(Struct, frozen=True):
 
 
 class _Facts(Struct, frozen=True):
-    """What is known of the samples of a source."""
+    """Properties of a source, as far as they are known without reading samples."""
 
     fields: Spec
     # field to the codecs of its stored bytes in the shards of these samples
@@ -81,7 +81,7 @@ class _Facts(Struct, frozen=True):
 
 
 def _facts_of(source: Dataset | Source | Stream) -> _Facts:
-    """Return what is known of a source. No data are read, except for the first samples of a stream."""
+    """Return the facts of a source. No data are read, except for the first samples of a stream."""
     fields = parse_spec(source.spec)
     if isinstance(source, Dataset):
         return _facts_of_dataset(source, fields)

@@ -74,10 +74,16 @@ class ColumnWriter(DatasetWriter):
             batch = encode_columns(columns, count, plan.fields, plan.container.name, layout)
             stored_keys = None if texts is None else key_column(texts)
             first, at = self._samples, 0
+            alone_until = 0  # samples before it are written one by one
             while at < count:
-                written = self._write_some(
-                    current.shard or current.start(self._samples), batch, stored_keys, texts, at
-                )
+                shard = current.shard or current.start(self._samples)
+                shard.write_pending()
+                written = 0
+                if at >= alone_until:
+                    written, alone_until = self._write_some(shard, batch, stored_keys, at)
+                if not written:
+                    shard.append(None if texts is None else texts[at], batch.sample(at))
+                    written = 1
                 if texts is not None:
                     plan.add_keys(texts[at : at + written])
                 at += written
@@ -107,23 +113,21 @@ class ColumnWriter(DatasetWriter):
         return keys
 
     def _write_some(
-        self,
-        shard: ShardInProgress,
-        batch: StoredBatch,
-        keys: StoredColumn | None,
-        texts: Sequence[str] | None,
-        at: int,
-    ) -> int:
-        """Write samples from number `at` of a batch on, at most until the shard is full, and return how many."""
-        shard.write_pending()
+        self, shard: ShardInProgress, batch: StoredBatch, keys: StoredColumn | None, at: int
+    ) -> tuple[int, int]:
+        """Write samples from number `at` of a batch on, at most until the shard is full.
+
+        Returns:
+            The number of samples written, and the number of the next sample that may be written
+            with others.
+        """
+        if batch.columns is None:
+            return 0, batch.samples
         samples, size = self._plan.limits.room_in(shard)
         room = None if self._plan.limits.bytes is None else max(size, 1)
-        if batch.columns is not None:
-            end = min(
-                batch.bytes_until(at, _LARGE_CHUNK if batch.is_large else CHUNK), at + samples
-            )
-            columns = {name: column.rows(at, end) for name, column in batch.columns.items()}
-            if written := shard.extend(None if keys is None else keys.rows(at, end), columns, room):
-                return written
-        shard.append(None if texts is None else texts[at], batch.sample(at))
-        return 1
+        end = batch.bytes_until(at, _LARGE_CHUNK if batch.is_large else CHUNK)
+        end = min(end, at + samples)
+        columns = {name: column.rows(at, end) for name, column in batch.columns.items()}
+        written = shard.extend(None if keys is None else keys.rows(at, end), columns, room)
+        # of large samples, one may be special
+        return written, at + 1 if batch.is_large else end
