@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,6 @@ from tests._dataset.views.models import CONTAINERS
 from tests.sources.folders import image_folder
 
 import bushel
-from bushel.storage import files
 
 untyped: Any = bushel  # wrong calls
 
@@ -194,7 +194,7 @@ def test_half_of_a_surrogate_pair_in_a_key(place: Path, container: str) -> None:
 def test_a_folder_of_datasets_is_named_as_such(place: Path) -> None:
     bushel.split("numbers.tar", "halves", {"a": 2, "b": 1}, sync=False)
     with pytest.raises(
-        bushel.errors.FormatError, match="its sub-folders are datasets: halves/a, halves/b. Name one of them"
+        bushel.errors.FormatError, match=r"its sub-folders are datasets: .*halves/a, .*halves/b\. Name one of them"
     ):
         bushel.open("halves")
 
@@ -231,25 +231,13 @@ def test_fields_where_the_media_of_a_table_are_wanted(place: Path) -> None:
         bushel.sources.Table([{"path": "a.jpg"}], wrong)
 
 
-def test_a_relative_path_after_the_folder_has_changed(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    bushel.pack("photos", "photos.tar", sync=False)
-    dataset = bushel.open("photos.tar")
-    monkeypatch.setattr(files, "_FIRST_FOLDER", str(place))
-    (place / "elsewhere").mkdir()
-    monkeypatch.chdir(place / "elsewhere")
-    with pytest.raises(FileNotFoundError, match=r"photos\.tar") as caught:
-        dataset.read([0])
-    assert any(
-        f"the current folder was {place} before: open a dataset by its absolute path" in note
-        for note in caught.value.__notes__
-    )
-    bushel.pack({"n": [1]}, place / "set", container="tar", sync=False)
-    monkeypatch.chdir(place)
+def test_a_view_of_a_folder_that_is_gone(place: Path) -> None:
+    bushel.pack({"n": [1]}, "set", container="tar", sync=False)
     dataset = bushel.open("set")
-    monkeypatch.chdir(place / "elsewhere")
-    with pytest.raises(FileNotFoundError, match="the folder of the dataset does not exist .*absolute path"):
+    shutil.rmtree("set")
+    with pytest.raises(FileNotFoundError, match="the folder of the dataset does not exist"):
         dataset.save_view("all")
-    assert list((place / "elsewhere").iterdir()) == []
+    assert not Path("set").exists()
 
 
 def test_a_link_that_leads_nowhere(place: Path) -> None:

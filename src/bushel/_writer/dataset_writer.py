@@ -17,7 +17,7 @@ from bushel._writer.written_shards import WrittenShards
 from bushel.codecs import get_codec
 from bushel.errors import is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
-from bushel.storage import as_path
+from bushel.storage import absolute, as_path
 from bushel.storage.lock import Lock
 
 _DEFAULTS = WriterOptions()
@@ -55,7 +55,7 @@ class DatasetWriter:
         fields = None if spec is None else parse_spec(spec)
         for field in (fields or {}).values():
             get_codec(field.codec)
-        self._options, self._path = options, as_path(path)
+        self._options, self._path = options, absolute(as_path(path))
         self._owned = lock or lock_for_writing(self._path, options)
         # lets others write to the target, unless the caller has the lock
         self._let_go = ExitStack()

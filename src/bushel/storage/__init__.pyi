@@ -10,6 +10,7 @@ from bushel.storage.blocks import Blocks as Blocks
 from bushel.storage.blocks import Side as Side
 from bushel.storage.blocks import plan_blocks as plan_blocks
 from bushel.storage.files import FilePool as FilePool
+from bushel.storage.files import absolute as absolute
 from bushel.storage.files import as_path as as_path
 from bushel.storage.files import is_local as is_local
 from bushel.storage.files import is_object as is_object

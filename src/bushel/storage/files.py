@@ -23,18 +23,6 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-_ABSOLUTE = "open a dataset by its absolute path if the current folder changes afterwards"
-
-
-def _current_folder() -> str:
-    try:
-        return os.getcwd()
-    except OSError:  # it was deleted
-        return ""
-
-
-_FIRST_FOLDER = _current_folder()
-
 
 def as_path(path: object) -> AnyPath:
     """Turn a path as users give it into an object with `open()`.
@@ -74,6 +62,11 @@ def _without_tilde(path: Path) -> Path:
     if not path.parts or not path.parts[0].startswith("~"):
         return path
     return Path(os.path.expanduser(path))  # a name of no user stays as it is
+
+
+def absolute(path: AnyPath) -> AnyPath:
+    """Return a local path as an absolute one, which names the same file when the current folder changes."""
+    return path.absolute() if isinstance(path, Path) else path
 
 
 def path_of_stream(stream: object) -> str | None:
@@ -139,13 +132,6 @@ def open_file(path: AnyPath) -> File:
     if isinstance(path, Path):
         try:
             return _mapped(str(path))
-        except FileNotFoundError as error:
-            if not path.is_absolute() and _current_folder() != _FIRST_FOLDER:
-                error.add_note(
-                    f"the path is relative, and the current folder was {_FIRST_FOLDER}"
-                    f" before: {_ABSOLUTE}"
-                )
-            raise
         except OSError as error:
             if error.errno != errno.ESPIPE:
                 raise

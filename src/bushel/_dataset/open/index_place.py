@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from bushel._dataset.open.caller_fields import POLICIES
 from bushel._index.table import Shard
 from bushel.errors import FormatError
-from bushel.storage import AnyPath, as_path
+from bushel.storage import AnyPath, absolute, as_path
 
 
 def index_place(index: Any) -> AnyPath:
@@ -32,7 +32,7 @@ def index_place(index: Any) -> AnyPath:
             " the index, write "
             f"{'./' + index!r}"
         )
-    return as_path(index)
+    return absolute(as_path(index))
 
 
 def indexed_in(shards: Sequence[Shard], place: AnyPath) -> list[Shard]:

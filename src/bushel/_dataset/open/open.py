@@ -41,7 +41,7 @@ from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyPath, as_path
+from bushel.storage import AnyPath, absolute, as_path
 
 if TYPE_CHECKING:
     from bushel._dataset.read.listed import RequestedLists
@@ -227,7 +227,7 @@ def open(
 def _paths_of(source: Any, spec: Mapping[str, str] | None, index: object) -> list[AnyPath]:
     """Return the paths that a source stands for. Raise UnsupportedError if it can only be read forward."""
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
-        return [as_path(source)]  # a folder is not a stream, under any name
+        return [absolute(as_path(source))]  # a folder is not a stream, under any name
     if is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
     return expand_paths(source, look=False)

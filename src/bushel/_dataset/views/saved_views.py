@@ -83,10 +83,7 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     """Save a view: see `Dataset.save`."""
     path = _path(folder := _folder(view), name)
     if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
-        hint = "a dataset with views is opened by its absolute path if the current folder changes"
-        raise FileNotFoundError(
-            errno.ENOENT, f"the folder of the dataset does not exist ({hint})", str(root)
-        )
+        raise FileNotFoundError(errno.ENOENT, "the folder of the dataset does not exist", str(root))
     origin = view._selection.made
     where = (
         origin.removeprefix("where ")
