@@ -225,12 +225,16 @@ def open(
 
 
 def _paths_of(source: Any, spec: Mapping[str, str] | None, index: object) -> list[AnyPath]:
-    """Return the paths that a source stands for. Raise UnsupportedError if it can only be read forward."""
+    """Return the paths that a source stands for, which stay the same when the current folder changes.
+
+    Raises:
+        UnsupportedError: It can only be read forward.
+    """
     if isinstance(source, str | os.PathLike) and os.path.isdir(source):
         return [absolute(as_path(source))]  # a folder is not a stream, under any name
     if is_stream(source) and not (index == "memory" and lacks_index(source)):
         raise forward_only(source, spec, lacks_index(source))
-    return expand_paths(source, look=False)
+    return [absolute(path) for path in expand_paths(source, look=False)]
 
 
 def _opened(

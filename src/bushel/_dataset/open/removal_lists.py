@@ -21,7 +21,7 @@ from bushel._index.table import FOLDER, LISTS_OF_FILES, REMOVED, Shard
 from bushel._runtime.parallel import map_all
 from bushel._runtime.structs import Struct
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, below, is_object, make_folder, read_whole, write_whole
+from bushel.storage import AnyPath, absolute, below, is_object, make_folder, read_whole, write_whole
 
 
 class PlacedList(Struct, frozen=True):
@@ -76,7 +76,8 @@ def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath
     Raises:
         UnsupportedError: The shards are in several folders, or nothing can be written there.
     """
-    if shard.name and str(shard.path(0)) in map(str, expand_paths(source)):
+    files = map(absolute, expand_paths(source) if shard.name else ())
+    if str(absolute(shard.path(0))) in map(str, files):
         place = below(shard.beside, own_list(shard.name), any_text=True)
     elif (above := above_parts(shards)) is not None and shard.index is None:
         place = above / FOLDER / REMOVED

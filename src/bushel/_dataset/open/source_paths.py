@@ -11,7 +11,7 @@ from bushel._index.table import Shard
 from bushel._runtime.public import did_you_mean
 from bushel.containers import is_forward_only, needs_index
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath, absolute, as_path, is_object
+from bushel.storage import AnyPath, as_path, is_object
 
 _PATTERN = frozenset("{*?[")
 
@@ -54,9 +54,8 @@ def lacks_index(source: object) -> bool:
 def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
     """Return the paths that a path, a glob, a brace pattern or a list of these stands for.
 
-    Local ones are absolute: the current folder may change before they are read. Text is taken as a
-    pattern only if no file has exactly this name. With `look`, a URL of a bucket that is not a
-    pattern is looked for; else `discover` does that.
+    Text is taken as a pattern only if no file has exactly this name. With `look`, a URL of a bucket
+    that is not a pattern is looked for; else `discover` does that.
 
     Raises:
         FileNotFoundError: A file or folder does not exist, or nothing matches the pattern.
@@ -69,9 +68,9 @@ def expand_paths(source: object, *, look: bool = True) -> list[AnyPath]:
     path = as_path(source)
     if isinstance(path, Path):
         if path.exists():
-            return [absolute(path)]
+            return [path]
         if isinstance(source, str) and not _PATTERN.isdisjoint(source):
-            return list(map(absolute, _expand_local(os.path.expanduser(source))))
+            return list(_expand_local(os.path.expanduser(source)))
     elif is_object(path):
         from bushel._dataset.open.remote_discovery import expand_url
 

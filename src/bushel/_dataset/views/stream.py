@@ -24,7 +24,7 @@ from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names
 from bushel.errors import CodecError, FormatError, UnsupportedError
 from bushel.spec import KEY, Field, format_spec, parse_spec
-from bushel.storage import AnyPath, expand_braces
+from bushel.storage import AnyPath, absolute, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of
 
 _PIPE = "pipe:"
@@ -356,7 +356,7 @@ def _sources(sources: object, *, allow_commands: bool) -> Iterator[_Source]:
                     f"dataset, and bushel.open_stream({str(path / '*.tar')!r}) archives from"
                     " front to back"
                 )
-            yield path
+            yield absolute(path)
 
 
 def check_again(stream: StreamDataset, so: str) -> None:
