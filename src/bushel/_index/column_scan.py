@@ -24,7 +24,7 @@ from bushel._index.column_names import (
     usual_columns,
 )
 from bushel._index.columns import LONGEST_TEXT, Column, numbers, of_texts
-from bushel._index.object_columns import of_objects
+from bushel._index.object_columns import of_array, of_objects, reader_of
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._index.text_lengths import lengths_of_texts
@@ -327,7 +327,7 @@ class _Scan:
         columns = {}
         for requested in wanted:
             values = [
-                _of_array(array_layout.shape, array_layout.dtype, requested.part)
+                of_array(array_layout.shape, array_layout.dtype, requested.part)
                 for array_layout in layouts.values()
             ]
             if values and all(type(value) is int for value in values):
@@ -375,7 +375,7 @@ class _Scan:
     # Everything else
 
     def _decoded(self, columns: Sequence[ColumnOf], threads: int) -> dict[str, Column]:
-        read = _reader_of(self._column, columns)
+        read = reader_of(self._column, columns)
         rows = present_rows(self._column)
         values_of_columns: list[list[Any]] = [[None] * self._column.rows for _ in columns]
         for row, values in zip(rows.tolist(), self._each(rows, read, threads), strict=True):
@@ -408,95 +408,3 @@ class _Scan:
         column = self._column
         length = column.length[rows] if head is None else np.minimum(column.length[rows], head)
         return read_many([self._file], Extents(0, column.offset[rows], length))
-
-
-def _reader_of(
-    column: FieldExtents, columns: Sequence[ColumnOf]
-) -> Callable[[bytes], Sequence[Any] | None]:
-    """Return the function that makes the values of some columns of a field from stored bytes. None: damaged."""
-    [reading] = {
-        "decoded" if requested.reading in ("value", "member", "length") else requested.reading
-        for requested in columns
-    }
-    if reading == "clip":
-        from bushel.codecs.headers import clip_header
-        from bushel.codecs.video import pyav
-
-        pyav(column.codec)
-
-        def of_clip(data: bytes) -> Sequence[Any] | None:
-            header = clip_header(column.codec, data)
-            if header is None:
-                return None
-            return [getattr(header, requested.part) for requested in columns]
-
-        return of_clip
-    codec = get_codec(column.codec)
-    if reading == "sound" and (ranged := codec.ranged) is not None:
-        from bushel.codecs.video import pyav
-
-        pyav(column.codec)
-
-        def of_sound(data: bytes) -> Sequence[Any] | None:
-            try:
-                return [ranged.count(data)] * len(columns)
-            except BushelError:
-                return None
-
-        return of_sound
-
-    def of_array(data: bytes) -> Sequence[Any] | None:
-        try:
-            array: Any = codec.layout(data) if callable(codec.layout) else None
-            if not isinstance(array, ArrayLayout):
-                array = codec.decode(data)
-        except BushelError:
-            return None
-        # a label of one number in an image record, which may also be several
-        if not hasattr(array, "shape"):
-            return [None] * len(columns)
-        return [_of_array(array.shape, array.dtype, requested.part) for requested in columns]
-
-    def of_value(data: bytes) -> Sequence[Any] | None:
-        try:
-            value = codec.decode(data)
-        except BushelError:
-            return None
-        return [_of_value(value, requested) for requested in columns]
-
-    return of_array if reading == "array" else of_value
-
-
-def _of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:
-    if part == "ndim":
-        return len(shape)
-    if part == "dtype":
-        return dtype.name
-    axis = 0 if part == "length" else int(part.removeprefix("shape."))
-    return shape[axis] if axis < len(shape) else None
-
-
-def _of_value(value: Any, requested: ColumnOf) -> Any:
-    if requested.reading == "length":
-        return len(value)
-    if requested.reading == "value":
-        return _plain(value)
-    names: Iterable[str] = requested.part.split(".") if requested.part else ()
-    for name in names:
-        if isinstance(value, Mapping) and name in value:
-            value = value[name]
-        elif isinstance(value, Mapping) and name.isdecimal() and int(name) in value:
-            # msgpack allows numbers as keys
-            value = value[int(name)]
-        elif isinstance(value, list) and name == "length":
-            value = len(value)
-        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
-            value = value[int(name)]
-        else:
-            return None
-    return _plain(value)
-
-
-def _plain(value: Any) -> Any:
-    """Return a NumPy scalar as a Python value."""
-    return value.item() if isinstance(value, np.generic) else value

@@ -19,8 +19,6 @@ from bushel._runtime.arrays import I64, U64, Bools, ranges
 from bushel.spec import Field
 from bushel.storage.base import FROM_TAG
 
-__all__ = ["facts_of_files", "field_digests", "sample_digests", "table_digest"]
-
 _ROWS_AT_ONCE = 1 << 20  # rows that are hashed together, so that a large table takes little memory
 
 

@@ -1,14 +1,15 @@
-"""Columns made of Python values, such as the members of JSON values. Pure: no I/O."""
+"""Columns made of Python values: of decoded values, and of members of JSON. Pure: no I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._index.column_names import ColumnOf
 from bushel._index.columns import (
     BOOL,
     FLOAT,
@@ -20,7 +21,11 @@ from bushel._index.columns import (
     numbers,
     of_texts,
 )
+from bushel._index.table import FieldExtents
 from bushel._runtime.arrays import joined
+from bushel.codecs import get_codec
+from bushel.codecs.base import ArrayLayout
+from bushel.errors import BushelError
 
 _TYPES: dict[type, int] = {type(None): 0, bool: BOOL, int: INT, float: FLOAT, str: TEXT}
 
@@ -80,3 +85,96 @@ def _is_float(value: int) -> bool:
 def _as_texts(objects: Sequence[Any], missing: npt.NDArray[np.bool_]) -> Column:
     stored = [b"" if value is None else as_text(value) or b"" for value in objects]
     return of_texts(*joined(stored), missing)
+
+
+def reader_of(
+    column: FieldExtents, columns: Sequence[ColumnOf]
+) -> Callable[[bytes], Sequence[Any] | None]:
+    """Return the function that makes the values of some columns of a field from stored bytes. None: damaged."""
+    [reading] = {
+        "decoded" if requested.reading in ("value", "member", "length") else requested.reading
+        for requested in columns
+    }
+    if reading == "clip":
+        from bushel.codecs.headers import clip_header
+        from bushel.codecs.video import pyav
+
+        pyav(column.codec)
+
+        def of_clip(data: bytes) -> Sequence[Any] | None:
+            header = clip_header(column.codec, data)
+            if header is None:
+                return None
+            return [getattr(header, requested.part) for requested in columns]
+
+        return of_clip
+    codec = get_codec(column.codec)
+    if reading == "sound" and (ranged := codec.ranged) is not None:
+        from bushel.codecs.video import pyav
+
+        pyav(column.codec)
+
+        def of_sound(data: bytes) -> Sequence[Any] | None:
+            try:
+                return [ranged.count(data)] * len(columns)
+            except BushelError:
+                return None
+
+        return of_sound
+
+    def of_stored_array(data: bytes) -> Sequence[Any] | None:
+        try:
+            array: Any = codec.layout(data) if callable(codec.layout) else None
+            if not isinstance(array, ArrayLayout):
+                array = codec.decode(data)
+        except BushelError:
+            return None
+        # a label of one number in an image record, which may also be several
+        if not hasattr(array, "shape"):
+            return [None] * len(columns)
+        return [of_array(array.shape, array.dtype, requested.part) for requested in columns]
+
+    def of_value(data: bytes) -> Sequence[Any] | None:
+        try:
+            value = codec.decode(data)
+        except BushelError:
+            return None
+        return [_of_value(value, requested) for requested in columns]
+
+    return of_stored_array if reading == "array" else of_value
+
+
+def of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:
+    """Return the number of axes, the dtype or the length of an axis of an array; None for an axis that it lacks."""
+    if part == "ndim":
+        return len(shape)
+    if part == "dtype":
+        return dtype.name
+    axis = 0 if part == "length" else int(part.removeprefix("shape."))
+    return shape[axis] if axis < len(shape) else None
+
+
+def _of_value(value: Any, requested: ColumnOf) -> Any:
+    if requested.reading == "length":
+        return len(value)
+    if requested.reading == "value":
+        return _plain(value)
+    names: Iterable[str] = requested.part.split(".") if requested.part else ()
+    for name in names:
+        if isinstance(value, Mapping) and name in value:
+            value = value[name]
+        elif isinstance(value, Mapping) and name.isdecimal() and int(name) in value:
+            # msgpack allows numbers as keys
+            value = value[int(name)]
+        elif isinstance(value, list) and name == "length":
+            value = len(value)
+        elif isinstance(value, list) and name.isdecimal() and int(name) < len(value):
+            value = value[int(name)]
+        else:
+            return None
+    return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """Return a NumPy scalar as a Python value."""
+    return value.item() if isinstance(value, np.generic) else value

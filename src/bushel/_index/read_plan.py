@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,14 +17,6 @@ from bushel.storage import Extents
 if TYPE_CHECKING:
     from bushel._index.part_plan import Forms
     from bushel.codecs.parts import Part
-
-__all__ = [
-    "Batch",
-    "FieldPlan",
-    "ReadPlan",
-    "plan_kernel",
-    "plan_read",
-]
 
 
 class Batch(Struct, frozen=True):
@@ -43,30 +35,17 @@ class Batch(Struct, frozen=True):
 
     def parts(self) -> list[Batch]:
         """Return the extents file by file, or in halves if all are in one file, which may be a block file."""
-        return list(self._by_file() if len(self.files) > 1 else self._halves())
-
-    def _halves(self) -> Iterator[Batch]:
         whole = self.extents
         rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
-        for half in (slice(None, len(whole) // 2), slice(len(whole) // 2, None)):
-            crc32 = None if whole.crc32 is None else whole.crc32[half]
-            yield Batch(
-                self.files, Extents(0, whole.offset[half], whole.length[half], crc32), rows[half]
-            )
-
-    def _by_file(self) -> Iterator[Batch]:
-        """Yield the extents of each file, and those that are missing with the first."""
-        whole, extents = self.extents, self.extents
-        rows = np.arange(len(extents), dtype=np.int64) if self.rows is None else self.rows
-        file = np.full(len(extents), whole.file) if isinstance(whole.file, int) else whole.file
-        for number, name in enumerate(self.files):
-            rows_of_file = np.flatnonzero(file == number)
-            crc32 = None if whole.crc32 is None else whole.crc32[rows_of_file]
-            yield Batch(
-                [name],
-                Extents(0, whole.offset[rows_of_file], whole.length[rows_of_file], crc32),
-                rows[rows_of_file],
-            )
+        parts = [(self.files, half) for half in np.array_split(np.arange(len(whole)), 2)]
+        if len(self.files) > 1:  # extents that are missing are with the first file
+            file = np.broadcast_to(whole.file, len(whole))
+            numbers = range(len(self.files))
+            parts = [([self.files[n]], np.flatnonzero(file == n)) for n in numbers]
+        return [
+            Batch(files, replace(batch_of_rows(files, whole, part).extents, file=0), rows[part])
+            for files, part in parts
+        ]
 
 
 def batch_of_rows(files: Sequence[tuple[int, int]], extents: Extents, rows: I64) -> Batch:
@@ -96,12 +75,9 @@ def plan_kernel(
     fields: list[Any] = []
     whole = alone = len(groups) == 1 and groups[0].places is None
     if alone:  # arrays that are computed are not whole tables
-        extents_by_name = groups[0].index.fields
-        whole = all(
-            isinstance(extents_by_name[name].offset, np.ndarray)
-            for name in wanted
-            if name in extents_by_name
-        )
+        fields_there = groups[0].index.fields
+        names = wanted.keys() & fields_there.keys()
+        whole = all(isinstance(fields_there[name].offset, np.ndarray) for name in names)
     for name, elements in wanted.items():
         if (verify := _has_sums(groups, name, elements, checked)) is None:
             return None
@@ -110,17 +86,14 @@ def plan_kernel(
             for group in groups
             if (column := group.index.fields.get(name)) is not None
         ]
-        if whole and columns:
+        if alone and columns:
             [(group, column)] = columns
             file = numbers.setdefault((group.number, column.file), len(numbers))
-            fields.append(
-                (name, file, column.offset, column.length, column.crc32 if verify else None)
-            )
-        elif alone and columns:
-            [(group, column)] = columns
-            file = numbers.setdefault((group.number, column.file), len(numbers))
-            crc32 = column.crc32[group.rows] if verify and column.crc32 is not None else None
-            fields.append((name, file, *_extents_of(column, group.rows), crc32))
+            extents, crc32 = (column.offset, column.length), column.crc32 if verify else None
+            if not whole:
+                extents = _extents_of(column, group.rows)
+                crc32 = None if crc32 is None else crc32[group.rows]
+            fields.append((name, file, *extents, crc32))
         elif columns:
             fields.append((name, *_joined_extents(columns, samples, numbers, verify=verify)))
     return fields, list(numbers), groups[0].rows if whole else None
@@ -444,32 +417,20 @@ class _Planned(Struct, frozen=True):
 
 def _joined(planned: Sequence[_Planned]) -> tuple[Extents, Bools | None]:
     """Return the extents of all fields, and which of them have no checksum, None if none has one."""
-    extents_of_fields = [planned_field.extents for planned_field in planned]
-    file = np.concatenate(
-        [
-            np.full(len(e.offset), e.file, np.int32) if isinstance(e.file, int) else e.file
-            for e in extents_of_fields
-        ]
-    )
-    offset, length = (
-        np.concatenate([e.offset for e in extents_of_fields]),
-        np.concatenate([e.length for e in extents_of_fields]),
-    )
-    if all(e.crc32 is None for e in extents_of_fields):
+    fields = [planned_field.extents for planned_field in planned]
+    file = np.concatenate([np.full(len(e), e.file, np.int32) for e in fields])
+    offset = np.concatenate([e.offset for e in fields])
+    length = np.concatenate([e.length for e in fields])
+    if all(e.crc32 is None for e in fields):
         return Extents(file, offset, length), None
-    crc32 = np.concatenate(
-        [
-            np.zeros(len(e.offset), np.uint32) if e.crc32 is None else e.crc32
-            for e in extents_of_fields
-        ]
-    )
+    sums = [np.full(len(e), 0 if e.crc32 is None else e.crc32, np.uint32) for e in fields]
     unchecked = [
         np.full(len(planned_field.extents.offset), planned_field.extents.crc32 is None)
         if planned_field.unchecked is None
         else planned_field.unchecked
         for planned_field in planned
     ]
-    return Extents(file, offset, length, crc32), np.concatenate(unchecked)
+    return Extents(file, offset, length, np.concatenate(sums)), np.concatenate(unchecked)
 
 
 def _codecs(present: Sequence[tuple[Group, FieldExtents]], total: int) -> str | list[str]:

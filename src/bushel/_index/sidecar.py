@@ -25,7 +25,8 @@ import msgspec
 import numpy as np
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from bushel._index.table import FOLDER, FieldExtents, FileStamp, Keys, ShardIndex
+from bushel._index.table import FOLDER as FOLDER
+from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
@@ -39,27 +40,6 @@ if TYPE_CHECKING:
     from bushel._index.columns import Column, Kind
     from bushel._index.line_arrays import Lines
     from bushel.storage import Blocks
-
-__all__ = [
-    "ALWAYS_CHECKED",
-    "COLUMN_ARRAYS",
-    "CRC32_IS",
-    "FOLDER",
-    "VERSION",
-    "ZEROS",
-    "Header",
-    "HeaderColumn",
-    "HeaderField",
-    "Manifest",
-    "ManifestShard",
-    "PartOfRun",
-    "decode_index",
-    "find_manifest",
-    "load_index",
-    "load_manifest",
-    "readable_manifest",
-    "sealed",
-]
 
 ALWAYS_CHECKED = 4 << 20
 """Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
+from functools import lru_cache
 
 from bushel._recognise.layout import MANY, MIXED, SEVERAL, codec_of_files, media_of
 
@@ -42,6 +43,7 @@ def media_of_members(field: str) -> str | None:
     return media_of(field)
 
 
-def has_media(fields: Iterable[str]) -> bool:
+@lru_cache(maxsize=256)
+def has_media(fields: frozenset[str]) -> bool:
     """Return whether any field of an archive is named like the suffix of its media files."""
     return any(map(media_of_members, fields))

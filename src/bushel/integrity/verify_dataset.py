@@ -14,6 +14,7 @@ from bushel._dataset.open.caller_fields import warn_withheld
 from bushel._dataset.open.completeness import manifest_path
 from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.read.key_file import NAME, damage
+from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, join_labels
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
@@ -209,7 +210,7 @@ def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Find
 
 
 def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
-    """Find two shards that number their classes in different ways."""
+    """Find shards that number classes in different ways, and kept labels that differ from folders of archives."""
     named: list[tuple[str, Labels]] = []
     fields: dict[str, Field] = {}
     for place, result in zip(places, results, strict=True):
@@ -220,6 +221,19 @@ def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Fi
         join_labels(named, fields)
     except SpecError as error:
         found.add_file(None, "labels", str(error))
+    if not places or not places[0].container.holds_files:
+        return
+    from bushel._dataset.open.archives import wrong_labels
+
+    shards = [
+        OpenShard.of(place.container.name, place.shard, result.index, stored=True)
+        for place, result in zip(places, results, strict=True)
+        if result.index is not None and result.described
+    ]
+    path = wrong_labels(shards) if len(shards) == len(places) else None
+    if path is not None:
+        advice = "delete it, and opening the dataset makes it again"
+        found.add_file(path, "labels", f"its labels differ from the folders: {advice}")
 
 
 def _check_beside(places: Sequence[Place], found: Findings) -> None:

@@ -5,6 +5,7 @@ Fields keep the names of extensions, as everywhere in a tar. `_recognise.layout`
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import closing
@@ -16,12 +17,18 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._dataset.open.discovery import find
+from bushel._dataset.open.kept_labels import (
+    KeptLabels,
+    load_labels,
+    place_of_labels,
+    save_labels,
+)
 from bushel._dataset.open.local_splits import splits_at
 from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.columns import Column, numbers
-from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
+from bushel._index.table import FOLDER, MISSING, FieldExtents, Keys, ShardIndex
 from bushel._recognise.archive import has_media, labelled_media, media_of_members
 from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_splits
 from bushel._recognise.splits import split_in
@@ -46,12 +53,15 @@ from bushel.storage import Blocks
 _TABLES = {name.partition(".")[2] for name in METADATA}
 
 
-def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenShard]:
+def as_folders(
+    shards: list[OpenShard], declared: Collection[str], *, keep: bool = False
+) -> list[OpenShard]:
     """Return shards of archives with the labels or the metadata that a folder of the same files has.
 
     Args:
         shards: The shards of a dataset.
         declared: Fields that the caller declares, which are read in any case.
+        keep: Whether labels may be stored beside the index.
 
     Raises:
         FormatError: Metadata are malformed, or name a file that does not exist.
@@ -63,35 +73,94 @@ def as_folders(shards: list[OpenShard], declared: Collection[str]) -> list[OpenS
     if any(tables_of):
         pairs = zip(shards, tables_of, strict=True)
         return [_with_metadata(shard, tables) for shard, tables in pairs]
+    labels = None if declared else _kept_labels(shards, indexes)
+    if labels is None:
+        labels = _made_labels(shards, indexes, declared, keep=keep)
+    if labels is None:
+        return shards
+    samples = sum(map(len, labels.rows))
+    outside = sum(int(np.count_nonzero(numbers < 0)) for numbers in labels.numbers)
+    others_left_out = sum(shard.samples for shard in shards) - samples
+    kind = media_of_members(next(iter(labels.media))) or "file"
+    counts = {"class": len(labels.classes), NAME_OF_MEDIA.get(kind, kind): samples - outside}
+    others = {OUTSIDE: outside, "of another kind": others_left_out}
+    report(shards[0].shard.path(0), counts, +Counter(others))
+    return [
+        _with_labels(shard, rows, numbers, labels.classes, labels.media)
+        for shard, rows, numbers in zip(shards, labels.rows, labels.numbers, strict=True)
+    ]
+
+
+def wrong_labels(shards: Sequence[OpenShard]) -> Path | None:
+    """Return the path of the labels that are kept of archives if other ones are made of the names now, else None."""
+    indexes = [shard.index for shard in shards]
+    if not all(map(_is_plain, indexes)):
+        return None
+    stored = _kept_labels(shards, indexes)
+    if stored is None:
+        return None
+    again, wrong = _made_labels(shards, indexes, (), keep=False), True
+    if again is not None and again[:2] == stored[:2]:
+        wrong = not all(map(np.array_equal, again.numbers, stored.numbers))
+    if not wrong:
+        return None
+    return place_of_labels(shards, _archives_beside(shards[0]))
+
+
+class _Labels(NamedTuple):
+    """The labels of the samples of archives, and which samples and fields have some."""
+
+    media: Collection[str]  # the fields of media
+    classes: list[str]  # the names of the classes
+    rows: list[I64]  # of each archive: int64[n], the samples that have media
+    numbers: list[I64]  # of each archive: int64[n], the class of each of them; -1 for none
+
+
+def _kept_labels(shards: Sequence[OpenShard], indexes: Sequence[ShardIndex]) -> _Labels | None:
+    """Return the labels that are kept beside the index of archives; None without these."""
+    if not os.path.isdir(f"{shards[0].shard.root}/{FOLDER}/labels"):
+        return None
+    place = place_of_labels(shards, _archives_beside(shards[0]))
+    sizes = [index.samples for index in indexes]
+    labels = None if place is None else load_labels(place, sum(sizes))
+    if labels is None:
+        return None
+    media = {name for index in indexes for name in index.fields}
+    numbers = np.split(labels.numbers, np.cumsum(sizes)[:-1])
+    return _Labels(media, labels.classes, list(map(np.arange, sizes)), numbers)
+
+
+def _made_labels(
+    shards: Sequence[OpenShard],
+    indexes: Sequence[ShardIndex],
+    declared: Collection[str],
+    *,
+    keep: bool,
+) -> _Labels | None:
+    """Return the labels that the folders in the names of archives give; None if they give none."""
     media = _media_of(indexes)
     if not media or not set(declared) <= media:
-        return shards
+        return None
     rows_of = [_rows_with(media, index) for index in indexes]
     folders = list(map(_folders_in, indexes, rows_of))
     class_of = _classes_of(folders)
     if not any(class_of.values()):
-        return shards
-    classes = sorted({*class_of.values(), *_classes_beside(shards[0])} - {""})
+        return None
+    beside = _archives_beside(shards[0])
+    classes = sorted({*class_of.values(), *_classes_in(beside)} - {""})
     number_of = {"": -1} | {name: number for number, name in enumerate(classes)}
-    labels = [
+    numbers = [
         np.array([number_of[class_of[name]] for name in folder.names], np.int64)[folder.numbers]
         for folder in folders
     ]
-    labelled = [
-        _with_labels(shard, rows, label, classes, media)
-        for shard, rows, label in zip(shards, rows_of, labels, strict=True)
-    ]
-    outside = sum(int(np.count_nonzero(label < 0)) for label in labels)
-    samples = sum(map(len, rows_of))
-    others_left_out = sum(shard.samples for shard in shards) - samples
-    kind = media_of_members(next(iter(media))) or "file"
-    counts = {"class": len(classes), NAME_OF_MEDIA.get(kind, kind): samples - outside}
-    report(
-        shards[0].shard.path(0),
-        counts,
-        +Counter({OUTSIDE: outside, "of another kind": others_left_out}),
-    )
-    return labelled
+    # the usual case: each sample has a label, and each field is labelled
+    whole = np.concatenate(numbers)
+    is_usual = len(whole) == sum(index.samples for index in indexes) and bool((whole >= 0).all())
+    if keep and is_usual and all(media >= index.fields.keys() for index in indexes):
+        place = place_of_labels(shards, beside)
+        if place is not None:
+            save_labels(KeptLabels(whole, classes), place)
+    return _Labels(media, classes, rows_of, numbers)
 
 
 def _keys(index: ShardIndex, rows: I64) -> list[str]:
@@ -116,7 +185,7 @@ def _is_plain(index: ShardIndex) -> bool:
 def _media_of(indexes: Sequence[ShardIndex]) -> set[str]:
     """Return the fields of media files that folders of classes may label; empty if samples have several files."""
     counts = Counter[str]()
-    if not any(has_media(index.fields) for index in indexes):
+    if not any(has_media(frozenset(index.fields)) for index in indexes):
         return set()
     for index in indexes:
         for name, extents in index.fields.items():
@@ -165,27 +234,31 @@ def _classes_of(folders: Sequence[_Folders]) -> dict[str, str]:
     return dict(zip(counts, classes, strict=True))
 
 
-def _classes_beside(shard: OpenShard) -> set[str]:
-    """Return the classes of archives of other splits beside an archive, or its folder, that is named like one."""
+def _archives_beside(shard: OpenShard) -> list[ShardIndex]:
+    """Return the tables of archives of other splits beside an archive, or its folder, that is named like one."""
     root, path = shard.shard.root, shard.shard.path(0)
     if not isinstance(root, Path) or not isinstance(path, Path):
-        return set()
+        return []
     place, split = path, split_in(path.name, folder=False)
     if split is None:
         place, split = root, split_in(root.name, folder=True)
     if split is None:
-        return set()
+        return []
     splits = splits_at(place.absolute().parent)
     beside = [Path(name) for other, names in splits.items() if other != split for name in names]
     if not beside:
-        return set()
+        return []
     discovered = find(beside)
     if discovered.container != shard.container:
-        return set()
-    indexes = [
+        return []
+    return [
         table_to_read(shard.container, other, ReadOptions(), None, "auto", False).index
         for other in discovered.shards
     ]
+
+
+def _classes_in(indexes: Sequence[ShardIndex]) -> set[str]:
+    """Return the classes of archives of other splits."""
     if not all(map(_is_plain, indexes)):
         return set()
     media = _media_of(indexes)
@@ -223,7 +296,7 @@ def _with_labels(
 def _tables_in(index: ShardIndex) -> list[tuple[int, str]]:
     """Return the tables of metadata in an archive of media: the sample of each, and its name."""
     tables = list[tuple[int, str]]()
-    if not has_media(index.fields):
+    if not has_media(frozenset(index.fields)):
         return tables
     for extension in _TABLES & index.fields.keys():
         rows = np.flatnonzero(index.fields[extension].length != MISSING)

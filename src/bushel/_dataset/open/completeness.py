@@ -218,10 +218,12 @@ def _incomplete_parts(
     return Incomplete(str(path), None, tuple(missing)) if missing else None
 
 
-def with_advice(error: FormatError, paths: Iterable[AnyPath]) -> FormatError | None:
+def with_advice(error: Exception, paths: Iterable[AnyPath]) -> FormatError | None:
     """Return the error about a dataset that cannot be opened because its writer was interrupted; None about others."""
+    if not isinstance(error, FormatError) or isinstance(error, CorruptError):
+        return None
     advice = next(filter(None, map(interrupted_write, paths)), None)
-    if advice is None or isinstance(error, CorruptError):
+    if advice is None:
         return None
     return FormatError(error.message, file=error.file, offset=error.offset, hint=advice)
 

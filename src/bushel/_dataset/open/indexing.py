@@ -231,7 +231,7 @@ def _index(
             shards, _counting(sum(shard.samples for shard in shards if shard.keyed), progress)
         )
     if container is None and get_container(discovered.container).holds_files:
-        shards = as_folders(shards, task.options.spec or ())
+        shards = as_folders(shards, task.options.spec or (), keep=whole)
     dataset = Dataset(
         (), reader=Reader(shards, incomplete=incomplete, remaining=remaining_of(shards))
     )

@@ -159,20 +159,16 @@ def open(
     if episodes or delta_timestamps is not None:
         container = with_episodes(container)
     plain = fields is None and place is None and delta_timestamps is None and not pickle
-    read, recover = (
-        ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
-        on_damage == "warn",
-    )
     tables = bind(
         _checked_shards,
-        options=read,
+        options=ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
         policy=index,
         features=features,
         path=paths[0],
-        recover=recover,
+        recover=on_damage == "warn",
     )
     if container is None:
-        tables = bind(_understood_shards, tables=tables, declared=spec or ())
+        tables = bind(_understood_shards, tables=tables, declared=spec or (), keep=index == "auto")
     while True:
         with pinned(paths) as is_same:
             try:
@@ -193,10 +189,7 @@ def open(
             except (FormatError, FileNotFoundError) as error:
                 if not is_same():
                     continue
-                if (
-                    not isinstance(error, FormatError)
-                    or (explained := with_advice(error, paths)) is None
-                ):
+                if (explained := with_advice(error, paths)) is None:
                     raise
                 raise explained from error
             if is_same():
@@ -338,7 +331,11 @@ def _below_fields(source: Any, config: str | None, split: str | None) -> tuple[s
 
 
 def _understood_shards(
-    found: Found, tables: Callable[[Found], list[OpenShard]], declared: Collection[str]
+    found: Found,
+    tables: Callable[[Found], list[OpenShard]],
+    declared: Collection[str],
+    *,
+    keep: bool,
 ) -> list[OpenShard]:
     """Open the shards; archives are understood as the folders that they were made from."""
     shards = tables(found)
@@ -346,11 +343,11 @@ def _understood_shards(
         return shards  # a list has more than a thousand shards, whose tables are not looked at
     from bushel._recognise.archive import has_media
 
-    if not has_media({field.name for shard in shards for field in shard.fields}):
+    if not has_media(frozenset(field.name for shard in shards for field in shard.fields)):
         return shards
     from bushel._dataset.open.archives import as_folders
 
-    return as_folders(shards, declared)
+    return as_folders(shards, declared, keep=keep)
 
 
 def _saved(dataset: Dataset, name: str | None, *, allow_stale: bool) -> Dataset:

@@ -24,8 +24,6 @@ from bushel.storage import is_object
 if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader
 
-__all__ = ["digests_of", "fingerprint_of", "fingerprints_of_prefixes", "first_of"]
-
 
 def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positions) -> str:
     """Return the fingerprint of a dataset or view: 32 hexadecimal digits.
