@@ -85,10 +85,19 @@ def as_folders(
     counts = {"class": len(labels.classes), NAME_OF_MEDIA.get(kind, kind): samples - outside}
     others = {OUTSIDE: outside, "of another kind": others_left_out}
     report(shards[0].shard.path(0), counts, +Counter(others))
-    return [
-        _with_labels(shard, rows, numbers, labels.classes, labels.media)
-        for shard, rows, numbers in zip(shards, labels.rows, labels.numbers, strict=True)
-    ]
+    (offset, length), data = numbered_classes(np.arange(len(labels.classes)), labels.classes)
+    sums = _checksums(offset, length, data)
+    labelled = []
+    for shard, rows, numbers_of_rows in zip(shards, labels.rows, labels.numbers, strict=True):
+        inside = numbers_of_rows >= 0  # samples outside of classes are left out
+        label = numbers_of_rows[inside]
+        index = _taken(shard.index, rows[inside], labels.media)
+        number, field = len(index.files) + len(index.blocks), Field(LABEL, "int")
+        places = offset[label], length[label], sums[label]
+        extents = FieldExtents(field, "int", number, *places)
+        index = _with_field(index, extents, data, numbers("int", label))
+        labelled.append(_changed(shard, replace(index, labels={LABEL: tuple(labels.classes)})))
+    return labelled
 
 
 def wrong_labels(shards: Sequence[OpenShard]) -> Path | None:
@@ -265,29 +274,6 @@ def _classes_in(indexes: Sequence[ShardIndex]) -> set[str]:
     return set(
         _classes_of([_folders_in(index, _rows_with(media, index)) for index in indexes]).values()
     )
-
-
-def _with_labels(
-    shard: OpenShard,
-    rows: I64,
-    label: I64,
-    classes: Sequence[str],
-    media: Collection[str],
-) -> OpenShard:
-    """Return a shard with a label for each sample in a folder of a class, and without the others, whose label is -1."""
-    inside = label >= 0
-    index, label = _taken(shard.index, rows[inside], media), label[inside]
-    (offset, length), data = numbered_classes(np.arange(len(classes)), classes)
-    extents = FieldExtents(
-        Field(LABEL, "int"),
-        "int",
-        len(index.files) + len(index.blocks),
-        offset[label],
-        length[label],
-        _checksums(offset, length, data)[label],
-    )
-    index = _with_field(index, extents, data, numbers("int", label))
-    return _changed(shard, replace(index, labels={LABEL: tuple(classes)}))
 
 
 # Metadata

@@ -192,7 +192,7 @@ def table_to_read(
     if table is not None and complete and options.checksums:
         index, complete = accepted(table, index, shard), False
     if table is None or not complete:
-        worth = options.spec is None and not _has_own_index(container, shard)
+        worth = options.spec is None and not get_container(container).has_own_index(shard)
         stored = _keep(index, shard) if keep and worth else None
         return TableToRead(stored or index, stored=stored is not None)
     if table.fits:
@@ -286,10 +286,6 @@ def build_table(
     return replace(index, labels=labels_of_fields(stored.labels, index.fields))
 
 
-def _has_own_index(container: str, shard: Shard) -> bool:
-    return get_container(container).has_own_index(shard)
-
-
 def _serves(index: ShardIndex, options: ReadOptions) -> bool:
     """Return whether a table has the declared fields, and the checksums that are asked for."""
     if options.spec is not None:
@@ -317,7 +313,7 @@ def _kept(container: str, shard: Shard, options: ReadOptions, *, look: bool) -> 
         index = kept_table(container, shard, stamps)
         if index is not None and not lacks_checksums(index, options):
             return index
-    if is_object(shard.root) and not _has_own_index(container, shard):
+    if is_object(shard.root) and not get_container(container).has_own_index(shard):
         size = sum(stamps[number].size for number in get_container(container).index_reads(shard))
         log_warning(
             "%s has no index: up to %s bytes are read to make one", shard.path(0), f"{size:,}"

@@ -22,7 +22,6 @@ from bushel._dataset.open.remote_discovery import ListedFiles
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.read.shard_fields import labels_in, labels_of
 from bushel._dataset.read.shards import Listing, OpenShard, samples_of
-from bushel._index.class_names import Labels
 from bushel._index.file_spec import asked_for
 from bushel._index.saving import save_manifest
 from bushel._index.shard_list import (
@@ -40,7 +39,7 @@ from bushel._index.table import Shard
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
 from bushel._runtime.threads import Result, Threads
-from bushel.spec import Field, parse_spec
+from bushel.spec import parse_spec
 from bushel.storage import AnyPath, is_local
 
 # number of remote shards that are indexed at once; each may have 64 MiB of requests in flight
@@ -201,23 +200,12 @@ def as_listed(
     """Return shards with the facts in the manifest. Each is compared with its files when it is first read."""
     fields = tuple(map(asked.field, parse_spec(manifest.spec).values()))
     entries, labels = {entry.name: entry for entry in manifest.shards}, labels_in(manifest)
-    return [
-        listed_shard(container, shard, entries[name], fields, labels, asked)
-        for shard, name in zip(shards, listed_names(shards), strict=True)
-    ]
-
-
-def listed_shard(
-    container: str,
-    shard: Shard,
-    entry: ManifestShard,
-    fields: tuple[Field, ...],
-    labels: Labels,
-    asked: CallerFields,
-) -> OpenShard:
-    """Return a shard whose table is not loaded yet, as the manifest lists it."""
-    recorded = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields)
-    return OpenShard(container, shard, *recorded, True, labels, asked=asked, recorded=entry.digest)
+    opened = []
+    for shard, name in zip(shards, listed_names(shards), strict=True):
+        entry = entries[name]
+        facts = (entry.samples, entry.recorded, entry.keyed, entry.checksums, fields, True, labels)
+        opened.append(OpenShard(container, shard, *facts, asked=asked, recorded=entry.digest))
+    return opened
 
 
 def open_listed(root: AnyPath, container: str | None, state: FolderState) -> ListedShards | None:
