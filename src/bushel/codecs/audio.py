@@ -25,6 +25,7 @@ from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, desc
 from bushel.codecs.frames import choose
 from bushel.codecs.libsndfile import flac_frames, flac_frames_of
 from bushel.codecs.mp3_parts import Mp3Outline
+from bushel.codecs.resampled import resampled, resampled_count, resampled_part
 from bushel.codecs.video import MAX_DECODED, reason
 from bushel.codecs.wav_parts import WavOutline
 from bushel.errors import CodecError, SpecError, needed_by
@@ -383,35 +384,56 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
     return stored.getvalue()
 
 
+def _decode_at(name: str, rate: int, data: Buffer, elements: slice | I64 | None = None) -> Sound:
+    """Decode frames of a sound of any format at a rate, or all."""
+    container, source = _format_of(name, data), sample_rate(data, name)
+    if source == rate or elements is None:
+        whole = _decode_some(name, container, data, slice(None) if elements is None else elements)
+        return resampled(_pyav(name), whole, source, rate)
+    if isinstance(elements, slice) or (elements < 0).any():
+        elements = _chosen(elements, _count_at(name, rate, data))
+    decode = partial(_decode_some, name, container, data)
+    return resampled_part(_pyav(name), decode, source, rate, elements)
+
+
+def _count_at(name: str, rate: int, data: Buffer) -> int:
+    count = _count(name, _format_of(name, data), data)
+    return resampled_count(count, sample_rate(data, name), rate)
+
+
+def rate_of(codec: str) -> int | None:
+    """Return the frames in a second of all sounds of a codec: 16000 of `audio(16000)`; None if they may differ."""
+    name, _, rate = codec.partition("(")
+    return int(rate.rstrip(")")) if name == ANY and rate else None
+
+
 def _audio(name: str, arguments: str) -> Codec:
-    """Return a codec of sounds; `wav(16000)` and `flac(16000)` also encode arrays at that rate."""
+    """Return a codec of sounds; `wav(16000)` and `flac(16000)` also encode arrays at that rate.
+
+    `audio(16000)` decodes sounds of any rate at that one.
+    """
     container = name.partition("(")[0]
-    if arguments and (container not in _ENCODERS or not re.fullmatch("[1-9][0-9]{2,5}", arguments)):
+    rated = container in (*_ENCODERS, ANY)
+    if arguments and not (rated and re.fullmatch("[1-9][0-9]{2,5}", arguments)):
         raise SpecError(
-            f"codec {name!r}: the parameter must be the frames per second of arrays, as in"
-            " 'wav(16000)', 'flac(16000)'"
+            f"codec {name!r}: the parameter must be the frames per second, as in 'audio(16000)' of"
+            " decoded sounds, or 'wav(16000)' and 'flac(16000)' of arrays"
         )
+    rate = int(arguments) if arguments else None
+    encode = partial(_encode, name, container, None if container == ANY else rate)
+    if container == ANY and rate is not None:
+        decode_at = partial(_decode_at, name, rate)
+        return Codec(name, encode, decode_at, Ranged(partial(_count_at, name, rate), decode_at))
     if container == ANY:
         ranged = Ranged(partial(_of_any, _count, name), partial(_of_any, _decode_some, name))
-        return Codec(
-            name,
-            partial(_encode, name, container, None),
-            partial(_of_any, decode_sound, name),
-            ranged,
-        )
+        return Codec(name, encode, partial(_of_any, decode_sound, name), ranged)
     ranged = Ranged(
         partial(_count, name, container),
         partial(_decode_some, name, container),
         in_file=partial(flac_frames, name) if container == "flac" else None,
         outline=_OUTLINES.get(container),
     )
-    rate = int(arguments) if arguments else None
-    return Codec(
-        name,
-        partial(_encode, name, container, rate),
-        partial(decode_sound, name, container),
-        ranged,
-    )
+    return Codec(name, encode, partial(decode_sound, name, container), ranged)
 
 
 def _of_any(function: Callable[..., Any], name: str, data: Buffer, *elements: slice | I64) -> Any:

@@ -14,7 +14,7 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.windows import Source
 from bushel._index.table import MISSING
 from bushel._runtime.arrays import F64, I64
-from bushel.codecs import holds_clip
+from bushel.codecs import holds_clip, holds_sound
 from bushel.errors import SpecError
 
 _KEPT = 1 << 22
@@ -37,10 +37,17 @@ def checked_source(reader: Reader, name: str, source: Any) -> Source:
     if source is None:
         if is_clip(reader, name):
             return None
-        raise SpecError(
-            f"nothing says when the elements of {name!r} are: give times={{{name!r}: …}}, their"
-            " number in a second or the field of their time stamps"
-        )
+        hint = ""
+        if holds_sound(codec := reader.fields[name].codec):
+            from bushel.codecs.audio import rate_of
+
+            source = rate_of(codec)
+            hint = f", or open the sounds at one rate: spec={{{name!r}: 'audio(16000)'}}"
+        if source is None:
+            raise SpecError(
+                f"nothing says when the elements of {name!r} are: give times={{{name!r}: …}}, their"
+                f" number in a second or the field of their time stamps{hint}"
+            )
     return positive(f"times of {name!r}", source)
 
 
