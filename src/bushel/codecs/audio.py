@@ -58,9 +58,13 @@ def sample_rate(data: Buffer, codec: str = "audio") -> int:
 
     Raises:
         CodecError: The bytes are not a sound.
-        SpecError: PyAV is not installed.
+        SpecError: PyAV is not installed, and the sound is not a WAV file.
     """
-    with _Sound(codec, _format_of(codec, data), data) as sound:
+    container = _format_of(codec, data)
+    outline = _read_outline(container, data, slice(0, 0)) if container == "wav" else None
+    if isinstance(outline, WavOutline) and outline.rate:
+        return outline.rate
+    with _Sound(codec, container, data) as sound:
         return sound.rate
 
 

@@ -54,6 +54,7 @@ class _Format(NamedTuple):
     tag: int
     bits: int
     channels: int
+    rate: int
 
 
 class WavOutline:
@@ -111,6 +112,11 @@ class WavOutline:
         """Number of frames; None if it is not known."""
         return None if self._found is None else self._found[2]
 
+    @property
+    def rate(self) -> int:
+        """Frames per second; 0 if that is not known."""
+        return 0 if self._found is None else self._found[0].rate
+
     def part(self, elements: slice | I64) -> WavPart | None:
         """Return the part with some frames; None if the file has to be read whole.
 
@@ -130,7 +136,7 @@ def _format(chunk: bytes) -> _Format | None:
     """Return the format that a chunk describes; None if its frames are not plain numbers."""
     if len(chunk) < 16:
         return None
-    tag, channels, _, _, block, bits = struct.unpack_from("<HHIIHH", chunk)
+    tag, channels, rate, _, block, bits = struct.unpack_from("<HHIIHH", chunk)
     if tag == _EXTENSIBLE:
         if len(chunk) < 40 or chunk[26:40] != _SUBFORMAT:
             return None
@@ -139,7 +145,7 @@ def _format(chunk: bytes) -> _Format | None:
             return None
     if (tag, bits) not in _NUMBERS or not channels or block != channels * bits // 8:
         return None
-    return _Format(tag, bits, channels)
+    return _Format(tag, bits, channels, rate)
 
 
 class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
