@@ -7,14 +7,12 @@ codec, the size and format of the pixels, and the codec's own header (`extradata
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any, Self
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
@@ -92,10 +90,6 @@ class ClipPart(Part, Struct, frozen=True, eq=False):
     offsets: I64  # int64[packets], where they are, in bytes from the start of the clip
     lengths: I64  # int64[packets], bytes
     data: tuple[bytes, ...] = ()  # their bytes; empty before they are read
-
-    def read(self, data: Sequence[bytes]) -> Self:
-        """Return the part with the bytes of its packets."""
-        return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the frames.

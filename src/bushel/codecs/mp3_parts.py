@@ -8,11 +8,9 @@ that is made of these frames. The samples are the same, bit by bit, as if it dec
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import NamedTuple
 
 import numpy as np
-from msgspec.structs import replace
 
 from bushel._runtime.arrays import F32, I64
 from bushel._runtime.structs import Struct
@@ -279,10 +277,6 @@ class Mp3Part(OutlinedPart, Struct, frozen=True, eq=False):
     offsets: I64  # int64[m], where the frames of each run are, in bytes from the start of the file
     lengths: I64  # int64[m], bytes
     data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
-
-    def read(self, data: Sequence[Buffer]) -> Self:
-        """Return the part with its bytes."""
-        return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> F32 | None:
         """Return the requested samples, float32[samples, channels]; None if libsndfile does not decode them."""

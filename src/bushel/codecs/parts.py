@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
-from bushel.codecs.base import ArrayLayout, Ranged
+from bushel.codecs.base import ArrayLayout, Buffer, Ranged
 from bushel.errors import CodecError
 
 if TYPE_CHECKING:
@@ -48,9 +48,9 @@ class Part:
         """Number of bytes that are read for it."""
         return int(self.lengths.sum())
 
-    @abstractmethod
-    def read(self, data: Sequence[bytes]) -> Self:
+    def read(self, data: Sequence[Buffer]) -> Self:
         """Return the part with its bytes, an element per extent."""
+        return replace(self, data=tuple(data))  # type: ignore[type-var]
 
     @abstractmethod
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
@@ -80,7 +80,7 @@ class FilePart(OutlinedPart, Struct, frozen=True, eq=False):
     offsets: I64 = np.zeros(0, np.int64)
     lengths: I64 = np.zeros(0, np.int64)
 
-    def read(self, data: Sequence[bytes]) -> Self:
+    def read(self, data: Sequence[Buffer]) -> Self:
         """Return the part."""
         return self
 
@@ -134,10 +134,6 @@ class RowsPart(Part, Struct, frozen=True, eq=False):
             IndexError: A row is out of range.
         """
         return cls(layout, *row_runs(RowForm.of(layout), layout.shape[0], elements))
-
-    def read(self, data: Sequence[bytes]) -> Self:
-        """Return the part with the bytes of its rows."""
-        return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> npt.NDArray[Any]:
         """Return the requested rows."""
@@ -207,10 +203,6 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
             return None
         head = np.array([form.header], np.int64)
         return cls(ranged, form, size, rows, np.append(0, offsets), np.concatenate([head, lengths]))
-
-    def read(self, data: Sequence[bytes]) -> Self:
-        """Return the part with the bytes of the header and the rows."""
-        return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Return the requested rows; None if the header says that the array has another form."""
@@ -295,10 +287,6 @@ class ValuePart(Part, Struct, frozen=True, eq=False):
         """The start of the value."""
         return np.zeros(1, np.int64)
 
-    def read(self, data: Sequence[bytes]) -> Self:
-        """Return the part with the bytes of the value."""
-        return replace(self, data=tuple(data))
-
     def decode(self, codec: str) -> npt.NDArray[Any]:
         """Decode the elements."""
         elements: npt.NDArray[Any] = self.ranged.decode(self.data[0], self.numbers)
@@ -361,7 +349,7 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
             return self.part.lengths
         return np.zeros(0, np.int64)
 
-    def read(self, data: Sequence[bytes]) -> Self:
+    def read(self, data: Sequence[Buffer]) -> Self:
         """Return the part of the first sample with its bytes."""
         return replace(self, once=_Once(self.part.read(data), len(self.places)))
 

@@ -7,12 +7,11 @@ and files whose size the header does not know, are read whole.
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple, Self
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from bushel._runtime.arrays import F32, I32, I64
 from bushel._runtime.structs import Struct
@@ -160,10 +159,6 @@ class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
     offsets: I64  # int64[m], where runs of frames are, in bytes from the start of the file
     lengths: I64  # int64[m], bytes
     data: tuple[Buffer, ...] = ()  # their bytes; empty before they are read
-
-    def read(self, data: Sequence[Buffer]) -> Self:
-        """Return the part with the bytes of its frames."""
-        return replace(self, data=tuple(data))
 
     def decode(self, codec: str) -> F32:
         """Return the requested frames: float32[frames, channels]."""

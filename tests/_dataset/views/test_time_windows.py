@@ -177,7 +177,7 @@ def test_windows_are_where_all_streams_are(tmp_path: Path) -> None:
         ("has no time stamps in 'rgb.time'", []),
         ("that is negative or not a number", [-0.5, *np.arange(59.0).tolist()]),
         ("that is negative or not a number", [*np.arange(59.0).tolist(), float("nan")]),
-        ("do not ascend: number 30 is earlier", [*np.arange(30.0).tolist(), *np.arange(30.0).tolist()]),
+        ("do not ascend: number 30 is not later", [*np.arange(30.0).tolist(), *np.arange(30.0).tolist()]),
     ],
 )
 def test_wrong_time_stamps(tmp_path: Path, words: str, stamps: list[float]) -> None:
@@ -255,10 +255,13 @@ def test_loaded_resumed_shared_and_joined(tmp_path: Path) -> None:
         (ValueError, "hop=0", ("rgb",), {"seconds": 1, "hop": 0, "times": TIMES}),
         (TypeError, "either the length of windows or seconds=", ("rgb", 3), {"seconds": 1, "fps": 3, "times": TIMES}),
         (TypeError, "either the length of windows or seconds=", ("rgb",), {"fps": 3, "times": TIMES}),
-        (TypeError, "give the length of windows", ("rgb",), {"times": TIMES}),
+        (TypeError, "give either the length of windows", ("rgb",), {"times": TIMES}),
+        (KeyError, "take= names 'joint'", ("rgb", 3), {"fps": 3, "times": TIMES, "take": {"joint": "all"}}),
+        (TypeError, "also= as a list", ("rgb", 3), {"fps": 3, "times": TIMES, "also": "depth"}),
+        (ValueError, "leave out step=", ("rgb", 3), {"fps": 3, "times": TIMES, "step": 2}),
         (ValueError, "length=0", ("rgb",), {"seconds": 0.1, "fps": 3, "times": TIMES}),
         (ValueError, "take='some'", ("rgb", 3), {"fps": 3, "times": TIMES, "take": "some"}),
-        (ValueError, "leave out seconds=", ("rgb",), {"delta": {"rgb": [0]}, "seconds": 1, "times": TIMES}),
+        (ValueError, "leave out the rest", ("rgb",), {"delta": {"rgb": [0]}, "seconds": 1, "times": TIMES}),
         (TypeError, "expected seconds", ("rgb",), {"delta": {"rgb": ["now"]}, "times": TIMES}),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests._dataset.views.robot_streams import TIMES, write_robot
+from tests._dataset.views.robot_streams import write_robot
 from tests._dataset.views.timed_clips import FRAMES, RATES, UNEVEN, all_clips, numbers_of
 
 import bushel
@@ -134,7 +134,7 @@ def test_windows_that_are_drawn_apart_say_so(tmp_path: Path, caplog: pytest.LogC
     ("error", "words", "window"),
     [
         (SpecError, "nothing says when", lambda: RandomWindow(seconds=1)),
-        (TypeError, "give the length", lambda: RandomWindow()),
+        (TypeError, "give either the length", lambda: RandomWindow()),
         (TypeError, "either the length", lambda: RandomWindow(4, seconds=1, fps=2)),
         (ValueError, "take='some'", lambda: RandomWindow(4, fps=2, take="some")),
         (ValueError, "fps=0", lambda: RandomWindow(4, fps=0)),
@@ -147,9 +147,16 @@ def test_wrong_windows(tmp_path: Path, error: type[Exception], words: str, windo
         bushel.Loader(ds, 1, fields={"rgb": window()})
 
 
-def test_lengths_that_need_a_rate(tmp_path: Path) -> None:
-    ds = write_robot(tmp_path / "x")
-    fields = {"rgb": RandomWindow(4, fps=8, times=30), "depth": RandomWindow(4, like="rgb", times="depth.time")}
-    with pytest.raises(SpecError, match="its elements have times of their own: give fps="):
-        bushel.Loader(ds, 1, fields=fields)
-    assert TIMES["joints"] == 100
+def test_followers_with_lengths_of_their_own(tmp_path: Path) -> None:
+    ds = write_robot(tmp_path / "x", (60,))
+    fields = {"rgb": RandomWindow(4, fps=8, times=30), "depth": RandomWindow(6, like="rgb", times="depth.time")}
+    starts = set()
+    for seed in range(40):
+        [batch] = bushel.Loader(ds, 1, fields=fields, seed=seed)
+        [rgb], [depth] = batch["rgb"], batch["depth"]
+        near = round((rgb[0] / 30 - 0.01) * 15 - 1e-9)
+        assert depth == list(range(near, near + 6))
+        starts.add(rgb[0])
+    assert max(starts) in (47, 48, 49)  # depth has 30 elements, and the last start is the one at 1.61 s
+    with pytest.raises(ValueError, match="'depth' starts with 'rgb': give fps= with seconds="):
+        bushel.Loader(ds, 1, fields=fields | {"depth": RandomWindow(seconds=1, like="rgb", times="depth.time")})

@@ -172,10 +172,10 @@ def _wrong(stamps: F64, count: int, name: str, source: str) -> str:
         return f"has {len(stamps)} time stamps in {source!r} and {count} elements of {name!r}"
     if not np.isfinite(stamps).all() or stamps[0] < 0:
         return f"has a time stamp in {source!r} that is negative or not a number"
-    if (fall := np.diff(stamps) < 0).any():
+    if (fall := np.diff(stamps) <= 0).any():
         number = int(fall.argmax()) + 1
         return (
-            f"has time stamps in {source!r} that do not ascend: number {number} is earlier than the"
+            f"has time stamps in {source!r} that do not ascend: number {number} is not later than the"
             " one before it"
         )
     return ""

@@ -40,19 +40,21 @@ def room_in_time(shape: WindowShape, clocks: Mapping[str, Clock]) -> Room:
         raise ValueError(f"has no time that all fields have: {', '.join(spans)}")
     if shape.pad:
         first, end = main.first, main.end
-    begin, reach, span = main.first_from(first), 0.0, 1
-    for name in clocks:
-        offsets = shape.offsets[name]
-        if offsets is None:
-            continue
-        if offsets.dtype.kind == "i":
-            span = max(span, int(offsets.max()) + 1)
-        else:
-            reach = max(reach, float(offsets.max()))
+    stop = end - main.slack
     if shape.offsets[shape.field] is None and shape.time is not None:
-        reach = max(reach, shape.time.seconds - 2 * main.slack)
-    stop = min(main.first_from(end - reach), main.first_from(end) - span + 1)
-    return Room(first, end - reach - main.slack, range(begin, max(stop, begin + shape.pad)))
+        stop = end - shape.time.seconds + 2 * main.slack
+    for name, clock in clocks.items():
+        offsets = shape.offsets[name]
+        if offsets is not None and offsets.dtype.kind == "f":
+            stop = min(stop, end - float(offsets.max()) - main.slack)
+        elif offsets is not None:
+            last = clock.count - 1 - int(offsets.max())  # the last element that may be the first
+            limit = clock.first
+            if last >= 0:
+                limit = float(clock.times(np.array([last]))[0]) + 2 * clock.slack
+            stop = min(stop, limit)
+    begin = main.first_from(first)
+    return Room(first, stop, range(begin, max(main.first_from(stop), begin + shape.pad)))
 
 
 def first_and_count(shape: WindowShape, clocks: Mapping[str, Clock]) -> tuple[float, int]:

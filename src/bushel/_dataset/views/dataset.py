@@ -467,10 +467,11 @@ class Dataset(StoredValues):
         if seconds is None and fps is None and times is None:
             shape = shape_of(field, length, hop=hop, step=step, also=also, pad=pad, delta=delta)
             return windows_of(self, shape)
-        from bushel._dataset.views.time_windows import TimeOptions, shape_in_time
+        from bushel._dataset.views.time_windows import Pick, TimeOptions, shape_in_time
 
-        options = TimeOptions(length, seconds, fps, hop, step, also, times, take, pad, delta)
-        return windows_of(self, shape_in_time(self._reader, field, options))
+        pick = Pick(length, step, seconds, fps)
+        options = TimeOptions(hop, also, times, take, pad, delta)
+        return windows_of(self, shape_in_time(self._reader, field, pick, options))
 
     def shard(self, index: int, num_shards: int) -> Dataset:
         """Return one of `num_shards` contiguous parts of the dataset, whose sizes differ by at most one.

@@ -146,7 +146,7 @@ def shape_of(
     """
     if isinstance(also, str):
         raise TypeError(f"give also= as a list, such as [{also!r}]")
-    every = None if hop is None else _count("hop", hop)
+    every = None if hop is None else count("hop", hop)
     if delta is None:
         if length is None:
             raise TypeError(
@@ -172,8 +172,8 @@ def shape_of(
 
 def window_length(length: Any, step: Any) -> tuple[I64, int]:
     """Return the offsets of the elements of a window, and the number of elements that it takes up."""
-    count, stride = _count("length", length), _count("step", step)
-    return np.arange(count, dtype=np.int64) * stride, (count - 1) * stride + 1
+    elements, stride = count("length", length), count("step", step)
+    return np.arange(elements, dtype=np.int64) * stride, (elements - 1) * stride + 1
 
 
 def _offsets(name: str, numbers: Iterable[Any]) -> I64:
@@ -188,7 +188,13 @@ def _offsets(name: str, numbers: Iterable[Any]) -> I64:
     return offsets
 
 
-def _count(name: str, value: Any) -> int:
+def count(name: str, value: Any) -> int:
+    """Return a whole number from 1 that a user gave.
+
+    Raises:
+        TypeError: It is not a whole number.
+        ValueError: It is out of range.
+    """
     try:
         number = operator.index(value)
     except TypeError:

@@ -6,60 +6,94 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._dataset.read.field_clocks import checked_source, is_clip, positive
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.windows import Source, TimeSpan, WindowShape
-from bushel._dataset.views.make_windows import shape_of, window_length
+from bushel._dataset.views.make_windows import count, shape_of, window_length
 from bushel._runtime.arrays import F64, I64
 from bushel._runtime.structs import Struct
 
-TAKES = ("shown", "nearest", "all")
+_TAKES = ("shown", "nearest", "all")
 _TOLERANCE = 1e-4  # seconds by which a time may differ from the time of a frame, as in LeRobot
 
 
-def offsets_in_time(
-    length: int | None, step: int, seconds: float | None, fps: float | None
-) -> tuple[I64 | F64 | None, float]:
-    """Return the offsets of the elements of a window, as `WindowShape` has them, and its seconds, 0 if not given.
+class Pick(Struct, frozen=True):
+    """How the elements of one field of a window are chosen by time: arguments of `Dataset.windows`."""
 
-    Raises:
-        TypeError, ValueError: An argument is wrong, or two contradict each other.
-    """
-    if seconds is not None:
-        seconds = positive("seconds", seconds)
-    if fps is None:
+    length: int | None = None
+    step: int = 1
+    seconds: float | None = None
+    fps: float | None = None
+    times: float | str | None = None
+    take: str | None = None
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it says how long the window is."""
+        return not self.length is self.seconds is self.fps is None
+
+    def offsets(self) -> tuple[I64 | F64 | None, float]:
+        """Return the offsets of the elements, as `WindowShape` has them, and the seconds, 0 if not given.
+
+        Raises:
+            TypeError, ValueError: An argument is wrong, or two contradict each other.
+        """
+        if self.take not in (None, *_TAKES):
+            raise ValueError(f"take={self.take!r}: expected one of {', '.join(map(repr, _TAKES))}")
+        seconds, length = self.seconds, self.length
         if (length is None) == (seconds is None):
-            raise TypeError("give the length of windows, or seconds=, or one of them and fps=")
-        return (None, seconds) if seconds else (window_length(length or 0, step)[0], 0.0)
-    rate = positive("fps", fps)
-    if (length is None) == (seconds is None) or step != 1:
-        raise TypeError("with fps=, give either the length of windows or seconds=, and no step=")
-    if seconds is not None:
-        length = round(seconds * rate)
-    offsets, _ = window_length(length or 0, 1)
-    return offsets / rate, seconds or len(offsets) / rate
+            raise TypeError("give either the length of windows or seconds=, with fps= or without")
+        if seconds is not None:
+            seconds = positive("seconds", seconds)
+        if self.fps is None:
+            return (None, seconds) if seconds else (window_length(length, self.step)[0], 0.0)
+        rate = positive("fps", self.fps)
+        if self.step != 1:
+            raise ValueError("fps= says which elements are taken: leave out step=")
+        if seconds is not None:
+            length = round(seconds * rate)
+        offsets, _ = window_length(length, 1)
+        return offsets / rate, seconds or len(offsets) / rate
 
 
-def take_of(reader: Reader, name: str, take: str | None) -> str:
-    """Return how the elements of a field are chosen: as the user says, or by default.
+def shape_of_picks(reader: Reader, field: str, picks: Mapping[str, Pick], pad: bool) -> WindowShape:
+    """Return the shape of windows that start at an element of a field, which `picks` has first.
+
+    Fields without times of their own have an element for each one of that field.
 
     Raises:
-        ValueError: It is not one of `TAKES`.
+        KeyError: A field does not exist.
+        TypeError, ValueError: An argument is wrong, or two contradict each other.
+        SpecError: Nothing says when the elements of a field are.
     """
-    if take is not None and take not in TAKES:
-        raise ValueError(f"take={take!r}: expected one of {', '.join(map(repr, TAKES))}")
-    return take or ("shown" if is_clip(reader, name) else "nearest")
+    sources: dict[str, Source] = {}
+    offsets: dict[str, I64 | F64 | None] = {}
+    takes: dict[str, str] = {}
+    main_offsets, seconds = picks[field].offsets()
+    for name, pick in picks.items():
+        source, take = pick.times, pick.take
+        if source is None and name != field and not is_clip(reader, name):
+            source = sources[field] or field
+        sources[name] = checked_source(reader, name, source)
+        offsets[name] = main_offsets if name == field else None
+        if name == field and take == "all":
+            take = None
+        elif name != field and pick.is_measured:
+            offsets[name], _ = pick.offsets()
+            if offsets[name] is None:
+                raise ValueError(f"{name!r} starts with {field!r}: give fps= with seconds=")
+        takes[name] = take or ("shown" if is_clip(reader, name) else "nearest")
+        if name == field and main_offsets is None:
+            takes[name] = "all"
+    return WindowShape(field, offsets, 1, 1, pad, TimeSpan(seconds, sources, takes))
 
 
 class TimeOptions(Struct, frozen=True):
-    """The arguments of `Dataset.windows`, which describes them."""
+    """Further arguments of `Dataset.windows`, which describes them."""
 
-    length: int | None
-    seconds: float | None
-    fps: float | None
     hop: float | None
-    step: int
     also: Iterable[str]
     times: float | Mapping[str, float | str] | None
     take: str | Mapping[str, str] | None
@@ -67,87 +101,64 @@ class TimeOptions(Struct, frozen=True):
     delta: Mapping[str, Iterable[float]] | None
 
 
-def shape_in_time(reader: Reader, field: str, options: TimeOptions) -> WindowShape:
+def shape_in_time(reader: Reader, field: str, main: Pick, options: TimeOptions) -> WindowShape:
     """Return the shape of windows by time that a caller of `Dataset.windows` asks for.
 
     Raises:
-        KeyError: A field does not exist.
-        TypeError, ValueError: An argument is wrong, or two contradict each other.
-        SpecError: Nothing says when the elements of a field are.
+        KeyError, TypeError, ValueError, SpecError: As `shape_of_picks`.
     """
-    delta, pad = options.delta, bool(options.pad)
-    sources = _sources(reader, field, options)
-    if delta is not None:
-        return _delta_shape(field, delta, sources, options)
-    offsets, seconds = offsets_in_time(options.length, options.step, options.seconds, options.fps)
-    takes: Mapping[str, str | None] = dict.fromkeys(sources)
+    if isinstance(options.also, str):
+        raise TypeError(f"give also= as a list, such as [{options.also!r}]")
+    times = options.times
+    rates: Mapping[str, Any] = times if isinstance(times, Mapping) else {}
+    names = dict.fromkeys([field, *(options.delta or ()), *options.also, *rates])
+    if rates is not times:
+        rates = dict.fromkeys(names, times)
+    takes: Mapping[str, Any] = dict.fromkeys(names, options.take)
     if isinstance(options.take, Mapping):
         takes = options.take
-    elif options.take is not None:
-        takes = dict.fromkeys(sources, options.take)
-    chosen = {name: take_of(reader, name, takes.get(name)) for name in sources}
-    if offsets is None:
-        chosen[field] = "all"
-    elif chosen[field] == "all":
-        chosen[field] = take_of(reader, field, None)
-    time = TimeSpan(seconds, sources, chosen)
-    all_offsets = {name: offsets if name == field else None for name in sources}
-    if seconds:
-        hop = seconds if options.hop is None else positive("hop", options.hop)
-        return WindowShape(field, all_offsets, hop, 1, pad, time)
-    by_elements = shape_of(
-        field, options.length, hop=options.hop, step=options.step, also=(), pad=pad, delta=None
-    )
-    return WindowShape(field, all_offsets, by_elements.hop, by_elements.span, pad, time)
-
-
-def _sources(reader: Reader, field: str, options: TimeOptions) -> dict[str, Source]:
-    """Return the source of the times of each field of a window.
-
-    Fields without times of their own have an element for each one of the window's own field.
-    """
-    times, sources = options.times, dict[str, Source]()
-    of_fields: Mapping[str, Any] = times if isinstance(times, Mapping) else {}
-    for name in dict.fromkeys([field, *(options.delta or ()), *options.also, *of_fields]):
-        source = of_fields.get(name, None if isinstance(times, Mapping) else times)
-        if source is None and name != field and not is_clip(reader, name):
-            source = sources[field] or field
-        sources[name] = checked_source(reader, name, source)
-    return sources
+    if unknown := takes.keys() - names:
+        raise KeyError(f"take= names {min(unknown)!r}, which the windows do not have")
+    picks = {name: Pick(times=rates.get(name), take=takes.get(name)) for name in names}
+    if options.delta is not None:
+        if main != Pick() or options.take is not None or options.also or options.pad:
+            raise ValueError("delta= gives the elements of windows, and pads: leave out the rest")
+        return _delta_shape(reader, field, picks, options.hop, options.delta)
+    picks[field] = replace(main, times=rates.get(field), take=takes.get(field))
+    shape = shape_of_picks(reader, field, picks, bool(options.pad))
+    offsets, hop = shape.offsets[field], options.hop
+    if shape.time is not None and shape.time.seconds:
+        return replace(shape, hop=positive("hop", shape.time.seconds if hop is None else hop))
+    assert offsets is not None
+    every = len(offsets) * main.step if hop is None else count("hop", hop)
+    return replace(shape, hop=every, span=int(offsets[-1]) + 1)
 
 
 def _delta_shape(
+    reader: Reader,
     field: str,
+    picks: dict[str, Pick],
+    hop: float | None,
     delta: Mapping[str, Iterable[float]],
-    sources: Mapping[str, Source],
-    options: TimeOptions,
 ) -> WindowShape:
     """Return the shape of elements with neighbours at distances in seconds.
 
     Fields at one rate are read by the numbers of their elements, and each must have a neighbour at
     exactly these distances.
     """
-    if options.seconds is not None or options.fps is not None or options.take is not None:
-        raise ValueError("delta= gives the times of windows: leave out seconds=, fps= and take=")
-    rates = set(sources.values())
-    rate = rates.pop()
+    picks[field] = replace(picks[field], length=1)
+    shape = shape_of_picks(reader, field, picks, pad=True)
+    assert shape.time is not None
+    sources = shape.time.sources
+    rate = sources[field]
     seconds = {name: _seconds(name, numbers) for name, numbers in delta.items()}
-    numbers: Mapping[str, Iterable[int]] = dict.fromkeys(sources, (0,))
-    if not rates and isinstance(rate, float):
+    if isinstance(rate, float) and set(sources.values()) == {rate}:
         numbers = {name: _steps(name, distances, rate) for name, distances in seconds.items()}
-    shape = shape_of(
-        field,
-        options.length,
-        hop=options.hop,
-        step=options.step,
-        also=options.also,
-        pad=options.pad,
-        delta=numbers,
-    )
-    if not rates and isinstance(rate, float):
-        return shape
+        return shape_of(field, None, hop=hop, step=1, also=(), pad=False, delta=numbers)
+    every = 1 if hop is None else count("hop", hop)
     time = TimeSpan(0.0, sources, dict.fromkeys(sources, "nearest"))
-    return WindowShape(field, {field: np.zeros(1), **seconds}, shape.hop, 0, True, time)
+    offsets = {field: np.zeros(1), **seconds}
+    return replace(shape, offsets=offsets, hop=every, span=0, time=time)
 
 
 def _seconds(name: str, numbers: Iterable[float]) -> F64:

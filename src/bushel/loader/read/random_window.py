@@ -9,17 +9,15 @@ from typing import Any
 from zlib import crc32
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._dataset.read.clocks import Clock
 from bushel._dataset.read.columns import check_has_elements, element_counts
-from bushel._dataset.read.field_clocks import FieldClocks, checked_source, is_clip
-from bushel._dataset.read.reader import Reader
+from bushel._dataset.read.field_clocks import FieldClocks
 from bushel._dataset.read.time_spans import elements_in_time, room_in_time
-from bushel._dataset.read.windows import PAD, Source, TimeSpan, WindowShape, elements_within
+from bushel._dataset.read.windows import PAD, WindowShape
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, whole_positions, windows_of
-from bushel._dataset.views.time_windows import TAKES, offsets_in_time, take_of
+from bushel._dataset.views.time_windows import Pick, shape_of_picks
 from bushel._index.elements import Ranges
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
@@ -83,15 +81,13 @@ class RandomWindow:
         check_count("step", self.step, least=1, most=_MOST)
         if self.like is not None and not isinstance(self.like, str):
             raise TypeError(f"like={self.like!r}: expected the name of a field, or None")
-        if self.take not in (None, *TAKES):
-            raise ValueError(f"take={self.take!r}: expected one of {', '.join(map(repr, TAKES))}")
-        if self.is_measured or self.like is None:
-            offsets_in_time(self.length, self.step, self.seconds, self.fps)
+        if self.pick.is_measured or self.like is None:
+            self.pick.offsets()
 
     @property
-    def is_measured(self) -> bool:
-        """Whether it has a length of its own."""
-        return not self.length is self.seconds is self.fps is None
+    def pick(self) -> Pick:
+        """How its elements are chosen by time."""
+        return Pick(self.length, self.step, self.seconds, self.fps, self.times, self.take)
 
     @property
     def is_timed(self) -> bool:
@@ -195,13 +191,11 @@ class RandomWindows:
         for name, window in self.windows.items():
             if window.like is not None:
                 continue
-            group = {name: window}
-            group |= {
-                other: follower for other, follower in self.windows.items() if follower.like == name
-            }
+            group = {name: window.pick}
+            group |= {other: own.pick for other, own in self.windows.items() if own.like == name}
             groups[name] = None, None
-            if any(member.is_timed for member in group.values()):
-                shape = _shape(reader_of(self.dataset), name, group)
+            if any(self.windows[member].is_timed for member in group):
+                shape = shape_of_picks(reader_of(self.dataset), name, group, window.pad)
                 assert shape.time is not None
                 groups[name] = shape, FieldClocks(reader_of(self.dataset), shape.time.sources)
         return groups
@@ -328,50 +322,6 @@ class RandomWindows:
                 f" of {name!r} and {like[place]} of {window.like!r}: windows that start together"
                 " need as many, or times="
             )
-
-
-def _shape(reader: Reader, leading: str, group: Mapping[str, RandomWindow]) -> WindowShape:
-    """Return the shape of the windows of fields that start together, and have times.
-
-    Raises:
-        SpecError: Nothing says when the elements of a field are, or how many a window has.
-    """
-    sources: dict[str, Source] = {}
-    offsets: dict[str, npt.NDArray[Any] | None] = {}
-    leader = group[leading]
-    seconds = offsets_in_time(leader.length, leader.step, leader.seconds, leader.fps)[1]
-    for name, window in group.items():
-        source = window.times
-        if source is None and name != leading and not is_clip(reader, name):
-            source = sources[leading] or leading
-        sources[name] = checked_source(reader, name, source)
-        offsets[name] = None
-        if window.is_measured:
-            offsets[name] = _offsets(name, window, sources, leading)
-    takes = {name: take_of(reader, name, window.take) for name, window in group.items()}
-    if offsets[leading] is None:
-        takes[leading] = "all"
-    elif takes[leading] == "all":
-        takes[leading] = take_of(reader, leading, None)
-    return WindowShape(leading, offsets, 1, 1, leader.pad, TimeSpan(seconds, sources, takes))
-
-
-def _offsets(
-    name: str, window: RandomWindow, sources: Mapping[str, Source], leading: str
-) -> npt.NDArray[Any] | None:
-    """Return the offsets of a window that has a length, in elements or seconds."""
-    offsets, seconds = offsets_in_time(window.length, window.step, window.seconds, window.fps)
-    if name == leading or window.fps is not None:
-        return offsets
-    rate = sources[name]
-    if isinstance(rate, float):
-        return (np.arange(elements_within(seconds, rate)) if offsets is None else offsets) / rate
-    if offsets is not None and (rate or name) == (sources[leading] or leading):
-        return offsets  # both have the same times
-    raise SpecError(
-        f"the window of {name!r} starts like {leading!r}, and its elements have times of their own:"
-        " give fps=, or take= without a length"
-    )
 
 
 def _check_like(name: str, own: RandomWindow, windows: Mapping[str, RandomWindow]) -> None:
