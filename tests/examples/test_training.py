@@ -120,6 +120,10 @@ def check_robot(output: str) -> None:
     assert int(re.findall(r"(\d+) of 100 new goals are reached", output)[0]) >= 90
 
 
+def check_streams(output: str) -> None:
+    assert float(re.findall(r"([\d.]+) of the speed in 128 windows of new episodes is explained", output)[0]) >= 0.9
+
+
 def check_video(output: str) -> None:
     right, windows = map(int, re.findall(r"(\d+) of (\d+) windows of new clips are right", output)[0])
     assert right >= 0.95 * windows
@@ -133,6 +137,7 @@ def check_video(output: str) -> None:
         pytest.param("train_detection.py", 25, check_detection, id="detection"),
         pytest.param("train_packs.py", 25, check_packs, id="packs"),
         pytest.param("train_robot.py", 25, check_robot, id="robot", marks=needs_pyarrow),
+        pytest.param("train_streams.py", 25, check_streams, id="streams"),
         pytest.param("train_video.py", 13, check_video, id="video", marks=needs_av),
     ],
 )

@@ -73,8 +73,9 @@ class WindowReader(Reader):
 
     def keys(self, positions: I64, groups: Sequence[Group] | None = None) -> list[str]:
         """Return the keys of windows: the keys of their samples with the starts of the windows."""
-        sample_keys = self.base.keys(self.samples(positions))
-        marks = self.windows.marks(positions)
+        samples, starts = self.windows.places(positions)
+        sample_keys = self.base.keys(self.selection.absolute(samples))
+        marks = self.windows.marks(samples, starts)
         return [f"{key}@{mark}" for key, mark in zip(sample_keys, marks, strict=True)]
 
     def find(self, key: str) -> list[int]:

@@ -146,9 +146,8 @@ class Windows(Struct, frozen=True, eq=False):
             starts = starts + self.firsts[samples]
         return samples, starts
 
-    def marks(self, numbers: I64) -> list[str]:
+    def marks(self, samples: I64, starts: npt.NDArray[Any]) -> list[str]:
         """Return the ends of keys of windows: `48` for element 48, `2.5s` for 2.5 seconds after the first window."""
-        samples, starts = self.places(numbers)
         if not isinstance(self.shape.hop, float):
             return [str(start) for start in starts.tolist()]
         if self.firsts is not None:
@@ -166,9 +165,9 @@ class Windows(Struct, frozen=True, eq=False):
             number = begin + round(start / self.shape.hop)
         except (ValueError, OverflowError):
             return None
-        if begin <= number < self.ends[sample] and self.marks(np.array([number])) == [mark]:
-            return number
-        return None
+        if not begin <= number < self.ends[sample]:
+            return None
+        return number if self.marks(*self.places(np.array([number]))) == [mark] else None
 
     @property
     def without(self) -> int:
