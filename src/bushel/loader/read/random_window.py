@@ -192,7 +192,7 @@ class RandomWindows:
             if window.like is not None:
                 continue
             group = {name: window.pick}
-            group |= {other: own.pick for other, own in self.windows.items() if own.like == name}
+            group |= {other: each.pick for other, each in self.windows.items() if each.like == name}
             groups[name] = None, None
             if any(self.windows[member].is_timed for member in group):
                 shape = shape_of_picks(reader_of(self.dataset), name, group, window.pad)
