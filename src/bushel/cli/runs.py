@@ -203,7 +203,6 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
     """Print the result of a run: its plan, if nothing else was written; else a summary, as text or JSON."""
     from dataclasses import asdict
 
-    from bushel._pack.prepared import describe_skipped
     from bushel.cli.output import count, print_json, print_text, say, size
 
     if parts.only_planned:
@@ -213,8 +212,6 @@ def tell_of_run(target: str, done: PackResult, parts: PartOptions, shown: Output
     if shown.as_json:
         print_json({"target": target, **asdict(done)})
     if not quiet:
-        if done.skipped:
-            say(f"note: skipped {describe_skipped(done.skipped)} (--strict-files: an error)")
         for limit in done.limits:
             say(f"note: {limit}")
         names = ", ".join(f"{name}: {kind}" for name, kind in done.spec.items())

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,7 +18,7 @@ import numpy as np
 from bushel._index.columns import Column, numbers
 from bushel._index.file_stamps import FileStamps
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex
-from bushel._recognise.junk import counted
+from bushel._recognise.junk import counted, junk_kind
 from bushel._recognise.layout import (
     LABEL,
     FolderLayout,
@@ -78,9 +79,7 @@ class _Folder(Container):
         else:
             layout = layout_of(names, tuple(options.spec or ()), classes, str(shard.root))
             table = _table_of(layout, shard, stamps, options)
-            report_layout(
-                shard.root, layout, names.junk if isinstance(names, FolderNames) else Counter()
-            )
+            layout_report(shard.root, layout, layout.fields, junk_of(names))()
         if keeps and isinstance(names, FolderNames) and isinstance(shard.root, Path):
             keep_folder(shard.root, names, seen, table)
         return table
@@ -113,13 +112,20 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
     return frozenset(classes)
 
 
-def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> None:
-    """Log how the files of a folder were understood, and which are left out."""
+def junk_of(names: Sequence[str]) -> Counter[str]:
+    """Return how many files of each kind of junk were left out of a listing."""
+    return names.junk if isinstance(names, FolderNames) else Counter()
+
+
+def layout_report(
+    root: AnyPath, layout: FolderLayout, fields: Collection[str], junk: Counter[str]
+) -> Callable[[], None]:
+    """Return a function that logs how the files of a folder are understood, and which are left out."""
     named, notes = "sample", []
-    if len(layout.fields) == 1:
-        named = NAME_OF_MEDIA.get(next(iter(layout.fields)), named)
+    if len(fields) == 1:
+        named = NAME_OF_MEDIA.get(next(iter(fields)), named)
     else:
-        notes.append(f"fields {', '.join(layout.fields)}")
+        notes.append(f"fields {', '.join(fields)}")
     counts = {"split": len(layout.splits), "class": len(layout.classes), named: len(layout.keys)}
     if layout.twins:
         notes.append(
@@ -127,18 +133,18 @@ def report_layout(root: AnyPath, layout: FolderLayout, junk: Counter[str]) -> No
             " same without suffix"
         )
     left_out = junk + Counter(kind for _, kind in layout.left_out)
-    report(root, counts, left_out, notes, unusual=bool(layout.twins))
+    return report_of(root, counts, left_out, notes, unusual=bool(layout.twins))
 
 
-def report(
+def report_of(
     place: object,
     counts: Mapping[str, int],
     left_out: Counter[str],
     notes: Iterable[str] = (),
     *,
     unusual: bool = False,
-) -> None:
-    """Log what a folder or an archive holds: `2 splits, 50 classes, 5,000 images; left out: 3 files (3 .txt)`.
+) -> Callable[[], None]:
+    """Return a function that logs `2 splits, 50 classes, 5,000 images; left out: 3 files (2 ._*, 1 .txt)`.
 
     Args:
         place: The folder or archive.
@@ -150,15 +156,17 @@ def report(
     several = {name: _PLURALS.get(name, f"{name}s") for name, count in counts.items() if count > 1}
     words = [f"{count:,} {several.get(name, name)}" for name, count in counts.items() if count]
     text = "; ".join([", ".join(words), *notes])
-    if not left_out and not unusual:
-        log_info("%s: %s", place, text)
-        return
     if not left_out:
-        log_warning("%s: %s", place, text)
-        return
-    suffixes = sorted(kind[1:] for kind in left_out if kind[0] == "." and " " not in kind)
+        return partial(log_warning if unusual else log_info, "%s: %s", place, text)
+    suffixes = sorted(kind[1:] for kind in left_out if kind[0] == "." and _may_be_field(kind))
     advice = [f"; spec={{{suffix!r}: TYPE}} reads such files as a field" for suffix in suffixes[:1]]
-    log_warning("%s: %s; left out: %s%s", place, text, counted(left_out.items()), "".join(advice))
+    text += f"; left out: {counted(left_out.items())}{''.join(advice)}"
+    return partial(log_warning, "%s: %s", place, text)
+
+
+def _may_be_field(kind: str) -> bool:
+    """Return whether files that are left out have a suffix which could be a field."""
+    return " " not in kind and not (junk_kind(kind) or junk_kind(f"{kind}/file"))
 
 
 _PLURALS = {"class": "classes"}

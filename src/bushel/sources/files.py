@@ -16,8 +16,8 @@ from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
 from bushel._recognise.layout import FolderLayout, layout_of_kind
 from bushel._runtime.system import room_for
-from bushel.containers.folder import classes_beside
-from bushel.containers.kept_folder import FolderNames, names_below
+from bushel.containers.folder import classes_beside, junk_of, layout_report
+from bushel.containers.kept_folder import names_below
 from bushel.containers.stored_column import StoredColumn
 from bushel.sources.base import Names, Sample, extend_labels
 from bushel.sources.fetching import FileSource, read_file
@@ -223,6 +223,7 @@ class LabelledFolder(_Folder):
         label2idx: Class names to labels.
         skipped: Number of files that are skipped, by kind, such as `{".nef": 3}`.
         first_skipped: Path of one of them, or None.
+        report: Logs how many classes and files there are, and which are skipped.
 
     Raises:
         FileNotFoundError: The folder does not exist, or holds no such file.
@@ -252,7 +253,10 @@ class LabelledFolder(_Folder):
                 f"{root} has no file with one of the suffixes {', '.join(suffixes)}"
             )
         files = [names[number] for number in layout.fields["file"].files]
-        self._lay_out(names, layout, files, media, *media.field(files), label2idx)
+        field, codec = media.field(files)
+        self._lay_out(names, layout, files, media, field, codec, label2idx)
+        if listing is None:
+            self.report()
 
     @classmethod
     def of_layout(
@@ -290,8 +294,8 @@ class LabelledFolder(_Folder):
         """Keep the samples of a layout: `files` has the file of each."""
         self._media, self._field, classes = media, field, layout.classes
         left_out = Counter(kind for _, kind in layout.left_out)
-        junk = names.junk if isinstance(names, FolderNames) else Counter[str]()
-        self.skipped: Mapping[str, int] = dict(sorted((junk + left_out).items()))
+        self.report = layout_report(self.root, layout, [field], junk_of(names))
+        self.skipped: Mapping[str, int] = dict(sorted((junk_of(names) + left_out).items()))
         first = min(layout.left_out, default=None)
         self.first_skipped = None if first is None else str(_file(self.root, first[0]))
         self._names, self._keys = Names(files), Names(layout.keys)

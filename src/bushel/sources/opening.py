@@ -128,6 +128,7 @@ def _at_path(
     if kind is None:
         kind, folder = _recognised(source, options)
         if folder is not None and listing is None and not options:
+            folder.report()
             return folder
     # one file, or a pattern
     if kind in ("images", "videos", "sounds") and media_kind(source) == kind:

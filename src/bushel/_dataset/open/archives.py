@@ -34,7 +34,7 @@ from bushel._recognise.layout import LABEL, OUTSIDE, class_folders, folders_of_s
 from bushel._recognise.splits import split_in
 from bushel._runtime.arrays import I64, U8, U32, ranges
 from bushel.containers.base import ReadOptions
-from bushel.containers.folder import NAME_OF_MEDIA, report
+from bushel.containers.folder import NAME_OF_MEDIA, report_of
 from bushel.containers.folder_metadata import (
     METADATA,
     Row,
@@ -84,7 +84,7 @@ def as_folders(
     kind = media_of_members(next(iter(labels.media))) or "file"
     counts = {"class": len(labels.classes), NAME_OF_MEDIA.get(kind, kind): samples - outside}
     others = {OUTSIDE: outside, "of another kind": others_left_out}
-    report(shards[0].shard.path(0), counts, +Counter(others))
+    report_of(shards[0].shard.path(0), counts, +Counter(others))()
     (offset, length), data = numbered_classes(np.arange(len(labels.classes)), labels.classes)
     sums = _checksums(offset, length, data)
     labelled = []
@@ -343,7 +343,7 @@ def _with_metadata(shard: OpenShard, tables: Sequence[tuple[int, str]]) -> OpenS
         extents = FieldExtents(Field(name, values.codec), values.codec, number, *places, sums)
         taken = _with_field(taken, extents, values.data, values.column)
     unnamed = index.samples - len(tables) - len({row for row, _ in named})
-    report(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))
+    report_of(place, {"sample": len(rows)}, +Counter({"without a row": unnamed}))()
     return _changed(shard, taken)
 
 

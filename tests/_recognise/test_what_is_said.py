@@ -1,0 +1,58 @@
+"""One line of the log says how a folder was understood, the same for everything that reads it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from tests._recognise.photos import stored
+
+import bushel
+
+READERS: dict[str, Callable[[Path, str | None], object]] = {
+    "open": lambda path, split: bushel.open(path, split=split),
+    "pack": lambda path, split: bushel.pack(path, path.parent / "packed", container="tar", split=split),
+    "convert": lambda path, split: bushel.convert(path, path.parent / "out", container="tar", split=split),
+    "index": lambda path, _: bushel.index(path),
+    "verify": lambda path, _: bushel.verify(path),
+    "a source": lambda path, _: bushel.sources.open_source(path),
+}
+ADVICE = "; spec={'txt': TYPE} reads such files as a field"
+LAYOUTS = {
+    "classes": (["cat/0.jpg", "cat/1.jpg", "dog/0.jpg"], "2 classes, 3 images"),
+    "splits": (
+        ["train/cat/0.jpg", "train/dog/0.jpg", "val/cat/0.jpg"],
+        "2 splits, 2 classes, 3 images",
+    ),
+    "strays": (
+        ["cat/0.jpg", "cat/1.jpg", "dog/0.jpg", "cat/._0.jpg", "cat/.DS_Store", "cat/notes.txt"],
+        f"2 classes, 3 images; left out: 3 files (1 .DS_Store, 1 ._*, 1 .txt){ADVICE}",
+    ),
+    "splits with strays": (
+        ["train/cat/0.jpg", "val/cat/0.jpg", "val/cat/._0.jpg", "val/cat/a.txt"],
+        f"2 splits, 1 class, 2 images; left out: 2 files (1 ._*, 1 .txt){ADVICE}",
+    ),
+    "junk alone": (
+        ["a.jpg", "b.jpg", ".ipynb_checkpoints/b.jpg", "b.jpg~"],
+        "2 images; left out: 2 files (1 *~, 1 hidden folder)",
+    ),
+}
+
+
+@pytest.mark.parametrize("reader", READERS)
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_one_line_says_what_was_understood(
+    layout: str, reader: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    names, line = LAYOUTS[layout]
+    if reader == "a source" and "split" in layout:
+        pytest.skip("a source is one split")
+    for name in names:
+        path = tmp_path / "photos" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(stored(name))
+    caplog.set_level("INFO", "bushel")
+    READERS[reader](tmp_path / "photos", "all" if "split" in layout else None)
+    said = [record.getMessage() for record in caplog.records if " image" in record.getMessage()]
+    assert said == [f"{tmp_path / 'photos'}: {line}"]
