@@ -191,6 +191,72 @@ class TestErrors:
         with pytest.raises(SpecError, match=r"field 'x' of x\.parquet is stored as float.* as int .* value 0 is 0\.5"):
             bushel.open(path, spec={"x": "int"})
 
+    @pytest.mark.parametrize("container", ["jsonl", "csv", "parquet", "arrow"])
+    @pytest.mark.parametrize(
+        ("values", "types"),
+        [
+            ([[1, 2], [3, None]], ("array", "array(int64,-1)", "array(float32,2)", "int")),
+            ([[[1, 2], [3, 4]], [[1, 2], [3, None]]], ("array", "array(float32,2,2)")),
+            ([[[1, 2], [3, 4]], [[1], [2, 3]]], ("array", "array(float32,2,2)", "array(int64,-1)")),
+        ],
+    )
+    def test_a_list_that_is_no_such_array_is_refused_when_it_is_opened(
+        self, values: list[Any], types: tuple[str, ...], container: str, tmp_path: Path
+    ) -> None:
+        path, where = WRITE[container](tmp_path, values), {"jsonl": "line 2", "csv": "line 3"}
+        for declared in types:
+            first = 1 if declared in ("array", "array(int64,-1)", "array(float32,2)") else 0
+            with pytest.raises(SpecError, match=rf"'x' of .*x\.{container} .*as array|as int") as caught:
+                bushel.open(path, spec={"x": declared}, index="memory")
+            assert "Leave it out of spec=" in str(caught.value)
+            if first and declared != "array(int64,-1)":
+                assert f"{where.get(container, 'row 1')} is [" in str(caught.value)
+
+    @pytest.mark.parametrize("container", ["jsonl", "csv"])
+    @pytest.mark.parametrize(
+        ("last", "declared"),
+        [
+            ([1, 1 << 64], "array(int64,-1)"),
+            ([1, -(1 << 63) - 1], "array"),
+            ([(1 << 24) + 1], "array(float32,-1)"),
+            ([1.5], "array(int64,-1)"),
+            ([True], "array(int64,-1)"),
+            (["a", 1], "array"),
+            ({"x": 1}, "array"),
+            ([[1], [1, 2]], "array"),
+            (5, "array(int64,-1)"),
+            ("abc", "array(float32,-1)"),
+            ([1, 2, 3], "array(int64,2)"),
+        ],
+    )
+    def test_the_first_value_that_is_no_such_array_is_named(
+        self, last: Any, declared: str, container: str, tmp_path: Path
+    ) -> None:
+        good = [[number, number] for number in range(5000)]  # more than are decoded together
+        path = WRITE[container](tmp_path, [*good, last, [1, None]])
+        line = len(good) + (2 if container == "csv" else 1)
+        with pytest.raises(SpecError, match=f"the value in line {line} is "):
+            bushel.open(path, spec={"x": declared}, index="memory")
+        assert len(bushel.open(WRITE[container](tmp_path, good), spec={"x": declared}, index="memory")) == len(good)
+
+    @pytest.mark.parametrize("container", ["jsonl", "csv"])
+    @pytest.mark.parametrize(
+        ("values", "declared", "line"),
+        [
+            ([1, "x"], "int", 2),
+            ([1, 1.5], "int", 2),
+            ([1.0, 2.5, 3.0], "bool", 2),
+            ([1, -1], "uint", 2),
+            ([0.1, 1e300], "f32", 1),
+        ],
+    )
+    def test_texts_of_other_numbers_name_their_line(
+        self, values: list[Any], declared: str, line: int, container: str, tmp_path: Path
+    ) -> None:
+        path = WRITE[container](tmp_path, values)
+        with pytest.raises(SpecError, match=f"the value in line {line + (container == 'csv')} is "):
+            bushel.open(path, spec={"x": declared}, index="memory")
+
     def test_integers_that_no_float_equals(self, tmp_path: Path) -> None:
         path = _parquet(tmp_path, [1, 2, (1 << 53) + 1, -(1 << 63)])
         with pytest.raises(SpecError, match="value 2 is 9007199254740993"):

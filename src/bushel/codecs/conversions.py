@@ -59,7 +59,8 @@ def exact(codec: str, value: Any) -> Any:
 
 
 def _whole(codec: str, value: Any) -> int:
-    if not isinstance(value, _NUMBERS) or not np.isfinite(value) or int(value) != value:
+    is_endless = isinstance(value, float | np.floating) and not np.isfinite(value)
+    if not isinstance(value, _NUMBERS) or is_endless or int(value) != value:
         raise codec_error(codec, "a whole number", describe(value))
     number = int(value)
     if number < 0 and codec in _UNSIGNED:

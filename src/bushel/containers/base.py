@@ -46,6 +46,8 @@ class ReadOptions(Struct, frozen=True):
             unreadable sample, no error.
         kept: Whether the table of a folder of plain files, kept by an earlier opening, is used if
             no folder in it has changed. Files are looked at when they are read.
+        recorded: The fields in `spec` whose types an earlier table has, and no caller: a value of
+            another type is damaged, and no reason to refuse the file.
     """
 
     spec: Spec | None = None
@@ -54,6 +56,7 @@ class ReadOptions(Struct, frozen=True):
     report: Report | None = None
     damaged: bool = False
     kept: bool = False
+    recorded: Collection[str] = ()
 
 
 class WriteOptions(Struct, frozen=True):

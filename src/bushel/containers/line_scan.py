@@ -300,10 +300,13 @@ class LineTable:
         for number, name in enumerate(self._names):
             if name:
                 facts = self._facts[number] if number < len(self._facts) else None
-                line_field = LineField(name, self.file.real.path, number, facts, cells=self.cells)
+                line_field = LineField(name, self.file.lines, number, facts, cells=self.cells)
                 if not line_field.occurs and self._samples:
                     continue
-                fields[name], column = line_field.table(lines, spec.get(name), self.file.number)
+                checked = name not in options.recorded
+                fields[name], column = line_field.table(
+                    lines, spec.get(name), self.file.number, checked=checked
+                )
                 if column is not None:
                     columns[name] = column
         real = self.file.real

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from bushel._recognise.types import Stored, resolve
 from bushel.containers.growing import GrowingArrays
 from bushel.errors import SpecError
 from bushel.spec import Field
+from bushel.storage import File
 
 _STEP = 1 << 16
 """Rows that are handled at a time, so that large tables need little memory, and it stays in the processor's cache."""
@@ -67,7 +69,7 @@ class LineField:
 
     Args:
         name: Its name.
-        path: Path of the file, for errors.
+        file: The file.
         number: Its number.
         facts: The result of `LineScanner.facts`; None for a file without samples.
         cells: Whether the values are cells of CSV, not of JSON.
@@ -76,17 +78,17 @@ class LineField:
     def __init__(
         self,
         name: str,
-        path: str,
+        file: File,
         number: int,
         facts: tuple[int, bool, bool] | None,
         *,
         cells: bool,
     ) -> None:
-        self.name, self._path, self._number, self._cells = name, path, number, cells
+        self.name, self._file, self._number, self._cells = name, file, number, cells
         self._bits, self._negative, self._inexact = facts or (0, False, False)
 
     def table(
-        self, lines: Lines, declared: Field | None, file: int
+        self, lines: Lines, declared: Field | None, file: int, *, checked: bool
     ) -> tuple[FieldExtents, Column | None]:
         """Return the extents, and the column if the values are numbers or truth values.
 
@@ -94,12 +96,15 @@ class LineField:
             lines: The values of all fields.
             declared: The field as the user declares it, or None.
             file: Number of the file.
+            checked: Whether each value has to be of the declared type.
 
         Raises:
             SpecError: The values cannot be of the declared type.
         """
         natural = self._natural()
-        value_type = natural if declared is None else self._declared(declared, natural)
+        value_type = natural
+        if declared is not None:
+            value_type = self._declared(declared, natural, lines if checked else None)
         extents = lines.extents(self._number, quotes=value_type.quotes)
         fields = FieldExtents(
             declared or Field(self.name, value_type.codec), value_type.stored, file, *extents
@@ -133,7 +138,7 @@ class LineField:
             return _Type("utf8", "utf8")
         return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
 
-    def _declared(self, field: Field, natural: _Type) -> _Type:
+    def _declared(self, field: Field, natural: _Type, lines: Lines | None) -> _Type:
         kinds = self._kinds
         codec = field.codec
         if field.sequence:
@@ -149,8 +154,38 @@ class LineField:
             return _Type("json", "json", not kinds.isdisjoint(_IN_QUOTES))
         if codec == "utf8" and Kind.ESCAPED not in kinds:
             return _Type(codec, codec)
-        stored = Stored(Field(self.name, natural.codec), natural.stored, self._path)
+        stored = Stored(Field(self.name, natural.codec), natural.stored, self._file.path)
+        if lines is not None:
+            stored = stored._replace(
+                numbers=self._numbers(lines, natural),
+                values=partial(self._values, lines, quotes=natural.quotes),
+                words=self._line,
+            )
         return _Type(codec, resolve(stored, field, codec), natural.quotes)
+
+    def _numbers(self, lines: Lines, natural: _Type) -> npt.NDArray[Any] | None:
+        """Return the numbers that are there; None if the values are no numbers."""
+        column = self._column(lines, natural.stored)
+        if column is None:
+            return None
+        numbers = np.asarray(column.values)
+        return numbers if column.missing is None else numbers[~column.missing]
+
+    def _values(self, lines: Lines, *, quotes: bool) -> Iterator[tuple[int, bytes]]:
+        """Yield where each value begins in the file, and its bytes."""
+        offsets, lengths = lines.extents(self._number, quotes=quotes)
+        for part in _parts(len(offsets)):
+            pairs = zip(offsets[part].tolist(), lengths[part].tolist(), strict=True)
+            for offset, length in pairs:
+                if length >= 0:
+                    yield offset, self._file.read(offset, length)
+
+    def _line(self, offset: int) -> str:
+        """Return the number of the line in which a value is, in words."""
+        starts = range(0, offset, _STEP)
+        parts = (self._file.read(start, min(_STEP, offset - start)) for start in starts)
+        line = 1 + sum(part.count(b"\n") for part in parts)
+        return f"the value in line {line}"
 
     def _column(self, lines: Lines, stored: str) -> Column | None:
         kinds, number = self._kinds, lines.numbers(self._number, "int")

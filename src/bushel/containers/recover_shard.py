@@ -33,7 +33,7 @@ def recover_shard(
         return None
     try:
         try:
-            return reader.recover(shard, ReadOptions(spec=spec), fault)
+            return reader.recover(shard, ReadOptions(spec=spec, recorded=spec or ()), fault)
         except SpecError:
             return reader.recover(shard, ReadOptions(), fault)
     except (FormatError, SpecError) as error:

@@ -78,7 +78,8 @@ def table_of_files(
                 or declared.fields.keys() != spec.keys()
                 or not has_declared(declared, spec)
             ):
-                declared = container.index(shard, ReadOptions(spec=spec, pickle=pickle))
+                options = ReadOptions(spec=spec, pickle=pickle, recorded=spec)
+                declared = container.index(shard, options)
             declared = CallerFields(spec, pickle).table(declared)
         except FormatError as refused:
             error = refused if built is None else error

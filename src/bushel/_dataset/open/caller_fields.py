@@ -7,7 +7,8 @@ types that run code.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Literal, get_args
 
 from msgspec import field
@@ -112,7 +113,22 @@ def _stored(index: ShardIndex, extents: FieldExtents) -> Stored:
         if column.missing is not None:
             numbers = numbers[~column.missing]
     file = next((stamp.name for stamp in index.files), "")
-    return Stored(extents.field, extents.codec, file, numbers)
+    if numbers is not None:
+        return Stored(extents.field, extents.codec, file, numbers)
+    values = partial(_values_in_table, index, extents)
+    return Stored(extents.field, extents.codec, file, None, values, "row {}".format)
+
+
+def _values_in_table(index: ShardIndex, extents: FieldExtents) -> Iterator[tuple[int, memoryview]]:
+    """Yield the rows and the values of a plain field that the table itself holds; none of another field."""
+    number = extents.file - len(index.files)
+    held = index.blocks[number].held if number >= 0 else None
+    if held is None or extents.starts is not None:
+        return
+    pairs = zip(extents.offset.tolist(), extents.length.tolist(), strict=True)
+    for row, (offset, length) in enumerate(pairs):
+        if length >= 0:
+            yield row, held[offset : offset + length].data
 
 
 def _converted(column: Column | None, field: Field) -> Column | None:

@@ -75,7 +75,7 @@ def read_structure(
                 return index
         try:
             index = get_container(container).index(
-                shard, replace(options, spec={**declared, **types})
+                shard, replace(options, spec={**declared, **types}, recorded=types)
             )
         except (FormatError, SpecError) as error:
             log_info(
