@@ -54,7 +54,11 @@ _MANY, _MANY_OBJECTS = 1000, 32
 
 
 def discover(
-    paths: Sequence[AnyPath], container: str | None = None, *, allow_incomplete: bool = False
+    paths: Sequence[AnyPath],
+    container: str | None = None,
+    *,
+    allow_incomplete: bool = False,
+    whole: bool = False,
 ) -> Found:
     """Return all properties of a dataset that do not need its shards.
 
@@ -64,25 +68,28 @@ def discover(
         paths: Files or folders.
         container: Name of the container that they must have; by default, any.
         allow_incomplete: Whether listed shards may be gone.
+        whole: Whether a folder of several splits in an object store is refused.
 
     Raises:
+        SpecError: It is such a folder.
         FileNotFoundError: The path of an object store does not exist.
         FormatError: They have no container, or several; or the manifest is damaged; or listed
             shards are gone, and `allow_incomplete` is false.
     """
     if isinstance(paths[0], Path) or not is_object(paths[0]):
-        return _discover(paths, container, readable_manifest, allow_incomplete=allow_incomplete)
+        found = find(paths, container)
+        return _as_found(paths, found, readable_manifest, allow_incomplete=allow_incomplete)
     from bushel._dataset.open.remote_discovery import manifest_loader
 
     with manifest_loader(paths) as load:
-        return _discover(paths, container, load, allow_incomplete=allow_incomplete)
+        found = find(paths, container, whole=whole)
+        return _as_found(paths, found, load, allow_incomplete=allow_incomplete)
 
 
-def _discover(
-    paths: Sequence[AnyPath], container: str | None, load: LoadManifest, *, allow_incomplete: bool
+def _as_found(
+    paths: Sequence[AnyPath], discovered: Found, load: LoadManifest, *, allow_incomplete: bool
 ) -> Found:
     local = isinstance(paths[0], Path)
-    discovered = find(paths, container)
     shards = discovered.shards
     path = paths[0]
     if len(paths) == 1 and shards and str(shards[0].root) == str(path):
@@ -165,12 +172,13 @@ def _as_listed(
     return Found(found.container, shards, incomplete, unlisted, manifest, found.listed)
 
 
-def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
+def find(paths: Iterable[AnyPath], container: str | None = None, *, whole: bool = False) -> Found:
     """Return the container of files or folders, and the shards that they form.
 
-    `container` is the name that it must have; by default, any.
+    `container` is the name that it must have; by default, any. `whole` is that of `discover`.
 
     Raises:
+        SpecError: See `discover`.
         FileNotFoundError: The only path is of an object store, and does not exist.
         FormatError: They have no container, or several.
     """
@@ -180,7 +188,7 @@ def find(paths: Iterable[AnyPath], container: str | None = None) -> Found:
     paths = list(paths)
     alone = len(paths) == 1
     located = (
-        [(paths[0], _find_at(paths[0], container, alone=True))]
+        [(paths[0], _find_at(paths[0], container, alone=True, whole=whole))]
         if alone
         else _find_each(paths, container)
     )
@@ -232,13 +240,16 @@ def _find_each(paths: Sequence[AnyPath], container: str | None) -> Iterator[tupl
     yield from zip(rest, located, strict=True)
 
 
-def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Found:
+def _find_at(
+    path: AnyPath, container: str | None, *, alone: bool = False, whole: bool = False
+) -> Found:
     """Return the container and the shards at a path.
 
     Args:
         path: The path.
         container: The container to try first.
         alone: Whether it is the only path. Then it may be one of a store that does not exist.
+        whole: Whether a folder of several splits in a store is refused.
     """
     if isinstance(path, Path) or not is_object(path):
         return Found(*_sniff(path, container))
@@ -249,6 +260,11 @@ def _find_at(path: AnyPath, container: str | None, *, alone: bool = False) -> Fo
     folder = ListedPath(path)
     if alone and path.listable and not folder.exists():
         raise missing(path)
+    if whole:
+        from bushel._dataset.open.local_splits import several_splits, splits_in_store
+
+        if splits := splits_in_store(folder):
+            raise several_splits(path, splits)
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]
     few = alone and len(shards) <= _MANY_OBJECTS

@@ -1,17 +1,22 @@
-"""The splits of a local folder, `train/` and `val/` or `train.csv` and `test.csv`: which there are, and one of them."""
+"""The splits of a folder, `train/` and `val/` or `train.csv` and `test.csv`: which there are, and one of them."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
+from glob import has_magic
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from bushel._index.table import FOLDER
+from bushel._index.table import FOLDER, is_url
 from bushel._recognise.splits import role_of, split_in, split_named, splits_in
 from bushel._runtime.public import did_you_mean
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.errors import SpecError
+from bushel.storage import AnyPath, as_path, is_object, read_whole
+
+if TYPE_CHECKING:
+    from bushel._dataset.open.remote_discovery import ListedPath
 
 _CARD = 1 << 20  # bytes of README.md that are read
 ALL = "all"
@@ -27,24 +32,57 @@ def splits_at(source: object) -> dict[str, list[str]]:
     if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
         return {}
     root = os.fspath(source)
-    folders, files = list[str](), list[str]()
     with os.scandir(root) as entries:
-        for entry in entries:
-            name = entry.name
-            if name.startswith(".") or _is_junk(name):
-                continue
-            folder = entry.is_dir()
-            if not folder and not _is_data(name):
-                continue
-            if split_in(name, folder=folder) is None and name != "data":
-                return {}
-            (folders if folder else files).append(name)
-    if folders == ["data"] and not files:
-        return {} if _has_configurations(root) else splits_at(os.path.join(root, "data"))
-    splits = splits_in(folders, files)
-    if splits and _has_configurations(root):
+        splits, are_in_data = _splits_among((entry.name, entry.is_dir()) for entry in entries)
+    if not (splits or are_in_data) or _has_configurations(root):
         return {}
+    if are_in_data:
+        return splits_at(os.path.join(root, "data"))
     return {split: [os.path.join(root, name) for name in names] for split, names in splits.items()}
+
+
+def splits_of(source: object) -> dict[str, list[str]]:
+    """Return the splits of a folder: a local one, or one of an object store, which is listed."""
+    if splits := splits_at(source):
+        return splits
+    if isinstance(source, str) and (not is_url(source) or has_magic(source)):
+        return {}
+    path = as_path(source) if isinstance(source, str | os.PathLike) else source
+    if not is_object(path) or not path.listable or str(path).startswith("hf://"):
+        return {}
+    from bushel._dataset.open.remote_discovery import ListedPath
+
+    return splits_in_store(ListedPath(path))
+
+
+def splits_in_store(folder: ListedPath) -> dict[str, list[str]]:
+    """Return the splits of a folder in an object store, as `splits_at` does: the URLs of each."""
+    entries = folder.names()
+    names = [name for name, _ in entries]
+    if FOLDER in names and any(name.isdecimal() or is_data_file(name) for name in names):
+        return {}
+    splits, are_in_data = _splits_among(entries)
+    if not (splits or are_in_data):
+        return {}
+    if "README.md" in names and _lists_configurations(read_whole(folder / "README.md")):
+        return {}
+    if are_in_data:
+        return splits_in_store(type(folder)(folder / "data"))
+    return {split: [str(folder / name) for name in found] for split, found in splits.items()}
+
+
+def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[str]], bool]:
+    """Return the splits of a folder, given its names and which are folders; and whether all data are in `data`."""
+    folders, files = list[str](), list[str]()
+    for name, is_folder in entries:
+        if name.startswith(".") or _is_junk(name) or not (is_folder or _is_data(name)):
+            continue
+        if split_in(name, folder=is_folder) is None and name != "data":
+            return {}, False
+        (folders if is_folder else files).append(name)
+    if folders == ["data"] and not files:
+        return {}, True
+    return splits_in(folders, files), False
 
 
 def splits_below_fields(source: object) -> dict[str, list[str]]:
@@ -84,13 +122,17 @@ def splits_below_fields(source: object) -> dict[str, list[str]]:
 
 def _has_configurations(root: str) -> bool:
     """Return whether README.md says which files belong to which split, as on the Hugging Face Hub."""
-    from bushel._dataset.open.data_files import front_matter
-
     try:
-        with open(os.path.join(root, "README.md"), encoding="utf-8", errors="replace") as file:
-            text = front_matter(file.read(_CARD))
+        with open(os.path.join(root, "README.md"), "rb") as file:
+            return _lists_configurations(file.read(_CARD))
     except OSError:
         return False
+
+
+def _lists_configurations(card: bytes) -> bool:
+    from bushel._dataset.open.data_files import front_matter
+
+    text = front_matter(bytes(card[:_CARD]).decode("utf-8", "replace"))
     return text is not None and "configs" in text
 
 
@@ -133,10 +175,18 @@ def files_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> 
     """
     if split == ALL and ALL not in splits:
         paths = [path for files in splits.values() for path in files]
-        datasets = all(os.path.isfile(path) or candidates(os.listdir(path)) for path in paths)
-        return [Path(path) for path in paths] if datasets else [Path(source)]
+        datasets = all(map(_is_dataset, map(as_path, paths)))
+        return [as_path(path) for path in paths] if datasets else [as_path(source)]
     paths = splits[chosen_split(source, splits, split)]
-    return Path(paths[0]) if len(paths) == 1 else [Path(path) for path in paths]
+    return as_path(paths[0]) if len(paths) == 1 else [as_path(path) for path in paths]
+
+
+def _is_dataset(path: AnyPath) -> bool:
+    """Return whether a split is a file, or a folder of files of a container; not of photos."""
+    if isinstance(path, Path):
+        return path.is_file() or bool(candidates(os.listdir(path)))
+    names = (entry.name for entry in path.iterdir())
+    return is_data_file(path.name) or bool(candidates(names))
 
 
 def chosen_split(source: Any, splits: Mapping[str, list[str]], split: str) -> str:
@@ -164,8 +214,12 @@ def refuse_splits(source: object) -> None:
     if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
         return
     if splits := splits_at(source) or splits_below_fields(source):
-        first = next(iter(splits))
-        raise SpecError(
-            f"{source} has several splits: {', '.join(splits)}. Name one: split={first!r}, or"
-            f" join them: split={ALL!r}"
-        )
+        raise several_splits(source, splits)
+
+
+def several_splits(source: object, splits: Mapping[str, list[str]]) -> SpecError:
+    """Return the error of a folder of several splits, none of which is named."""
+    return SpecError(
+        f"{source} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r},"
+        f" or join them: split={ALL!r}"
+    )

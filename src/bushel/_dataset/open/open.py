@@ -27,8 +27,8 @@ from bushel._dataset.open.local_splits import (
     chosen_split,
     files_of_split,
     refuse_splits,
-    splits_at,
     splits_below_fields,
+    splits_of,
 )
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.open.source_paths import expand_paths, forward_only, is_stream, lacks_index
@@ -147,7 +147,7 @@ def open(
             episodes=episodes,
             allow_stale=allow_stale,
         )
-    whole = config is None and split is None
+    whole = config is None and split is None and not _is_on_hub(source)
     split, beginning = _below_fields(source, config, split)
     source, features = _named(source, config, split)
     paths = _paths_of(source, spec, index)
@@ -184,7 +184,9 @@ def open(
                 if discovered is None:
                     if whole:
                         refuse_splits(source)
-                    discovered = discover(paths, container, allow_incomplete=allow_incomplete)
+                    discovered = discover(
+                        paths, container, allow_incomplete=allow_incomplete, whole=whole
+                    )
                 shards, remaining = _opened(discovered, place, tables)
             except (FormatError, FileNotFoundError) as error:
                 if not is_same():
@@ -366,7 +368,7 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
     Raises:
         SpecError, FileNotFoundError, FormatError, TypeError: See `repository.split_of`.
     """
-    if config is None and split is None and (splits := splits_at(source)):
+    if config is None and split is None and (splits := splits_of(source)):
         return files_of_split(source, splits, ALL)
     if config is None and splits_below_fields(source):
         if split not in (None, ALL):
@@ -393,15 +395,15 @@ def files_asked(source: Any, split: str | None) -> Any:
     return files_named(source, None, split)
 
 
+def _is_on_hub(source: object) -> bool:
+    return isinstance(source, str) and source.startswith("hf://")
+
+
 def _named(source: Any, config: str | None, split: str | None) -> tuple[Any, Mapping[str, Feature]]:
     """Return the files, and the fields that their repository describes."""
-    if (
-        config is None
-        and split is None
-        and not (isinstance(source, str) and source.startswith("hf://"))
-    ):
+    if config is None and split is None and not _is_on_hub(source):
         return source, {}
-    if config is None and split is not None and (splits := splits_at(source)):
+    if config is None and split is not None and (splits := splits_of(source)):
         return files_of_split(source, splits, split), {}
     from bushel._dataset.open.repository import split_of
 

@@ -168,6 +168,11 @@ class ListedPath:
                 self._found = [], {}
         return self._found
 
+    def names(self) -> list[tuple[str, bool]]:
+        """Return the name of each entry of the folder, and whether it is a folder."""
+        entries, objects = self._list()
+        return [(entry.name, entry.name not in objects) for entry in entries]
+
     def files(self, names: Iterable[str]) -> ListedFiles:
         """Return the files of these names as the store has listed them, without a request."""
         stats_of = {} if self._found is None else self._found[1]
