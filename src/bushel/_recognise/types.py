@@ -26,7 +26,7 @@ _TOGETHER = 4096  # lists whose numbers are decoded together
 _OF_NUMBERS = b"0123456789+-.eE \t\r\n"
 _SHOWN = 60  # bytes of a value in an error
 _ANY = ("utf8", "json")
-"""The types of which any text is a value, or any text of a file of JSON."""
+"""The types that any text has, or any text in a file of JSON."""
 _TEXTS = ("utf8", "csv-text")
 _JSON = ("json", "litdata-json", "json-array")
 _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor", "varints")

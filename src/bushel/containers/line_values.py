@@ -164,7 +164,7 @@ class LineField:
         return _Type(codec, resolve(stored, field, codec), natural.quotes)
 
     def _numbers(self, lines: Lines, natural: _Type) -> npt.NDArray[Any] | None:
-        """Return the numbers that are there; None if the values are no numbers."""
+        """Return the numbers that are there; None for other values."""
         column = self._column(lines, natural.stored)
         if column is None:
             return None

@@ -77,13 +77,13 @@ def discover(
             shards are gone, and `allow_incomplete` is false.
     """
     if isinstance(paths[0], Path) or not is_object(paths[0]):
-        found = find(paths, container)
-        return _as_found(paths, found, readable_manifest, allow_incomplete=allow_incomplete)
+        discovered = find(paths, container)
+        return _as_found(paths, discovered, readable_manifest, allow_incomplete=allow_incomplete)
     from bushel._dataset.open.remote_discovery import manifest_loader
 
     with manifest_loader(paths) as load:
-        found = find(paths, container, whole=whole)
-        return _as_found(paths, found, load, allow_incomplete=allow_incomplete)
+        discovered = find(paths, container, whole=whole)
+        return _as_found(paths, discovered, load, allow_incomplete=allow_incomplete)
 
 
 def _as_found(

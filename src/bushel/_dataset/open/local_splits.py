@@ -68,7 +68,10 @@ def splits_in_store(folder: ListedPath) -> dict[str, list[str]]:
         return {}
     if are_in_data:
         return splits_in_store(type(folder)(folder / "data"))
-    return {split: [str(folder / name) for name in found] for split, found in splits.items()}
+    return {
+        split: [str(folder / name) for name in names_of_split]
+        for split, names_of_split in splits.items()
+    }
 
 
 def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[str]], bool]:
@@ -218,7 +221,7 @@ def refuse_splits(source: object) -> None:
 
 
 def several_splits(source: object, splits: Mapping[str, list[str]]) -> SpecError:
-    """Return the error of a folder of several splits, none of which is named."""
+    """Return the error of a folder of several splits where the caller names none."""
     return SpecError(
         f"{source} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r},"
         f" or join them: split={ALL!r}"
