@@ -68,10 +68,8 @@ def splits_in_store(folder: ListedPath) -> dict[str, list[str]]:
         return {}
     if are_in_data:
         return splits_in_store(type(folder)(folder / "data"))
-    return {
-        split: [str(folder / name) for name in names_of_split]
-        for split, names_of_split in splits.items()
-    }
+    urls = {entry.name: str(entry) for entry in folder.iterdir()}
+    return {split: [urls[name] for name in listed] for split, listed in splits.items()}
 
 
 def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[str]], bool]:
