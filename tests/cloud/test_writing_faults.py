@@ -81,6 +81,8 @@ def test_an_end_of_patience_is_resumed(
     left = list(walk_names(bucket / "set"))
     assert left in ([], [".bushel/writers/dataset.lock"]), "the lock cannot be removed while the network is broken"
     monkeypatch.setenv("BUSHEL_NETWORK_TIMEOUT", "5")
-    with bushel.Writer(f"{bucket}/set", mode="resume", container="tar", shard_samples=20) as again:
-        assert len(again) == 19
+    with bushel.Writer(f"{bucket}/set", {"data": "bytes"}, mode="resume", container="tar", shard_samples=20) as again:
+        assert len(again) == 0, "the open shard was discarded, and nothing was published before it"
+        for number, value in enumerate(VALUES[:19]):
+            again.append({"data": value}, key=f"{number:03d}")
     assert len(bushel.open(f"{bucket}/set", index="require")) == 19
