@@ -82,11 +82,11 @@ class WindowShape(Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         sizes = [size for name in self.offsets if (size := self.size(name)) is not None]
-        length = " to ".join(map(str, dict.fromkeys([min(sizes), max(sizes)]))) if sizes else "the"
+        lengths = " to ".join(map(str, sorted({min(sizes), max(sizes)}))) + " " if sizes else ""
         every = f"{self.hop}"
         if isinstance(self.hop, float):
             every = f"{self.hop:g} seconds"
-        return f"windows of {length} {', '.join(self.offsets)}, one every {every}"
+        return f"windows of {lengths}{', '.join(self.offsets)}, one every {every}"
 
 
 def elements_within(seconds: float, rate: float) -> int:
