@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,6 +20,7 @@ from tests.formats import each_format
 from tests.sources.folders import image_folder
 
 import bushel
+from bushel._index.removal_list import RemovalList
 from bushel._index.sidecar import PartOfRun
 from bushel._pack.commit import PartReport, PartTask
 from bushel._pack.finish import finish_run
@@ -359,9 +361,9 @@ class TestCommit:
         task, writes = _run(tmp_path / target)
         publish = Overwrite.publish
 
-        def killed(replaced: Overwrite) -> None:
+        def killed(replaced: Overwrite, lists: Mapping[str, RemovalList]) -> None:
             monkeypatch.setattr(f"bushel.storage.publish.{step}", _die)
-            publish(replaced)
+            publish(replaced, lists)
 
         with monkeypatch.context() as patch:
             patch.setattr(Overwrite, "publish", killed)

@@ -172,6 +172,15 @@ class RemovalList(Struct, frozen=True):
         names = self.names.take(np.flatnonzero(stay[self.numbers]))
         return RemovalList(calls, offsets_of(np.diff(self.starts)[stay]), names, self.clean)
 
+    def renamed(self, entries: I64, names: Names) -> RemovalList:
+        """Return the list with other names in the place of some, given the numbers of these."""
+        stay = np.setdiff1d(np.arange(len(self.names)), entries)
+        numbers = np.concatenate([self.numbers[stay], self.numbers[entries]])
+        order = np.argsort(numbers, kind="stable")
+        starts = offsets_of(np.bincount(numbers, minlength=len(self.calls)))
+        names = Names.join([self.names.take(stay), names]).take(order)
+        return RemovalList(self.calls, starts, names)
+
 
 EMPTY = RemovalList((), np.zeros(1, np.int64), Names.join([]))
 

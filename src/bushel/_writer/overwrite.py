@@ -8,18 +8,19 @@ all of them their names together.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files
 from bushel._dataset.open.locking import lock_of, lock_target
 from bushel._dataset.open.removal_lists import keep_lists, keep_views, own_list
+from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.sidecar import FOLDER
 from bushel._writer.options import WriterOptions
 from bushel._writer.target import Target
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
-from bushel.storage import AnyPath
+from bushel.storage import AnyPath, make_folder, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.names import COMMIT_LIST
 from bushel.storage.publish import Publication, recover
@@ -96,18 +97,28 @@ class Overwrite:
         self.staged = folder / real.name
         self._lock, self._real, self._forget = lock, real, forget
 
-    def publish(self) -> None:
+    def publish(self, lists: Mapping[str, RemovalList]) -> None:
         """Swap the new dataset, which must be complete, with the old one, and remove the old one.
+
+        Args:
+            lists: The lists of removed samples that changed, by their paths.
 
         Raises:
             OSError: The swap failed. The old dataset is still there.
         """
         name, single = self.staged.name, not self.staged.is_dir()
+        own = own_list(name)
+        changed = lists.get(str(self._real.parent / own))
         beside = list(_files_beside(self._publication.folder)) if single else []
+        if single and changed is not None:
+            staged_list = self._publication.path_of(own)
+            make_folder(staged_list.parent)
+            write_whole(staged_list, encode_removal_list(changed))
+            beside.append(own)
         if not single:  # who finds the new folder must find its lock, too
             self._lock.follow(lock_of(self.staged), lock_of(self._real))
             if not self._forget:
-                keep_lists(self._real, self.staged)
+                keep_lists(self._real, self.staged, lists)
             keep_views(self._real, self.staged)
         left = [
             f"{FOLDER}/staging/{name}",
@@ -115,10 +126,21 @@ class Overwrite:
             f"{FOLDER}/{name}.manifest.json",
         ]
         if single and self._forget:
-            left.append(own_list(self._real.name))
+            left.append(own)
         # an old `.idx` must not be read with the new `.rec`
         clear = [old for old in self._old if old in beside and not old.startswith(f"{FOLDER}/")]
         self._publication.commit([name, *beside], clear=clear, drop=[*self._old, *left])
+
+    @property
+    def final_root(self) -> Path:
+        """The folder that contains the files of the dataset in the end."""
+        return self._real if self.staged.is_dir() else self._real.parent
+
+    def keeps(self, path: AnyPath) -> bool:
+        """Return whether a list of removed samples is one of those that `publish` takes along."""
+        if self.staged.is_dir():
+            return isinstance(path, Path) and path.is_relative_to(self._real)
+        return path == self._real.parent / own_list(self._real.name)
 
     def discard(self) -> None:
         """Remove the staging folder, unless `publish` was called. The old dataset stays."""

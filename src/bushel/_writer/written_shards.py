@@ -13,10 +13,10 @@ from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
+from bushel._index.removal_list import RemovalList
 from bushel._index.saving import save_manifest
 from bushel._index.sidecar import FOLDER, Manifest, PartOfRun, find_manifest
 from bushel._index.table import Shard, may_lack_samples
-from bushel._runtime.log import log_warning
 from bushel._writer.class_names import write_file_of_names
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import Overwrite
@@ -143,7 +143,7 @@ class WrittenShards:
         self._options, self._lock, self.sync = options, lock, options.sync
         self._before_publish, self._part = before_publish, part
         self.replaced: Overwrite | None = None
-        self._final_root, self._final_path = target.root, target.path
+        self._final_path = target.path
         if isinstance(target.path, Path) and options.mode == "overwrite":
             self.replaced = Overwrite(
                 target.path, lock, sync=self.sync, forget=options.forget_removed
@@ -261,45 +261,26 @@ class WrittenShards:
         if self._part is not None:
             self._marker.part = self._part()
         self._marker.finish(self.shards)
-        self._warn_of_removed()
+        lists = self._keep_removed()
         if self.replaced is not None:
             if self._before_publish is not None:
                 self._before_publish(self.samples)
             self._lock.check()
-            self.replaced.publish()
+            self.replaced.publish(lists)
 
-    def _warn_of_removed(self) -> None:
-        """Log which new samples are not read, as the same samples were removed from the dataset before."""
-        shards = [replace(opened.shard, root=self._final_root) for opened in self.shards]
-        if (
-            self._options.forget_removed
-            or not isinstance(self._final_root, Path)
-            or not may_lack_samples(shards)
-        ):
-            return
-        from bushel._dataset.open.removal_lists import lists_beside
-        from bushel._dataset.read.remaining import remaining_in, with_removed_keys
+    def _keep_removed(self) -> dict[str, RemovalList]:
+        """Log which new samples are not read, as they were removed before. Return the lists that name more of them."""
+        root = self._root if self.replaced is None else self.replaced.final_root
+        if self._options.forget_removed:
+            return {}
+        if not isinstance(root, Path) or not isinstance(self._final_path, Path):
+            return {}
+        if not may_lack_samples([replace(opened.shard, root=root) for opened in self.shards]):
+            return {}
+        from bushel._writer.removed_again import keep_removed
 
-        lists = lists_beside(shards)
-        remaining = remaining_in(self.shards, lists)
-        again = (
-            0 if remaining is None else int((remaining.removed >= (self._marker.before or 0)).sum())
-        )
-        if again:
-            log_warning(
-                "%s: %s of the new samples stay removed: the same samples were removed before."
-                " `bushel remove --list` "
-                "prints the calls, and --undo undoes one",
-                self._final_path,
-                f"{again:,}",
-            )
-        if self.replaced is not None and (others := with_removed_keys(self.shards, lists) - again):
-            log_warning(
-                "%s: %s of the new samples have the keys of removed ones but other stored bytes, as"
-                " another container has them, so they are read: `bushel remove` removes them",
-                self._final_path,
-                f"{others:,}",
-            )
+        before = self._marker.before or 0
+        return keep_removed(self._final_path, root, self.shards, before, self.replaced)
 
     def leave(self) -> None:
         """End the upload thread. If shards were published, the manifest of the incomplete dataset lists them."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from bushel._runtime.arrays import I64
+from bushel.codecs.equal import same_value
 from bushel.errors import BushelError
 from bushel.spec import KEY
 from bushel.viewer.differences import Difference, difference_of
@@ -193,9 +194,6 @@ class Comparison:
         return Pair(key, left, right, state, sizes, texts, difference)
 
     def _by_value(self, left: int, right: int, size: int) -> tuple[str, Difference]:
-        # which imports much that other pages do not need
-        from bushel.integrity.diff_datasets import same_value
-
         kinds = {side.shown.field(side.field).kind for side in (self.left, self.right)}
         # bytes are their own value, and clips are too long to decode
         if "bytes" in kinds or "clip" in kinds:

@@ -9,14 +9,14 @@ renamed, divided or joined with others.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from bushel._dataset.open.folders import above_parts
 from bushel._dataset.open.source_paths import expand_paths
-from bushel._index.removal_list import RemovalList, load_removal_list
+from bushel._index.removal_list import RemovalList, encode_removal_list, load_removal_list
 from bushel._index.table import FOLDER, LISTS_OF_FILES, REMOVED, Shard
 from bushel._runtime.parallel import map_all
 from bushel._runtime.structs import Struct
@@ -101,31 +101,38 @@ def own_list(name: str) -> str:
     return f"{LISTS_OF_FILES}/{name.replace('/', '%2F')}.safetensors"
 
 
-def keep_lists(old: Path, new: Path) -> None:
-    """Copy the lists of a folder into one that replaces it, to the places where its readers look."""
+def keep_lists(old: Path, new: Path, changed: Mapping[str, RemovalList]) -> None:
+    """Copy the lists of a folder into one that replaces it, to the places where its readers look.
+
+    `changed` are those that get other names, by their paths in the old folder.
+    """
     places = [
         FOLDER,
         *(f"{folder.name}/{FOLDER}" for folder in new.iterdir() if folder.name.strip("0") == ""),
     ]
-    for path in (
-        *old.glob(f"{FOLDER}/{REMOVED}"),
-        *old.glob(f"0*/{FOLDER}/{REMOVED}"),
-    ):  # the second of bags
-        _copy(path, new / places[-1])
-    for path in (old / LISTS_OF_FILES).glob("*.safetensors"):
-        _copy(path, new / LISTS_OF_FILES)
+    above = {path: new / places[-1] for path in old.glob(f"{FOLDER}/{REMOVED}")}
+    above |= {
+        path: new / places[-1] for path in old.glob(f"0*/{FOLDER}/{REMOVED}")
+    }  # the second of bags
+    above |= {path: new / LISTS_OF_FILES for path in old.glob(f"{LISTS_OF_FILES}/*.safetensors")}
+    for path, folder in above.items():
+        removed = changed.get(str(path))
+        _write(
+            folder / path.name,
+            read_whole(path) if removed is None else encode_removal_list(removed),
+        )
 
 
 def keep_views(old: Path, new: Path) -> None:
     """Copy the saved views of a folder into one that replaces it: each knows whether it is of other data."""
     for folder in (FOLDER, f"0*/{FOLDER}"):  # the second of bags
         for path in old.glob(f"{folder}/views/*.safetensors"):
-            _copy(path, new / FOLDER / "views")
+            _write(new / FOLDER / "views" / path.name, read_whole(path))
 
 
-def _copy(file: Path, folder: Path) -> None:
-    make_folder(folder)
-    write_whole(folder / file.name, read_whole(file))
+def _write(path: Path, data: bytes) -> None:
+    make_folder(path.parent)
+    write_whole(path, data)
 
 
 def _of_files(root: AnyPath, names: Sequence[str]) -> list[PlacedList]:

@@ -90,16 +90,17 @@ def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) ->
     return samples, int((~matched).sum())
 
 
-def with_removed_keys(shards: Sequence[OpenShard], lists: Sequence[PlacedList]) -> int:
-    """Return how many samples have the key of a removed one, whether they are the same sample or not."""
-    samples = 0
-    for placed in lists:
-        lookup = NameLookup(placed.removed.names)
-        for shard in shards:
-            if placed.names(shard.shard):
-                rows, entries = lookup.candidates(shard.index)
-                samples += len(np.unique(rows[lookup.names.keyed[entries]]))
-    return samples
+def with_other_bytes(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
+    """Return the rows of a shard whose samples have a named key but another digest, and the numbers of these names.
+
+    Raises:
+        OSError, FormatError: A value without a recorded checksum cannot be read.
+    """
+    rows, entries = lookup.candidates(shard.index)
+    keyed = lookup.names.keyed[entries]
+    rows, entries = rows[keyed], entries[keyed]
+    differs = digests_of(shard, rows) != lookup.names.digests[entries]
+    return rows[differs], entries[differs]
 
 
 def lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
