@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U32, Bools
 from bushel.errors import FormatError
@@ -169,22 +170,12 @@ def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
 def _partners(known: ShardIndex, now: ShardIndex) -> I64:
     """Return int64[known.samples]: the number of each sample now, -1 if it is missing."""
     if known.keys is not None and now.keys is not None:
-        return _by_key(known.keys, now.keys)
+        partner = np.full(known.samples, -1, np.int64)
+        places, partners = equal_hashes(known.keys.hashes, now.keys.hashes)
+        partner[known.keys.order[places]] = now.keys.order[partners]
+        return partner
     partner = np.arange(known.samples, dtype=np.int64)
     partner[now.samples :] = -1
-    return partner
-
-
-def _by_key(known: Keys, now: Keys) -> I64:
-    partner = np.full(len(known), -1, np.int64)
-    if not len(now) or not len(known):
-        return partner
-    # the n-th sample of a key is the n-th sample of the same key
-    rank = np.arange(len(known)) - np.searchsorted(known.hashes, known.hashes, side="left")
-    place = np.searchsorted(now.hashes, known.hashes, side="left") + rank
-    has_partner = place < len(now)
-    has_partner[has_partner] = now.hashes[place[has_partner]] == known.hashes[has_partner]
-    partner[known.order[has_partner]] = now.order[place[has_partner]]
     return partner
 
 

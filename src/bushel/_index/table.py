@@ -134,6 +134,11 @@ class Shard(Struct, frozen=True):
         return FOLDER
 
     @property
+    def own_folder(self) -> str | None:
+        """The folder that contains all of its files and nothing else, relative to `root`, or None."""
+        return self.sidecars.removesuffix(f"/{FOLDER}") if self.sidecars != FOLDER else None
+
+    @property
     def removal_lists(self) -> list[AnyPath]:
         """The lists of removed samples of folders that may name its samples: also above a bag's folder, or a part."""
         lists = [root / f"{self.shared}/{REMOVED}" for root in self.roots]

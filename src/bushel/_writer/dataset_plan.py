@@ -15,11 +15,9 @@ from bushel._index.table import Shard
 from bushel._writer.class_names import names_to_write
 from bushel._writer.keys import KeyCheck, checked_key
 from bushel._writer.options import ShardLimits, WriterOptions
-from bushel._writer.sample_values import SampleEncoder
-from bushel._writer.shard_plan import ShardPlan
-from bushel._writer.shard_writer import ShardInProgress
+from bushel._writer.sample_values import SampleEncoder, UsualFields
+from bushel._writer.shard_writer import ShardInProgress, ShardPlan
 from bushel._writer.target import Target, check_same_fields
-from bushel._writer.usual_fields import UsualFields
 from bushel.containers.base import Layout, Stored, WriteOptions
 from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY, Spec, format_spec

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from bushel._dataset.open.folders import is_part, overwrite_folder, recover_files
 from bushel._dataset.open.locking import lock_of, lock_target
-from bushel._dataset.open.removal_lists import keep_lists, keep_views, own_list
+from bushel._dataset.open.removal_lists import keep_beside, own_list
 from bushel._index.removal_list import RemovalList, encode_removal_list
 from bushel._index.sidecar import FOLDER
 from bushel._writer.options import WriterOptions
@@ -117,9 +117,7 @@ class Overwrite:
             beside.append(own)
         if not single:  # who finds the new folder must find its lock, too
             self._lock.follow(lock_of(self.staged), lock_of(self._real))
-            if not self._forget:
-                keep_lists(self._real, self.staged, lists)
-            keep_views(self._real, self.staged)
+            keep_beside(self._real, self.staged, lists, forget=self._forget)
         left = [
             f"{FOLDER}/staging/{name}",
             f"{FOLDER}/{name}.pack.json",

@@ -43,11 +43,12 @@ def keep_removed(
     """
     lists = lists_beside([replace(opened.shard, root=root) for opened in written])
     changed: dict[str, RemovalList] = {}
-    for number, placed in enumerate(lists):
-        if replaced is None or not replaced.keeps(placed.path):
-            continue
-        removed = _as_stored_again(placed, path, written)
-        if removed is not placed.removed:
+    with_removed_keys = [np.zeros(0, np.int64)]
+    for number, placed in enumerate(lists if replaced is not None else ()):
+        pairs = _Pairs(placed, written)
+        with_removed_keys.append(pairs.positions)
+        if replaced is not None and replaced.keeps(placed.path) and len(pairs.positions):
+            removed = pairs.as_stored_again(path)
             changed[str(placed.path)] = removed
             lists[number] = replace(placed, removed=removed)
     remaining = remaining_in(written, lists)
@@ -60,7 +61,7 @@ def keep_removed(
             path,
             f"{again:,}",
         )
-    others = 0 if replaced is None else _with_removed_keys(lists, written, rows)
+    others = len(np.setdiff1d(np.concatenate(with_removed_keys), rows))
     if others:
         log_warning(
             "%s: %s of the new samples have the keys of removed ones and are read, as they have other"
@@ -71,44 +72,44 @@ def keep_removed(
     return changed
 
 
-def _with_removed_keys(
-    lists: Sequence[PlacedList], written: Sequence[OpenShard], removed: I64
-) -> int:
-    """Return how many samples have the key of a removed one, and are read."""
-    positions = [np.zeros(0, np.int64)]
-    for placed in lists:
-        lookup = NameLookup(placed.removed.names)
-        starts = offsets_of(samples_of(written))
-        for start, shard in zip(starts.tolist(), written, strict=False):
+class _Pairs:
+    """Samples of new shards that have the key of a removed one, but other bytes, each with a name of that one.
+
+    Attributes:
+        positions: int64[pairs], the samples.
+    """
+
+    def __init__(self, placed: PlacedList, written: Sequence[OpenShard]) -> None:
+        self._removed, self._written = placed.removed, written
+        self._lookup = NameLookup(placed.removed.names)
+        nothing = np.zeros(0, np.int64)
+        positions, entries = [nothing], [nothing]
+        for start, shard in zip(offsets_of(samples_of(written)).tolist(), written, strict=False):
             if placed.names(shard.shard):
-                positions.append(start + with_other_bytes(shard, lookup)[0])
-    return len(np.setdiff1d(np.concatenate(positions), removed))
+                rows, names = with_other_bytes(shard, self._lookup)
+                positions.append(start + rows)
+                entries.append(names)
+        self.positions, self._entries = np.concatenate(positions), np.concatenate(entries)
 
-
-def _as_stored_again(placed: PlacedList, path: Path, written: Sequence[OpenShard]) -> RemovalList:
-    """Return a list with the names that the new shards give to samples of the old ones, which have the same values."""
-    lookup = NameLookup(placed.removed.names)
-    pairs = [
-        (shard, *with_other_bytes(shard, lookup)) for shard in written if placed.names(shard.shard)
-    ]
-    if not any(len(rows) for _, rows, _ in pairs):
-        return placed.removed
-    old = _opened(path)
-    # of the sample in the old files that each name is of
-    positions = np.full(len(lookup.names), -1, np.int64)
-    for start, shard in zip(offsets_of(samples_of(old)).tolist(), old, strict=False):
-        rows, entries = named_rows(shard, lookup)
-        positions[entries] = start + rows
-    renamed, names = [np.zeros(0, np.int64)], list[Names]()
-    for shard, rows, entries in pairs:
-        is_stored = positions[entries] >= 0
-        rows, entries = rows[is_stored], entries[is_stored]
-        if not len(rows):
-            continue
-        same = _are_same(old, positions[entries], shard, rows)
-        renamed.append(entries[same])
-        names.append(names_of(shard, rows[same]))
-    return placed.removed.renamed(np.concatenate(renamed), Names.join(names))
+    def as_stored_again(self, path: Path) -> RemovalList:
+        """Return the list with new names for the samples whose values the files at a path have, too."""
+        old = _opened(path)
+        # of the sample in the old files that each name is of
+        stored = np.full(len(self._lookup.names), -1, np.int64)
+        for start, shard in zip(offsets_of(samples_of(old)).tolist(), old, strict=False):
+            rows, entries = named_rows(shard, self._lookup)
+            stored[entries] = start + rows
+        same = np.flatnonzero(stored[self._entries] >= 0)
+        same = same[
+            _are_same(old, stored[self._entries[same]], self._written, self.positions[same])
+        ]
+        starts, positions = offsets_of(samples_of(self._written)), self.positions[same]
+        numbers = np.searchsorted(starts, positions, side="right") - 1
+        names = [
+            names_of(self._written[number], positions[numbers == number] - starts[number])
+            for number in np.unique(numbers).tolist()
+        ]
+        return self._removed.renamed(self._entries[same], Names.join(names))
 
 
 def _opened(path: Path) -> list[OpenShard]:
@@ -120,16 +121,20 @@ def _opened(path: Path) -> list[OpenShard]:
         return []
 
 
-def _are_same(old: Sequence[OpenShard], positions: I64, shard: OpenShard, rows: I64) -> Bools:
-    """Return which samples of a shard have the values of samples of the old ones."""
-    same = np.zeros(len(rows), np.bool_)
-    with closing(Reader(old)) as before, closing(Reader([shard])) as now:
-        for first in range(0, len(rows), _AT_ONCE):
+def _are_same(
+    old: Sequence[OpenShard], positions: I64, new: Sequence[OpenShard], positions_now: I64
+) -> Bools:
+    """Return which pairs of an old and a new sample have the same values."""
+    same = np.zeros(len(positions), np.bool_)
+    with closing(Reader(old)) as before, closing(Reader(new)) as now:
+        for first in range(0, len(same), _AT_ONCE):
             some = slice(first, first + _AT_ONCE)
             try:
-                samples = before.read(positions[some], dict.fromkeys(before.fields), decode=True)
-                samples_now = now.read(rows[some], dict.fromkeys(now.fields), decode=True)
+                samples = [
+                    reader.read(places[some], dict.fromkeys(reader.fields), decode=True)
+                    for reader, places in ((before, positions), (now, positions_now))
+                ]
             except (BushelError, OSError):  # what cannot be read is not known to be the same
                 continue
-            same[some] = list(map(same_value, samples, samples_now))
+            same[some] = list(map(same_value, *samples))
     return same

@@ -8,24 +8,48 @@ from contextlib import closing
 from pathlib import Path
 
 import msgspec
+from msgspec import field
 
 from bushel._dataset.open.binding import stamp_of
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.builders import IndexBuilder
+from bushel._index.builders import FieldBuilder, IndexBuilder
+from bushel._index.class_names import Labels
 from bushel._index.column_scan import ValueFiles
 from bushel._index.contents import Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
-from bushel._index.table import FileStamp, ShardIndex
+from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._runtime.structs import Struct
 from bushel._writer.options import ShardLimits
 from bushel._writer.pending import PendingSamples, Room
 from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
-from bushel._writer.shard_plan import ShardPlan
-from bushel.containers.base import ShardWriter, Stored
+from bushel.containers.base import Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.storage import Staging, open_file
 from bushel.storage.names import below
+
+
+class ShardPlan(Struct, frozen=True):
+    """The parts of a shard."""
+
+    shard: Shard  # the final files
+    container: Container
+    layout: Layout  # how samples are stored
+    labels: Labels = field(default_factory=dict)  # names of classes, which the index gets
+    contents: Contents = field(default_factory=Contents)  # the contents of the index beside extents
+
+    @property
+    def staging_name(self) -> str:
+        """Name of the shard's staging folder."""
+        return self.shard.name or "dataset"
+
+    def index_builder(self) -> IndexBuilder:
+        """Return a builder of the shard's index, without samples."""
+        columns = [
+            FieldBuilder(column.field, column.codec, column.file) for column in self.layout.columns
+        ]
+        return IndexBuilder(self.container.name, columns, keyed=self.layout.options.keyed)
 
 
 class ShardInProgress:
@@ -79,7 +103,11 @@ class ShardInProgress:
             FileExistsError: A file of the shard exists.
         """
         staging = Staging(
-            plan.shard.root, plan.staging_name, folder=plan.own_folder, sync=sync, new=not replace
+            plan.shard.root,
+            plan.staging_name,
+            folder=plan.shard.own_folder,
+            sync=sync,
+            new=not replace,
         )
         try:
             _check_new(plan)
@@ -202,7 +230,7 @@ class ShardInProgress:
                 _check_new(plan)
                 renamed = dict(zip(self.shard.files, plan.shard.files, strict=True))
                 renamed = {name: renamed[name] for name in names}
-                self._staging.rename(plan.staging_name, plan.own_folder, renamed)
+                self._staging.rename(plan.staging_name, plan.shard.own_folder, renamed)
                 self.shard, names = plan.shard, list(renamed.values())
             staged_files = [self._staging.path_of(name) for name in names]
             stamps = [

@@ -21,8 +21,8 @@ from bushel._writer.class_names import write_file_of_names
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import Overwrite
 from bushel._writer.publishing import FinishedShard, Uploads, upload_again
+from bushel._writer.sample_values import UsualFields
 from bushel._writer.target import Target, check_alone
-from bushel._writer.usual_fields import UsualFields
 from bushel.containers.base import Layout
 from bushel.errors import UnsupportedError
 from bushel.storage import (

@@ -93,8 +93,6 @@ def _rows(
     found: Diff, one: Dataset, other: Dataset, most: int | None
 ) -> Iterator[tuple[str, int, list[str]]]:
     """Yield each kind of difference that there is, the number of its samples, and up to `most` of their keys."""
-    from bushel.integrity.diff_datasets import keys_of
-
     kinds: list[tuple[str, Any, Dataset]] = [
         ("removed", found.removed, one),
         ("added", found.added, other),
@@ -107,7 +105,7 @@ def _rows(
         ]
     for what, positions, dataset in kinds:
         if len(positions):
-            yield what, len(positions), list(keys_of(dataset, positions[:most]))
+            yield what, len(positions), list(dataset[positions[:most]].keys)
 
 
 def _print_rows(rows: Iterable[tuple[str, int, list[str]]], found: Diff) -> None:

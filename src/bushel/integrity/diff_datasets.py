@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -350,9 +350,3 @@ def _same_field(one: Any, other: Any, names: ClassNames | None) -> bool:
     if names is None:
         return same_value(one, other)
     return same_value(_class_of(one, names[0]), _class_of(other, names[1]))
-
-
-def keys_of(dataset: Dataset, positions: I64) -> Iterator[str]:
-    """Yield the keys of samples, or their positions if they have none."""
-    for start in range(0, len(positions), _AT_ONCE):
-        yield from _keys(dataset, positions[start : start + _AT_ONCE])

@@ -59,7 +59,7 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
             raise explained from None
         places = _readable_shards(paths, container, found)
         if indexed := _indexed_shards(paths, places):
-            _report(error, {str(problem) for problem, _ in found.problems}, found)
+            found.add_error(error)
             places += indexed
         if found.problems:
             return places
@@ -122,15 +122,14 @@ def _readable_shards(
     """Return the shards that can be read on their own, folder by folder and file by file."""
     named = None if container is None else get_container(container)
     places: list[Place] = []
-    reported: set[str] = set()
     for path in paths:
         names = [entry.name for entry in path.iterdir()] if path.is_dir() else [path.name]
         for candidate in candidates(names) if named is None else [named]:
             try:
                 shards = candidate.shards(path)
             except FormatError as error:
-                _report(error, reported, found)
-                shards = _children(candidate, path, reported, found)
+                found.add_error(error)
+                shards = _children(candidate, path, found)
             places += [Place(candidate, shard) for shard in shards or ()]
     return places
 
@@ -156,9 +155,7 @@ def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[P
     return shards
 
 
-def _children(
-    container: Container, path: AnyPath, reported: set[str], found: Findings
-) -> list[Shard]:
+def _children(container: Container, path: AnyPath, found: Findings) -> list[Shard]:
     shards: list[Shard] = []
     if path.is_dir():
         children = sorted(path.iterdir(), key=lambda child: str(child.name))
@@ -170,7 +167,7 @@ def _children(
             try:
                 shards += [_as_child(path, child, shard) for shard in container.shards(child) or ()]
             except FormatError as error:
-                _report(error, reported, found)
+                found.add_error(error)
     return shards
 
 
@@ -180,12 +177,6 @@ def _as_child(path: AnyPath, child: AnyPath, shard: Shard) -> Shard:
         return shard
     files = tuple(f"{child.name}/{name}" for name in shard.files)
     return Shard(path, child.name, files, f"{child.name}/{shard.sidecars}")
-
-
-def _report(error: FormatError, reported: set[str], found: Findings) -> None:
-    if str(error) not in reported:
-        reported.add(str(error))
-        found.add_error(error)
 
 
 def _check_manifest(

@@ -31,8 +31,8 @@ from bushel._index.sidecar import ManifestShard, find_manifest
 from bushel._index.table import FOLDER, Shard
 from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.public import public
-from bushel._writer.shard_plan import ShardPlan
-from bushel._writer.shard_writer import ShardInProgress
+from bushel._writer.publishing import sidecar_name
+from bushel._writer.shard_writer import ShardInProgress, ShardPlan
 from bushel._writer.target import check_same_fields
 from bushel.containers import get_container, get_writable
 from bushel.containers.base import ReadOptions, WriteOptions
@@ -263,7 +263,7 @@ class ShardRewrite:
             stack.callback(publication.discard)
             replaces_folder = target.is_dir()
             root = publication.folder
-            if replaces_folder and not self._own_folder:
+            if replaces_folder and not self._opened.shard.own_folder:
                 root = root / target.name
                 root.mkdir()
             shard = replace(self._opened.shard, root=root, index=None)
@@ -272,11 +272,13 @@ class ShardRewrite:
             if replaces_folder:
                 staged = publication.folder / target.name
                 _copy_others(target, staged, self._own_files())
-                if not self._own_folder:  # who finds the new folder must find a lock, too
+                if (
+                    not self._opened.shard.own_folder
+                ):  # who finds the new folder must find a lock, too
                     stack.enter_context(Lock([], target)).follow(lock_of(staged), lock_of(target))
                 publication.commit([target.name, *self._stage_manifests(publication, written)])
             else:
-                sidecar = f"{shard.sidecars}/{shard.sidecar.name}"
+                sidecar = sidecar_name(shard)
                 files = [
                     target.name,
                     *(name for name in written.shard.files if name != target.name),
@@ -306,19 +308,11 @@ class ShardRewrite:
                 names.append(relative)
         return names
 
-    @property
-    def _own_folder(self) -> str | None:
-        sidecars = self._opened.shard.sidecars
-        if sidecars != FOLDER:
-            return sidecars.removesuffix(f"/{FOLDER}")
-        return None
-
     def _own_files(self) -> set[str]:
         """Return the paths of the files of the old shard, relative to its folder."""
-        above = f"{self._own_folder}/" if self._own_folder else ""
         shard = replace(self._opened.shard, index=None)
-        names = [*shard.files, f"{shard.sidecars}/{shard.sidecar.name}"]
-        return {name.removeprefix(above) for name in names}
+        names = [*shard.files, sidecar_name(shard)]
+        return {name.removeprefix(f"{shard.own_folder}/") for name in names}
 
     def _write(self, shard: Shard) -> OpenShard:
         opened, container = self._opened, get_writable(self._opened.container)
@@ -388,8 +382,8 @@ def target_of(shard: Shard) -> Path:
     if not isinstance(root, Path):
         raise UnsupportedError(f"{shard.path(0)} is not a local file, which could be replaced")
     root = Path(os.path.realpath(root))
-    if shard.sidecars != FOLDER:
-        return inside(root, shard.sidecars.removesuffix(f"/{FOLDER}"), any_text=True)
+    if shard.own_folder is not None:
+        return inside(root, shard.own_folder, any_text=True)
     if not shard.name:
         return root
     for path in shard.paths:

@@ -16,6 +16,8 @@ from bushel._dataset.open.removal_lists import lists_beside
 from bushel._dataset.read.key_file import NAME, damage
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels, join_labels
+from bushel._index.key_pairs import LookedUp
+from bushel._runtime.arrays import offsets_of
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
@@ -193,18 +195,14 @@ def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Find
     ]
     if len(keyed) < 2:
         return
-    hashes = np.concatenate([keys.hashes for _, keys in keyed])
-    owner = np.concatenate(
-        [np.full(len(keys), number, np.int64) for number, (_, keys) in enumerate(keyed)]
-    )
-    order = np.argsort(hashes, kind="stable")
-    hashes, owner = hashes[order], owner[order]
-    local = np.concatenate([keys.order for _, keys in keyed])[order]
-    same = np.flatnonzero((hashes[1:] == hashes[:-1]) & (owner[1:] != owner[:-1]))
-    for at in same[np.lexsort((local[same + 1], owner[same + 1]))].tolist():
-        first, second = int(owner[at]), int(owner[at + 1])
-        key = keyed[second][1][int(local[at + 1])]
-        if key == keyed[first][1][int(local[at])]:
+    starts = offsets_of(len(keys) for _, keys in keyed)
+    rows = np.concatenate([keys.order for _, keys in keyed])
+    repeated = LookedUp.of(np.concatenate([keys.hashes for _, keys in keyed])).repeated()
+    owners = np.searchsorted(starts, np.stack(repeated), side="right") - 1
+    pairs = np.stack([*owners, *(rows[place] for place in repeated)], axis=1)
+    for first, second, row, other in pairs[np.lexsort((pairs[:, 3], pairs[:, 1]))].tolist():
+        key = keyed[second][1][other]
+        if first != second and key == keyed[first][1][row]:
             files = [str(keyed[number][0].shard.path(0)) for number in (first, second)]
             found.add_file(files[1], "key", f"a sample of {files[0]} has this key, too", key=key)
 

@@ -101,38 +101,26 @@ def own_list(name: str) -> str:
     return f"{LISTS_OF_FILES}/{name.replace('/', '%2F')}.safetensors"
 
 
-def keep_lists(old: Path, new: Path, changed: Mapping[str, RemovalList]) -> None:
-    """Copy the lists of a folder into one that replaces it, to the places where its readers look.
+def keep_beside(old: Path, new: Path, changed: Mapping[str, RemovalList], *, forget: bool) -> None:
+    """Copy the saved views and removal lists of a folder into one that replaces it, to where its readers look.
 
-    `changed` are those that get other names, by their paths in the old folder.
+    Each view knows whether it is of other data. `changed` are lists that get other names, by their
+    paths in the old folder; with `forget`, no list is copied.
     """
-    places = [
-        FOLDER,
-        *(f"{folder.name}/{FOLDER}" for folder in new.iterdir() if folder.name.strip("0") == ""),
-    ]
-    above = {path: new / places[-1] for path in old.glob(f"{FOLDER}/{REMOVED}")}
-    above |= {
-        path: new / places[-1] for path in old.glob(f"0*/{FOLDER}/{REMOVED}")
-    }  # the second of bags
-    above |= {path: new / LISTS_OF_FILES for path in old.glob(f"{LISTS_OF_FILES}/*.safetensors")}
-    for path, folder in above.items():
-        removed = changed.get(str(path))
-        _write(
-            folder / path.name,
-            read_whole(path) if removed is None else encode_removal_list(removed),
-        )
-
-
-def keep_views(old: Path, new: Path) -> None:
-    """Copy the saved views of a folder into one that replaces it: each knows whether it is of other data."""
-    for folder in (FOLDER, f"0*/{FOLDER}"):  # the second of bags
-        for path in old.glob(f"{folder}/views/*.safetensors"):
-            _write(new / FOLDER / "views" / path.name, read_whole(path))
-
-
-def _write(path: Path, data: bytes) -> None:
-    make_folder(path.parent)
-    write_whole(path, data)
+    first_bags = [folder.name for folder in new.iterdir() if folder.name.strip("0") == ""]
+    shared = new.joinpath(*first_bags, FOLDER)
+    places = {f"{FOLDER}/views/*.safetensors": shared / "views"}
+    if not forget:
+        places |= {
+            f"{FOLDER}/{REMOVED}": shared,
+            f"{LISTS_OF_FILES}/*.safetensors": new / LISTS_OF_FILES,
+        }
+    for pattern, folder in places.items():
+        for path in (*old.glob(pattern), *old.glob(f"0*/{pattern}")):
+            removed = changed.get(str(path))
+            data = read_whole(path) if removed is None else encode_removal_list(removed)
+            make_folder(folder)
+            write_whole(folder / path.name, data)
 
 
 def _of_files(root: AnyPath, names: Sequence[str]) -> list[PlacedList]:
