@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import replace
 from itertools import zip_longest
 
+from msgspec.structs import replace
+
 from bushel._dataset.open.completeness import listed_names, manifest_path
+from bushel._dataset.read.listed import manifest_of_tables
 from bushel._index.class_names import Labels, join_labels
-from bushel._index.file_spec import asked_for
 from bushel._index.sidecar import Manifest, ManifestShard, load_manifest
 from bushel._index.table import ShardIndex
 from bushel.containers import container_names
 from bushel.errors import FormatError, SpecError
 from bushel.integrity.discover import Place
 from bushel.integrity.problems import Findings
-from bushel.spec import Field
+from bushel.spec import parse_spec
 from bushel.storage import below
 
 _MEND = "`bushel index` writes the manifest again"
@@ -50,14 +51,17 @@ def check_manifest(
             found.add_file(path, "index", message)
         return
     names = listed_names([place.shard for place in places])
-    entries = {entry.name: entry for entry in manifest.shards}
-    for name, table in zip(names, tables, strict=True):
-        if table is not None and name in entries:
-            for what in _entry_differences(entries[name], ManifestShard.of(name, table)):
-                found.add_file(path, "index", f"shard {name!r}: {what}: {_MEND}")
-    undamaged = [table for table in tables if table is not None]
-    if len(undamaged) == len(manifest.shards) == len(entries) and manifest.complete:
-        for what in _whole_differences(manifest, undamaged):
+    described = {
+        name: table for name, table in zip(names, tables, strict=True) if table is not None
+    }
+    now = manifest_of_tables(container, list(described), list(described.values()))
+    listed = {entry.name: entry for entry in manifest.shards}
+    for entry in now.shards:
+        if entry.name in listed:
+            for what in _entry_differences(listed[entry.name], entry):
+                found.add_file(path, "index", f"shard {entry.name!r}: {what}: {_MEND}")
+    if len(now.shards) == len(manifest.shards) == len(listed) and manifest.complete:
+        for what in _whole_differences(manifest, now, described):
             found.add_file(path, "index", f"{what}: {_MEND}")
 
 
@@ -81,33 +85,26 @@ def check_names_file(place: Place, labels: Labels, found: Findings) -> None:
         found.add_file(path, "format", "it has no usable names of classes, but the index has some")
 
 
-def _entry_differences(listed: ManifestShard, made: ManifestShard) -> Iterator[str]:
+def _entry_differences(listed: ManifestShard, now: ManifestShard) -> Iterator[str]:
     """Yield the facts of a shard, other than times, that differ from its table."""
-    files = [[(name, size) for name, size, _ in entry.files] for entry in (listed, made)]
-    facts: Mapping[str, tuple[object, object]] = {
-        "samples": (listed.samples, made.samples),
-        "files and sizes": (files[0], files[1]),
-        "stamps": (listed.stamps, made.stamps),
-        "checksums": (listed.checksums, made.checksums),
-        "keyed": (listed.keyed, made.keyed),
-        "digest": (listed.digest, made.digest),
-    }
-    for name, (was, is_now) in facts.items():
+    entries = [
+        replace(entry, files=[(name, size, 0) for name, size, _ in entry.files])
+        for entry in (listed, now)
+    ]
+    for name in now.__struct_fields__:
+        was, is_now = (getattr(entry, name) for entry in entries)
         if was != is_now:
             yield f"the manifest has {name} {was}, but the index of the shard has {is_now}"
 
 
-def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iterator[str]:
+def _whole_differences(
+    manifest: Manifest, now: Manifest, tables: Mapping[str, ShardIndex]
+) -> Iterator[str]:
     """Yield types, codecs and names of classes of the manifest that differ from all tables."""
-    spec: dict[str, str] = {}
-    codecs: dict[str, str] = {}
-    fields: dict[str, Field] = {}
-    for table in tables:
-        for name, extents in table.fields.items():
-            spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
-            codecs.setdefault(name, asked_for(extents.codec))
-            fields.setdefault(name, extents.field)
-    for what, listed, actual in (("type", manifest.spec, spec), ("codec", manifest.codecs, codecs)):
+    for what, listed, actual in (
+        ("type", manifest.spec, now.spec),
+        ("codec", manifest.codecs, now.codecs),
+    ):
         for name in listed.keys() | actual.keys():
             if listed.get(name) != actual.get(name):
                 was, is_now = (values.get(name, "nothing") for values in (listed, actual))
@@ -116,13 +113,15 @@ def _whole_differences(manifest: Manifest, tables: Sequence[ShardIndex]) -> Iter
                     " the shards"
                 )
     try:
-        labels = join_labels((("", table.labels) for table in tables), fields)
+        labels = join_labels(
+            ((name, table.labels) for name, table in tables.items()), parse_spec(now.spec)
+        )
     except SpecError:  # reported as a problem of labels
         return
     for name in labels.keys() | manifest.labels.keys():
-        names_of_classes = tuple(manifest.labels.get(name, ())), labels.get(name, ())
-        if names_of_classes[0] != names_of_classes[1]:
-            pairs = enumerate(zip_longest(*names_of_classes, fillvalue=""))
-            number, (was, is_now) = next(pair for pair in pairs if pair[1][0] != pair[1][1])
-            where = f"class {number} of field {name!r}"
-            yield f"{where} is {was!r} in the manifest, but {is_now!r} in the shards"
+        pairs = zip_longest(manifest.labels.get(name, ()), labels.get(name, ()), fillvalue="")
+        for number, (was, is_now) in enumerate(pairs):
+            if was != is_now:
+                where = f"class {number} of field {name!r}"
+                yield f"{where} is {was!r} in the manifest, but {is_now!r} in the shards"
+                break

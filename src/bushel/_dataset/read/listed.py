@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
-from msgspec import UNSET, UnsetType
+from msgspec import UNSET, UnsetType, structs
 
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import is_staged, listed_names, manifest_path
@@ -35,7 +35,7 @@ from bushel._index.shard_list import (
     save_shard_list,
 )
 from bushel._index.sidecar import FOLDER, Manifest, ManifestShard, PartOfRun
-from bushel._index.table import Shard
+from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.log import log_info
 from bushel._runtime.threads import Result, Threads
@@ -275,6 +275,20 @@ def _are_listed(root: Path, shards: Sequence[OpenShard]) -> bool:
     )
 
 
+def manifest_of_tables(
+    container: str, names: Sequence[str], tables: Sequence[ShardIndex]
+) -> Manifest:
+    """Return the manifest of a complete dataset with these shards, but without names of classes."""
+    spec: dict[str, str] = {}
+    codecs: dict[str, str] = {}
+    for index in tables:
+        for name, extents in index.fields.items():
+            spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
+            codecs.setdefault(name, asked_for(extents.codec))
+    entries = list(map(ManifestShard.of, names, tables))
+    return Manifest(container, spec, codecs, entries)
+
+
 def write_manifest(
     shards: Sequence[OpenShard],
     path: AnyPath | None = None,
@@ -300,26 +314,19 @@ def write_manifest(
     path = path or manifest_path([opened.shard for opened in shards])
     if path is None:
         return None
-    spec: dict[str, str] = {}
-    codecs: dict[str, str] = {}
-    for opened in shards:
-        for name, extents in opened.index.fields.items():
-            spec.setdefault(name, replace(extents.field, codec=asked_for(extents.field.codec)).type)
-            codecs.setdefault(name, asked_for(extents.codec))
     names = listed_names([opened.shard for opened in shards])
-    entries = [
-        ManifestShard.of(name, opened.index) for name, opened in zip(names, shards, strict=True)
-    ]
+    manifest = manifest_of_tables(shards[0].container, names, [opened.index for opened in shards])
+    entries, spec, codecs = manifest.shards, manifest.spec, manifest.codecs
     labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
     if others is not None:
         new = dict(zip(names, entries, strict=True))
         entries = [new.get(entry.name, entry) for entry in others.shards]
         spec, codecs, labels = others.spec | spec, others.codecs | codecs, others.labels | labels
-    manifest = Manifest(
-        shards[0].container,
-        spec,
-        codecs,
-        entries,
+    manifest = structs.replace(
+        manifest,
+        spec=spec,
+        codecs=codecs,
+        shards=entries,
         complete=complete,
         expected=expected,
         labels=labels,
