@@ -169,7 +169,7 @@ def with_known_checksums(known: ShardIndex, now: ShardIndex) -> ShardIndex:
 
 def _partners(known: ShardIndex, now: ShardIndex) -> I64:
     """Return int64[known.samples]: the number of each sample now, -1 if it is missing."""
-    if known.keys is not None and now.keys is not None:
+    if known.keys is not None and now.keys is not None and known.keys is not now.keys:
         partner = np.full(known.samples, -1, np.int64)
         places, partners = equal_hashes(known.keys.hashes, now.keys.hashes)
         partner[known.keys.order[places]] = now.keys.order[partners]

@@ -1,9 +1,8 @@
-"""Removed samples that a writer writes again: the same samples stay out, also as another container stores them."""
+"""Removed samples that are written again: the same samples stay out, also as another container stores them."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -12,22 +11,22 @@ from msgspec.structs import replace
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards
-from bushel._dataset.read.reader import Reader
-from bushel._dataset.read.remaining import named_rows, names_of, remaining_in, with_other_bytes
-from bushel._dataset.read.shards import OpenShard, samples_of
+from bushel._dataset.read.remaining import named_positions, names_of, remaining_in
+from bushel._dataset.read.shards import OpenShard
+from bushel._dataset.views.dataset import Dataset
+from bushel._dataset.views.inside import reader_of
+from bushel._dataset.views.same_values import are_same
 from bushel._index.removal_list import NameLookup, Names, RemovalList
-from bushel._runtime.arrays import I64, Bools, offsets_of
+from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel._writer.overwrite import Overwrite
-from bushel.codecs.equal import same_value
 from bushel.containers.base import ReadOptions
 from bushel.errors import BushelError
-
-_AT_ONCE = 64  # samples that are decoded together
+from bushel.storage import AnyPath
 
 
 def keep_removed(
-    path: Path, root: Path, written: Sequence[OpenShard], before: int, replaced: Overwrite | None
+    path: AnyPath, root: Path, written: Sequence[OpenShard], before: int, replaced: Overwrite | None
 ) -> dict[str, RemovalList]:
     """Find the new samples that are removed ones, and log how many stay out, and how many may be read again.
 
@@ -43,17 +42,18 @@ def keep_removed(
     """
     lists = lists_beside([replace(opened.shard, root=root) for opened in written])
     changed: dict[str, RemovalList] = {}
-    with_removed_keys = [np.zeros(0, np.int64)]
+    alike = [np.zeros(0, np.int64)]
     for number, placed in enumerate(lists if replaced is not None else ()):
-        pairs = _Pairs(placed, written)
-        with_removed_keys.append(pairs.positions)
-        if replaced is not None and replaced.keeps(placed.path) and len(pairs.positions):
-            removed = pairs.as_stored_again(path)
+        lookup = NameLookup(placed.removed.names)
+        positions, entries = named_positions(written, placed, lookup, same=False)
+        alike.append(positions)
+        if len(positions) and replaced is not None and replaced.keeps(placed.path):
+            removed = _as_stored_again(placed, lookup, path, written, positions, entries)
             changed[str(placed.path)] = removed
             lists[number] = replace(placed, removed=removed)
     remaining = remaining_in(written, lists)
     rows = np.zeros(0, np.int64) if remaining is None else remaining.removed
-    again = int((rows >= before).sum())
+    again, others = int((rows >= before).sum()), len(np.setdiff1d(np.concatenate(alike), rows))
     if again:
         log_warning(
             "%s: %s of the new samples stay removed: the same samples were removed before."
@@ -61,7 +61,6 @@ def keep_removed(
             path,
             f"{again:,}",
         )
-    others = len(np.setdiff1d(np.concatenate(with_removed_keys), rows))
     if others:
         log_warning(
             "%s: %s of the new samples have the keys of removed ones and are read, as they have other"
@@ -72,69 +71,41 @@ def keep_removed(
     return changed
 
 
-class _Pairs:
-    """Samples of new shards that have the key of a removed one, but other bytes, each with a name of that one.
+def _as_stored_again(
+    placed: PlacedList,
+    lookup: NameLookup,
+    path: AnyPath,
+    written: Sequence[OpenShard],
+    positions: I64,
+    entries: I64,
+) -> RemovalList:
+    """Return a list with new names for those of some new samples that have the values of the old ones.
 
-    Attributes:
-        positions: int64[pairs], the samples.
+    Args:
+        placed: The list.
+        lookup: Its names.
+        path: The old dataset.
+        written: The shards of the new one.
+        positions: int64[pairs], new samples with the key of a removed one, but other bytes.
+        entries: int64[pairs], the number of the name of that one.
     """
-
-    def __init__(self, placed: PlacedList, written: Sequence[OpenShard]) -> None:
-        self._removed, self._written = placed.removed, written
-        self._lookup = NameLookup(placed.removed.names)
-        nothing = np.zeros(0, np.int64)
-        positions, entries = [nothing], [nothing]
-        for start, shard in zip(offsets_of(samples_of(written)).tolist(), written, strict=False):
-            if placed.names(shard.shard):
-                rows, names = with_other_bytes(shard, self._lookup)
-                positions.append(start + rows)
-                entries.append(names)
-        self.positions, self._entries = np.concatenate(positions), np.concatenate(entries)
-
-    def as_stored_again(self, path: Path) -> RemovalList:
-        """Return the list with new names for the samples whose values the files at a path have, too."""
-        old = _opened(path)
-        # of the sample in the old files that each name is of
-        stored = np.full(len(self._lookup.names), -1, np.int64)
-        for start, shard in zip(offsets_of(samples_of(old)).tolist(), old, strict=False):
-            rows, entries = named_rows(shard, self._lookup)
-            stored[entries] = start + rows
-        same = np.flatnonzero(stored[self._entries] >= 0)
-        same = same[
-            _are_same(old, stored[self._entries[same]], self._written, self.positions[same])
-        ]
-        starts, positions = offsets_of(samples_of(self._written)), self.positions[same]
-        numbers = np.searchsorted(starts, positions, side="right") - 1
-        names = [
-            names_of(self._written[number], positions[numbers == number] - starts[number])
-            for number in np.unique(numbers).tolist()
-        ]
-        return self._removed.renamed(self._entries[same], Names.join(names))
-
-
-def _opened(path: Path) -> list[OpenShard]:
-    """Return the shards of the dataset that is replaced; none if it is damaged, or gone."""
     try:
-        dataset = find([path])
-        return open_shards(dataset.container, dataset.shards, ReadOptions(), "memory")
-    except (BushelError, OSError):
-        return []
-
-
-def _are_same(
-    old: Sequence[OpenShard], positions: I64, new: Sequence[OpenShard], positions_now: I64
-) -> Bools:
-    """Return which pairs of an old and a new sample have the same values."""
-    same = np.zeros(len(positions), np.bool_)
-    with closing(Reader(old)) as before, closing(Reader(new)) as now:
-        for first in range(0, len(same), _AT_ONCE):
-            some = slice(first, first + _AT_ONCE)
-            try:
-                samples = [
-                    reader.read(places[some], dict.fromkeys(reader.fields), decode=True)
-                    for reader, places in ((before, positions), (now, positions_now))
-                ]
-            except (BushelError, OSError):  # what cannot be read is not known to be the same
-                continue
-            same[some] = list(map(same_value, *samples))
-    return same
+        found = find([path])
+        old = open_shards(found.container, found.shards, ReadOptions(), "memory")
+        stored = np.full(len(lookup.names), -1, np.int64)
+        places, names = named_positions(old, placed, lookup, same=True)
+        stored[names] = places
+        pairs = np.stack([stored[entries], positions, entries])
+        pairs = np.compress(stored[entries] >= 0, pairs, axis=1)
+        with Dataset(old) as before, Dataset(written) as now:
+            if before.spec.keys() == now.spec.keys():
+                for name in before.spec:
+                    same = are_same(before, now, (pairs[0], pairs[1]), name)
+                    pairs = np.compress(same, pairs, axis=1)
+            else:
+                pairs = pairs[:, :0]
+            groups = reader_of(now).groups(pairs[1])
+            renamed = [names_of(written[group.number], group.rows) for group in groups]
+    except (BushelError, OSError):  # what cannot be read is not known to be the same
+        return placed.removed
+    return placed.removed.renamed(pairs[2], Names.join(renamed))

@@ -271,9 +271,7 @@ class WrittenShards:
     def _keep_removed(self) -> dict[str, RemovalList]:
         """Log which new samples are not read, as they were removed before. Return the lists that name more of them."""
         root = self._root if self.replaced is None else self.replaced.final_root
-        if self._options.forget_removed:
-            return {}
-        if not isinstance(root, Path) or not isinstance(self._final_path, Path):
+        if self._options.forget_removed or not isinstance(root, Path):
             return {}
         if not may_lack_samples([replace(opened.shard, root=root) for opened in self.shards]):
             return {}

@@ -12,7 +12,7 @@ from bushel._dataset.open.indexing import again
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.identity import table_digest
-from bushel._index.table import Keys, Shard, ShardIndex
+from bushel._index.table import Shard, ShardIndex
 from bushel.codecs import get_codec
 from bushel.containers import Container
 from bushel.errors import CodecError, FormatError, MissingPackageError
@@ -20,12 +20,16 @@ from bushel.integrity.check_sums import (
     Damaged,
     check_changed,
     check_crcs,
-    check_names,
     within_files,
 )
-from bushel.integrity.compare import Difference, content_differences, differences
+from bushel.integrity.compare import (
+    Difference,
+    content_differences,
+    differences,
+    name_differences,
+)
 from bushel.integrity.discover import Place
-from bushel.integrity.problems import Findings
+from bushel.integrity.problems import Findings, Problem
 from bushel.integrity.shard_tables import recorded_table, table_of_files
 from bushel.kernels import ExtentError
 from bushel.spec import KEY
@@ -100,13 +104,14 @@ def _check(container: Container, shard: Shard, checks: Checks, found: Findings) 
     if kept is not None and built is not None:
         _compare(container, shard, kept, differences(kept, built), damaged, found)
     elif known is not None and built is not None:
-        check_names(shard, known, built, found)
+        for difference in name_differences(known, built, changed=True):
+            file, what = str(shard.path(0)), difference.what
+            found.add(Problem(file, None, None, difference.field, "index", what))
     index = built if kept is None else kept
     if index is None and known is not None:
         index = within_files(known, shard, stamps, found)
     if index is None:
         return Checked(found, None)
-    _check_keys(shard, index.keys, found)
     shard = shard.with_files_of(index)
     files = list(map(open_file, shard.paths))
     checked, complete = 0, False
@@ -214,14 +219,6 @@ def _check_stamps(kept: ShardIndex, files: Sequence[File], found: Findings) -> N
                 "all values with checksums are intact: `bushel repair` writes the samples again"
             )
             found.add_file(file.path, "index", message)
-
-
-# Finding duplicate keys
-
-
-def _check_keys(shard: Shard, keys: Keys | None, found: Findings) -> None:
-    for key in keys.duplicates() if keys is not None else ():
-        found.add_file(shard.path(0), "key", "several samples have this key", key=key)
 
 
 # Decoding values

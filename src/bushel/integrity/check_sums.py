@@ -13,8 +13,7 @@ from bushel._index.matching import Comparison, compare_values
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex
 from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
-from bushel.integrity.compare import name_differences
-from bushel.integrity.problems import Findings, Problem
+from bushel.integrity.problems import Findings
 from bushel.storage import File
 
 Damaged: TypeAlias = set[tuple[str, int]]
@@ -49,11 +48,9 @@ def check_crcs(
             except FormatError as error:
                 found.add_error(error, "checksum")
                 complete = False
-    checked = 0
-    for name, column in now.items():
-        checked += column.nbytes
-        _compare_crcs(shard, index, known[name], column, damaged, found)
-    return checked, complete
+    recorded = replace(index, fields={name: known[name] for name in now})
+    _report_values(shard, compare_values(recorded, replace(index, fields=now)), damaged, found)
+    return sum(column.nbytes for column in now.values()), complete
 
 
 def _recompute(
@@ -68,29 +65,14 @@ def _recompute(
     return dict(with_checksums(bare, files, report=tick).fields)
 
 
-def _compare_crcs(
-    shard: Shard,
-    index: ShardIndex,
-    known: FieldExtents,
-    now: FieldExtents,
-    damaged: Damaged,
-    found: Findings,
-) -> None:
-    if known.crc32 is None or now.crc32 is None:
-        return
-    wrong = np.flatnonzero((known.crc32 != now.crc32) & (known.length != MISSING))
-    for row in wrong.tolist():
-        sample, element = row, ""
-        if known.starts is not None:
-            sample = int(np.searchsorted(known.starts, row, side="right")) - 1
-            element = f"element {row - int(known.starts[sample])} "
-        message = (
-            f"{element}should have the CRC-32 {int(known.crc32[row]):08x}, found"
-            f" {int(now.crc32[row]):08x}"
-        )
-        damaged.add((known.field.name, sample))
-        place = shard.locate(index.place(known.file, int(known.offset[row])))
-        found.add_value(index.keys, sample, place, known.field.name, "checksum", message)
+def _report_values(shard: Shard, compared: Comparison, damaged: Damaged, found: Findings) -> None:
+    """Add the values whose bytes do not have the recorded checksum."""
+    for each in compared.differences():
+        element = "" if each.element is None else f"element {each.element} "
+        message = f"{element}should have the CRC-32 {each.expected:08x}, found {each.found:08x}"
+        place = shard.locate(compared.now.place(each.file, each.offset))
+        damaged.add((each.field, each.sample))
+        found.add_value(compared.now.keys, each.sample, place, each.field, "checksum", message)
 
 
 def check_changed(
@@ -181,20 +163,7 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
                 " index` notes it",
             )
     if compared.equal or not differing:
-        for each in compared.differences():
-            element = "" if each.element is None else f"element {each.element} "
-            message = f"{element}should have the CRC-32 {each.expected:08x}, found {each.found:08x}"
-            where, offset = shard.locate(compared.now.place(each.file, each.offset))
-            problem = Problem(where, offset, each.key, each.field, "checksum", message)
-            found.add(problem, each.sample if each.key is None else None)
-
-
-def check_names(shard: Shard, before: ShardIndex, built: ShardIndex, found: Findings) -> None:
-    """Report fields and classes of changed files whose names differ from the recorded ones."""
-    for difference in name_differences(before, built, changed=True):
-        found.add(
-            Problem(str(shard.path(0)), None, None, difference.field, "index", difference.what)
-        )
+        _report_values(shard, compared, set(), found)
 
 
 def within_files(

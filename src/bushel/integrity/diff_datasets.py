@@ -12,6 +12,7 @@ from msgspec.structs import replace
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of, refuse_windows, whole_positions
+from bushel._dataset.views.same_values import are_same
 from bushel._index.identity import field_digests
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import Keys, ShardIndex
@@ -24,14 +25,13 @@ from bushel._runtime.progress import (
     shows_progress,
 )
 from bushel._runtime.public import public
-from bushel.codecs.equal import same_value
 from bushel.kernels import crc32, hash_keys
 
 ClassNames = tuple[tuple[str, ...], tuple[str, ...]]
 """The names of the classes of a field on the left and on the right."""
 
 _AT_ONCE = 1 << 16
-_DECODED_AT_ONCE = 64
+_DECODED_AT_ONCE = 1024  # between two reports
 
 
 @public("bushel.integrity")
@@ -178,13 +178,13 @@ def diff(
             _facts_of(left, name, pairs[0]), _facts_of(right, name, pairs[1])
         )
         if name in labels:  # the same number is another class
-            differs |= ~_are_same((left, right), pairs, name, labels[name])
+            differs |= ~are_same(left, right, pairs, name)
         fields[name] = FieldDiff(
             pairs[0][differs], np.zeros(0, np.int64), pairs[0][unknown & ~differs]
         )
     if values:
         report = ProgressReporter(callback_of(progress))
-        fields = _decoded((left, right), pairs, fields, labels, report)
+        fields = _decoded(left, right, pairs, fields, report)
     return Diff(
         (len(left), len(right)),
         by,
@@ -210,12 +210,6 @@ def _other_names(left: Dataset, right: Dataset, shared: Sequence[str]) -> dict[s
         for name in shared
     }
     return {name: names for name, names in names_of_both.items() if names[0] != names[1]}
-
-
-def _class_of(value: Any, names: tuple[str, ...]) -> Any:
-    """Return the name of a class, or the value itself where it has none."""
-    is_number = isinstance(value, int) and not isinstance(value, bool) and 0 <= value < len(names)
-    return (names[value] if is_number else "") or value
 
 
 def _without(total: int, found: I64) -> I64:
@@ -302,10 +296,10 @@ def _compared(left: npt.NDArray[Any], right: npt.NDArray[Any]) -> tuple[Bools, B
 
 
 def _decoded(
-    sides: tuple[Dataset, Dataset],
+    left: Dataset,
+    right: Dataset,
     pairs: tuple[I64, I64],
     known: Mapping[str, FieldDiff],
-    labels: Mapping[str, ClassNames],
     report: ProgressReporter,
 ) -> dict[str, FieldDiff]:
     """Decode the values that are not known to be the same."""
@@ -318,35 +312,9 @@ def _decoded(
         for start in range(0, len(rows), _DECODED_AT_ONCE):
             chosen = rows[start : start + _DECODED_AT_ONCE]
             pairs_to_read = pairs[0][chosen], pairs[1][chosen]
-            same[start : start + len(chosen)] = _are_same(
-                sides, pairs_to_read, name, labels.get(name)
-            )
+            same[start : start + len(chosen)] = are_same(left, right, pairs_to_read, name)
             compared += len(chosen)
             report.report(Progress(compared, total, "samples", samples=compared))
         diffs[name] = FieldDiff(positions[~same], positions[same], np.zeros(0, np.int64))
     report.finish()
     return diffs
-
-
-def _are_same(
-    sides: tuple[Dataset, Dataset], pairs: tuple[I64, I64], name: str, names: ClassNames | None
-) -> Bools:
-    """Return whether the values of a field of pairs of samples are equal, by the names of their classes if given."""
-    same = np.zeros(len(pairs[0]), np.bool_)
-    for start in range(0, len(same), _AT_ONCE):
-        part = slice(start, start + _AT_ONCE)
-        samples_of_both = (
-            dataset.read(positions[part].tolist(), [name])
-            for dataset, positions in zip(sides, pairs, strict=True)
-        )
-        same[part] = [
-            _same_field(one.get(name, ...), other.get(name, ...), names)
-            for one, other in zip(*samples_of_both, strict=True)
-        ]
-    return same
-
-
-def _same_field(one: Any, other: Any, names: ClassNames | None) -> bool:
-    if names is None:
-        return same_value(one, other)
-    return same_value(_class_of(one, names[0]), _class_of(other, names[1]))

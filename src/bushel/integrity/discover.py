@@ -81,25 +81,24 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
     return [Place(get_container(whole.container), shard) for shard in shards]
 
 
-def _is_half_placed(path: AnyPath) -> bool:
-    """Return whether files of one folder were getting their names when their writer was killed."""
-    if isinstance(path, Path) and is_half_replaced(path):
+def _is_half_placed(root: AnyPath, name: str = "") -> bool:
+    """Return whether files of a shard, or of a dataset, were getting their names when their writer was killed."""
+    if not isinstance(root, Path):
+        return False
+    file = below(root, name, any_text=True) if name else root / "dataset"
+    if is_half_replaced(file.parent, file.name if name else ""):
         return True
-    staged = [folder for folder in unfinished_shards(path) if folder.name == "dataset"]
-    return isinstance(path, Path) and any(is_half_made(path, folder) for folder in staged)
+    staged = name.replace("/", "%2F") or "dataset"
+    return any(
+        is_half_made(root, folder) for folder in unfinished_shards(root) if folder.name == staged
+    )
 
 
 def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard]:
     """Return the shards whose files belong together, without shards that were being replaced."""
     left = []
     for shard in shards:
-        name = shard.name.replace("/", "%2F") or "dataset"
-        staged = [folder for folder in unfinished_shards(shard.root) if folder.name == name]
-        root = shard.root
-        is_half_placed = isinstance(root, Path) and any(
-            is_half_made(root, folder) for folder in staged
-        )
-        if is_half_placed or _is_half_replaced(shard):
+        if _is_half_placed(shard.root, shard.name):
             message = (
                 "it is not checked, as its writer ended before all of its new files had their names"
             )
@@ -107,13 +106,6 @@ def _without_half_placed(shards: Sequence[Shard], found: Findings) -> list[Shard
         else:
             left.append(shard)
     return left
-
-
-def _is_half_replaced(shard: Shard) -> bool:
-    if not isinstance(shard.root, Path) or not shard.name:
-        return False
-    file = below(shard.root, shard.name, any_text=True)
-    return is_half_replaced(file.parent, file.name)
 
 
 def _readable_shards(

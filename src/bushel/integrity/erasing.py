@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass
 from pathlib import Path
@@ -27,7 +27,7 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.contents import Contents
 from bushel._index.removal_list import EMPTY, stored_sizes
 from bushel._index.saving import save_index, save_manifest
-from bushel._index.sidecar import ManifestShard, find_manifest
+from bushel._index.sidecar import Manifest, ManifestShard, find_manifest
 from bushel._index.table import FOLDER, Shard
 from bushel._runtime.arrays import I64, batches_of
 from bushel._runtime.public import public
@@ -114,18 +114,27 @@ def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasu
         gone = np.zeros(0, np.int64) if remaining is None else remaining.removed
         starts = np.cumsum([0, *(one.samples for one in opened)])
         numbers = np.searchsorted(starts, gone, side="right") - 1
-        rewrites = []
+        rewrites, manifests = [], list(_manifests(opened))
         for number in np.unique(numbers).tolist():
             _check(opened[number], str(paths[0]))
             rows = np.arange(opened[number].samples, dtype=np.int64)
             stay = np.delete(rows, gone[numbers == number] - starts[number])
-            rewrites.append(ShardRewrite(opened[number], stay, list(_manifests_of(opened, number))))
+            own_manifests = [
+                (path, name)
+                for path, shards in manifests
+                for name, shard in shards.items()
+                if shard is opened[number]
+            ]
+            rewrites.append(ShardRewrite(opened[number], stay, own_manifests))
         _check_space(rewrites, opened[0].shard.root)
         left = [name for rewrite in rewrites for name in rewrite.linked]
         before = sum(rewrite.size for rewrite in rewrites)
         for rewrite in rewrites:
             rewrite.run()
-        _update_manifests(paths, index)
+        for path, shards in _manifests(_opened(paths, index)):
+            manifest = find_manifest(path)
+            if manifest is not None and (now := _with_tables(manifest, shards)) != manifest:
+                save_manifest(now, path)
         after = sum(rewrite.size_now for rewrite in rewrites)
     return Erasure(len(gone), len(rewrites), before - after, tuple(left))
 
@@ -185,38 +194,24 @@ def _check_space(rewrites: Sequence[ShardRewrite], root: Any) -> None:
             )
 
 
-def _manifests_of(opened: Sequence[OpenShard], number: int) -> Iterator[tuple[AnyPath, str]]:
-    """Yield the manifests that may list a shard: of the dataset, and of its part of a run; with its name there."""
-    beside = [one for one in opened if one.shard.root == opened[number].shard.root]
-    for group in (opened, beside) if len(beside) < len(opened) else (opened,):
+def _manifests(opened: Sequence[OpenShard]) -> Iterator[tuple[AnyPath, dict[str, OpenShard]]]:
+    """Yield the manifests that may list shards, of the dataset and of the parts of a run, with the shards by name."""
+    roots = dict[str, list[OpenShard]]()
+    for one in opened:
+        roots.setdefault(str(one.shard.root), []).append(one)
+    for group in [opened, *roots.values()][: len(roots) + (len(roots) > 1)]:
         shards = [one.shard for one in group]
         if (path := manifest_path(shards)) is not None:
-            names = listed_names(shards)
-            yield path, names[next(at for at, one in enumerate(group) if one is opened[number])]
+            yield path, dict(zip(listed_names(shards), group, strict=True))
 
 
-def _update_manifests(paths: Sequence[Any], index: Any) -> None:
-    """Write what the files are now into the manifests that list them."""
-    opened = _opened(paths, index)
-    roots = {
-        str(one.shard.root): [each for each in opened if each.shard.root == one.shard.root]
-        for one in opened
-    }
-    for group in (opened, *roots.values()):
-        path = manifest_path([one.shard for one in group])
-        manifest = None if path is None else find_manifest(path)
-        if manifest is None or path is None:
-            continue
-        tables = {
-            name: one.index
-            for name, one in zip(listed_names([one.shard for one in group]), group, strict=True)
-        }
-        entries = [
-            ManifestShard.of(entry.name, tables[entry.name]) if entry.name in tables else entry
-            for entry in manifest.shards
-        ]
-        if entries != manifest.shards:
-            save_manifest(replace(manifest, shards=entries), path)
+def _with_tables(manifest: Manifest, tables: Mapping[str, OpenShard]) -> Manifest:
+    """Return a manifest with the facts of these shards as they are now."""
+    entries = [
+        ManifestShard.of(entry.name, tables[entry.name].index) if entry.name in tables else entry
+        for entry in manifest.shards
+    ]
+    return replace(manifest, shards=entries)
 
 
 class ShardRewrite:
@@ -299,11 +294,10 @@ class ShardRewrite:
             manifest = find_manifest(real) if real.is_relative_to(publication.root) else None
             if manifest is None:  # or it is above the parts of a run, and is written afterwards
                 continue
-            new = ManifestShard.of(name, written.index)
-            entries = [new if entry.name == name else entry for entry in manifest.shards]
             relative = real.relative_to(publication.root).as_posix()
             make_folder(publication.path_of(relative).parent)
-            save_manifest(replace(manifest, shards=entries), publication.path_of(relative))
+            now = _with_tables(manifest, {name: written})
+            save_manifest(now, publication.path_of(relative))
             if not relative.startswith(f"{self._target.name}/"):
                 names.append(relative)
         return names

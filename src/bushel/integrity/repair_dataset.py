@@ -236,30 +236,22 @@ def _container_to_write(
         )
         raise FormatError(message, file=str(source))
     named = container_by_suffix(as_path(target).name)
-    if to is not None:
-        container_to_write: Container | None = get_writable(to)
-    elif not places or places[0].container.is_written:
-        container_to_write = places[0].container if places else None
-    else:
-        container_to_write = named
-        if container_to_write is None:
-            written = ", ".join(container_names(written=True))
-            message = (
-                f"{source} is a {places[0].container.name} dataset, which Bushel reads and"
-                " does not write"
-            )
-            raise ValueError(
-                f"{message}: name the container of the repaired one with to=: {written}"
-            )
-    if container_to_write is None:
+    for place in places[:1] if to is None else ():
+        to = place.container.name
+        if not place.container.is_written:
+            if named is None:
+                written = ", ".join(container_names(written=True))
+                raise ValueError(
+                    f"{source} is a {to} dataset, which Bushel reads and does not write: name the"
+                    f" container of the repaired one with to=: {written}"
+                )
+            to = named.name
+    if to is None:
         return None
-    if named is not None and named.name != container_to_write.name:
-        message = (
-            f"{target} is the name of a {named.name} file, but the new dataset is"
-            f" {container_to_write.name}"
-        )
+    if named is not None and named.name != to:
+        message = f"{target} is the name of a {named.name} file, but the new dataset is {to}"
         raise ValueError(f"{message}: use another name, or pass to={named.name!r}")
-    return get_writable(container_to_write.name)
+    return get_writable(to)
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,22 +101,16 @@ def verify(
 
     results: list[Checked] = []
     samples = 0
-    checks = partial(Checks, checksums, decode, pickle, max_problems)
-    check: Iterable[Checked]
-    if engine is None:
-        check_here = partial(check_shard, checks=checks(tick))
-        alone = min(threads, len(places)) <= 1
-        check = (
-            map(check_here, places)
-            if alone
-            else parallel_map(check_here, places, threads=threads, stop=stop)
+    report = tick if engine is None else _ignore
+    check = partial(check_shard, checks=Checks(checksums, decode, pickle, max_problems, report))
+    checks: Iterable[Checked] = map(check, places)
+    if engine is not None:
+        checks = map_on_engine(
+            check, places, connect(engine), finished=lambda place, _: checked.finish(place)
         )
-    else:
-        check_there = partial(check_shard, checks=checks(_ignore))
-        check = map_on_engine(
-            check_there, places, connect(engine), finished=lambda place, _: checked.finish(place)
-        )
-    for result in check:
+    elif min(threads, len(places)) > 1:
+        checks = parallel_map(check, places, threads=threads, stop=stop)
+    for result in checks:
         findings.add_shard(result.findings, samples)
         samples += 0 if result.index is None else result.index.samples
         results.append(result)
@@ -187,13 +181,13 @@ def _size(place: Place) -> int:
 
 
 def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:
-    """Find keys that appear in several shards."""
+    """Find keys that several samples have, in one shard or in several."""
     keyed = [
         (place, result.index.keys)
         for place, result in zip(places, results, strict=True)
         if result.index is not None and result.index.keys is not None
     ]
-    if len(keyed) < 2:
+    if not keyed:
         return
     starts = offsets_of(len(keys) for _, keys in keyed)
     rows = np.concatenate([keys.order for _, keys in keyed])
@@ -202,9 +196,12 @@ def _check_keys(places: Sequence[Place], results: Sequence[Checked], found: Find
     pairs = np.stack([*owners, *(rows[place] for place in repeated)], axis=1)
     for first, second, row, other in pairs[np.lexsort((pairs[:, 3], pairs[:, 1]))].tolist():
         key = keyed[second][1][other]
-        if first != second and key == keyed[first][1][row]:
+        if key == keyed[first][1][row]:
             files = [str(keyed[number][0].shard.path(0)) for number in (first, second)]
-            found.add_file(files[1], "key", f"a sample of {files[0]} has this key, too", key=key)
+            message = f"a sample of {files[0]} has this key, too"
+            if first == second:
+                message = "several samples have this key"
+            found.add_file(files[1], "key", message, key=key)
 
 
 def _check_labels(places: Sequence[Place], results: Sequence[Checked], found: Findings) -> None:

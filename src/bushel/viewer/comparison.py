@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from bushel._dataset.views.same_values import same_value
 from bushel._runtime.arrays import I64
-from bushel.codecs.equal import same_value
 from bushel.errors import BushelError
 from bushel.spec import KEY
 from bushel.viewer.differences import Difference, difference_of

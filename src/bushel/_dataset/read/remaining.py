@@ -90,17 +90,26 @@ def matches_in(shards: Sequence[OpenShard], placed: PlacedList, names: Names) ->
     return samples, int((~matched).sum())
 
 
-def with_other_bytes(shard: OpenShard, lookup: NameLookup) -> tuple[I64, I64]:
-    """Return the rows of a shard whose samples have a named key but another digest, and the numbers of these names.
+def named_positions(
+    shards: Sequence[OpenShard], placed: PlacedList, lookup: NameLookup, *, same: bool
+) -> tuple[I64, I64]:
+    """Return the positions of samples that a list names, and the numbers of their names; pairs of both, ascending.
+
+    Without `same`, those that only have the key of a named sample, and other bytes.
 
     Raises:
         OSError, FormatError: A value without a recorded checksum cannot be read.
     """
-    rows, entries = lookup.candidates(shard.index)
-    keyed = lookup.names.keyed[entries]
-    rows, entries = rows[keyed], entries[keyed]
-    differs = digests_of(shard, rows) != lookup.names.digests[entries]
-    return rows[differs], entries[differs]
+    pairs = [np.zeros((2, 0), np.int64)]
+    for start, shard in zip(offsets_of(samples_of(shards)).tolist(), shards, strict=False):
+        rows, entries = lookup.candidates(shard.index)
+        if placed.names(shard.shard) and len(rows):
+            alike = (digests_of(shard, rows) == lookup.names.digests[entries]) == same
+            alike &= lookup.names.keyed[entries] | same
+            pairs.append(np.stack([start + rows, entries])[:, alike])
+    positions, entries = np.concatenate(pairs, axis=1)
+    order = np.argsort(positions, kind="stable")
+    return positions[order], entries[order]
 
 
 def lists_of(shards: Sequence[OpenShard]) -> list[PlacedList]:
