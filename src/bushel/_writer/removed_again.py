@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 from msgspec.structs import replace
@@ -17,6 +16,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reader_of
 from bushel._dataset.views.same_values import are_same
 from bushel._index.removal_list import NameLookup, Names, RemovalList
+from bushel._index.table import Shard
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel._writer.overwrite import Overwrite
@@ -26,21 +26,25 @@ from bushel.storage import AnyPath
 
 
 def keep_removed(
-    path: AnyPath, root: Path, written: Sequence[OpenShard], before: int, replaced: Overwrite | None
+    path: AnyPath,
+    final: Sequence[Shard],
+    written: Sequence[OpenShard],
+    before: int,
+    replaced: Overwrite | None,
 ) -> dict[str, RemovalList]:
     """Find the new samples that are removed ones, and log how many stay out, and how many may be read again.
 
     Args:
         path: The dataset; still the one that is replaced, if one is.
-        root: The folder in which its files are, or get their places.
-        written: The shards of the new dataset.
+        final: The shards of the new dataset, with their places in the end.
+        written: The same, where they are now.
         before: Number of samples that are not new.
         replaced: The replacement of the dataset, which may store the same values in other bytes.
 
     Returns:
         The lists that name removed samples as the new shards store them, by their paths.
     """
-    lists = lists_beside([replace(opened.shard, root=root) for opened in written])
+    lists = lists_beside(final)
     changed: dict[str, RemovalList] = {}
     alike = [np.zeros(0, np.int64)]
     for number, placed in enumerate(lists if replaced is not None else ()):
@@ -98,12 +102,11 @@ def _as_stored_again(
         pairs = np.stack([stored[entries], positions, entries])
         pairs = np.compress(stored[entries] >= 0, pairs, axis=1)
         with Dataset(old) as before, Dataset(written) as now:
-            if before.spec.keys() == now.spec.keys():
-                for name in before.spec:
-                    same = are_same(before, now, (pairs[0], pairs[1]), name)
-                    pairs = np.compress(same, pairs, axis=1)
-            else:
-                pairs = pairs[:, :0]
+            if before.spec.keys() != now.spec.keys():
+                return placed.removed
+            for name in before.spec:
+                same = are_same(before, now, (pairs[0], pairs[1]), name)
+                pairs = np.compress(same, pairs, axis=1)
             groups = reader_of(now).groups(pairs[1])
             renamed = [names_of(written[group.number], group.rows) for group in groups]
     except (BushelError, OSError):  # what cannot be read is not known to be the same

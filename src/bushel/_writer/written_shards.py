@@ -273,12 +273,13 @@ class WrittenShards:
         root = self._root if self.replaced is None else self.replaced.final_root
         if self._options.forget_removed or not isinstance(root, Path):
             return {}
-        if not may_lack_samples([replace(opened.shard, root=root) for opened in self.shards]):
+        final = [replace(opened.shard, root=root) for opened in self.shards]
+        if not may_lack_samples(final):
             return {}
         from bushel._writer.removed_again import keep_removed
 
         before = self._marker.before or 0
-        return keep_removed(self._final_path, root, self.shards, before, self.replaced)
+        return keep_removed(self._final_path, final, self.shards, before, self.replaced)
 
     def leave(self) -> None:
         """End the upload thread. If shards were published, the manifest of the incomplete dataset lists them."""

@@ -63,13 +63,6 @@ class Checked:
     # whether it is the table of the index, which describes the files as they are
     described: bool = False
 
-    @property
-    def bytes_total(self) -> int:
-        """Number of stored bytes of all fields."""
-        return (
-            0 if self.index is None else sum(column.nbytes for column in self.index.fields.values())
-        )
-
 
 def check_shard(place: Place, checks: Checks) -> Checked:
     """Check one shard, and continue after every problem."""

@@ -119,13 +119,7 @@ def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasu
             _check(opened[number], str(paths[0]))
             rows = np.arange(opened[number].samples, dtype=np.int64)
             stay = np.delete(rows, gone[numbers == number] - starts[number])
-            own_manifests = [
-                (path, name)
-                for path, shards in manifests
-                for name, shard in shards.items()
-                if shard is opened[number]
-            ]
-            rewrites.append(ShardRewrite(opened[number], stay, own_manifests))
+            rewrites.append(ShardRewrite(opened[number], stay, manifests))
         _check_space(rewrites, opened[0].shard.root)
         left = [name for rewrite in rewrites for name in rewrite.linked]
         before = sum(rewrite.size for rewrite in rewrites)
@@ -220,11 +214,14 @@ class ShardRewrite:
     Args:
         opened: The shard.
         stay: int64[n], the rows of the samples that it keeps, ascending.
-        manifests: The manifests that may list it, each with its name there.
+        manifests: The manifests that may list it, with the shards by their names there.
     """
 
     def __init__(
-        self, opened: OpenShard, stay: I64, manifests: Sequence[tuple[AnyPath, str]]
+        self,
+        opened: OpenShard,
+        stay: I64,
+        manifests: Sequence[tuple[AnyPath, Mapping[str, OpenShard]]],
     ) -> None:
         self._opened, self._stay, self._manifests = opened, stay, manifests
         self._target = target_of(opened.shard)
@@ -289,14 +286,16 @@ class ShardRewrite:
     def _stage_manifests(self, publication: Publication, written: OpenShard) -> list[str]:
         """Stage the manifests that list the shard, and return the names of those that are not in its folder."""
         names = []
-        for path, name in self._manifests:
+        for path, shards in self._manifests:
             real = Path(os.path.realpath(str(path)))
             manifest = find_manifest(real) if real.is_relative_to(publication.root) else None
             if manifest is None:  # or it is above the parts of a run, and is written afterwards
                 continue
             relative = real.relative_to(publication.root).as_posix()
             make_folder(publication.path_of(relative).parent)
-            now = _with_tables(manifest, {name: written})
+            now = _with_tables(
+                manifest, {name: written for name, one in shards.items() if one is self._opened}
+            )
             save_manifest(now, publication.path_of(relative))
             if not relative.startswith(f"{self._target.name}/"):
                 names.append(relative)

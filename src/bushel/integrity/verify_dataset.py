@@ -136,7 +136,7 @@ def verify(
         sum(result.bytes_checked for result in results),
         all(result.complete for result in results) and bool(places),
         findings.more,
-        sum(result.bytes_total for result in results),
+        sum(column.nbytes for table in tables for column in table.fields.values()),
         checksums,
     )
 

@@ -316,22 +316,19 @@ def write_manifest(
         return None
     names = listed_names([opened.shard for opened in shards])
     manifest = manifest_of_tables(shards[0].container, names, [opened.index for opened in shards])
-    entries, spec, codecs = manifest.shards, manifest.spec, manifest.codecs
-    labels = {name: list(names) for name, names in labels_of(shards, parse_spec(spec)).items()}
+    fields = parse_spec(manifest.spec)
+    labels = {name: list(classes) for name, classes in labels_of(shards, fields).items()}
     if others is not None:
-        new = dict(zip(names, entries, strict=True))
-        entries = [new.get(entry.name, entry) for entry in others.shards]
-        spec, codecs, labels = others.spec | spec, others.codecs | codecs, others.labels | labels
+        new = {entry.name: entry for entry in manifest.shards}
+        manifest = structs.replace(
+            manifest,
+            shards=[new.get(entry.name, entry) for entry in others.shards],
+            spec=others.spec | manifest.spec,
+            codecs=others.codecs | manifest.codecs,
+        )
+        labels = others.labels | labels
     manifest = structs.replace(
-        manifest,
-        spec=spec,
-        codecs=codecs,
-        shards=entries,
-        complete=complete,
-        expected=expected,
-        labels=labels,
-        before=before,
-        part=part,
+        manifest, complete=complete, expected=expected, labels=labels, before=before, part=part
     )
     save_manifest(manifest, path, sync=sync)
     return path
