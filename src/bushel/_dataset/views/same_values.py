@@ -1,4 +1,4 @@
-"""Whether two samples have the same values, whatever stores them."""
+"""Whether two samples have the same values, in any container."""
 
 from __future__ import annotations
 
