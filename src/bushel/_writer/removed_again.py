@@ -83,7 +83,7 @@ def _as_stored_again(
     positions: I64,
     entries: I64,
 ) -> RemovalList:
-    """Return a list with new names for the new samples that have the values of the old ones."""
+    """Return a list with new names for the new samples that have the values of the old ones.
 
     Args:
         placed: The list.
