@@ -20,7 +20,7 @@ from bushel._writer.options import WriterOptions
 from bushel._writer.target import Target
 from bushel.containers import container_by_suffix, get_writable, writable_containers
 from bushel.errors import FormatError, StateError
-from bushel.storage import AnyPath, make_folder, write_whole
+from bushel.storage import AnyPath, below, make_folder, write_whole
 from bushel.storage.lock import Lock
 from bushel.storage.names import COMMIT_LIST
 from bushel.storage.publish import Publication, recover
@@ -96,6 +96,7 @@ class Overwrite:
         self._publication = Publication(real.parent, folder, sync=sync)
         self.staged = folder / real.name
         self._lock, self._real, self._forget = lock, real, forget
+        self._own_list = below(real.parent, own_list(real.name), any_text=True)
 
     def publish(self, lists: Mapping[str, RemovalList]) -> None:
         """Swap the new dataset, which must be complete, with the old one, and remove the old one.
@@ -108,7 +109,7 @@ class Overwrite:
         """
         name, single = self.staged.name, not self.staged.is_dir()
         own = own_list(name)
-        changed = lists.get(str(self._real.parent / own))
+        changed = lists.get(str(self._own_list))
         beside = list(_files_beside(self._publication.folder)) if single else []
         if single and changed is not None:
             staged_list = self._publication.path_of(own)
@@ -138,7 +139,7 @@ class Overwrite:
         """Return whether a list of removed samples is one of those that `publish` takes along."""
         if self.staged.is_dir():
             return isinstance(path, Path) and path.is_relative_to(self._real)
-        return path == self._real.parent / own_list(self._real.name)
+        return path == self._own_list
 
     def discard(self) -> None:
         """Remove the staging folder, unless `publish` was called. The old dataset stays."""

@@ -107,8 +107,8 @@ def keep_beside(old: Path, new: Path, changed: Mapping[str, RemovalList], *, for
     Each view knows whether it is of other data. `changed` are lists that get other names, by their
     paths in the old folder; with `forget`, no list is copied.
     """
-    first_bags = [folder.name for folder in new.iterdir() if folder.name.strip("0") == ""]
-    shared = new.joinpath(*first_bags, FOLDER)
+    first_bags = [folder for folder in new.iterdir() if folder.name.strip("0") == ""]
+    shared = [new, *first_bags][-1] / FOLDER
     places = {f"{FOLDER}/views/*.safetensors": shared / "views"}
     if not forget:
         places |= {
