@@ -14,9 +14,9 @@ from tests.sources.folders import picture
 
 import bushel
 from bushel.cli.adapter import build_parser
+from bushel.compat.gulpio2.scripts import load_class
 from bushel.errors import FormatError
 from bushel.sources import Adapter, open_source
-from bushel.sources.adapters import load_class
 from bushel.testing import check_source
 
 MODULE = '''

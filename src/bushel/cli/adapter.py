@@ -36,8 +36,8 @@ def command(
       ./my_videos list.json videos/ gulped/ --rate 12 --shard-samples 100
     """
     from bushel.cli.output import print_text
+    from bushel.compat.gulpio2.scripts import load_class, write_script
     from bushel.errors import naming
-    from bushel.sources.adapters import load_class, write_script
 
     kind = load_class(module, name)
     build_parser(kind)
@@ -63,7 +63,7 @@ def build_parser(kind: Callable[..., Any]) -> argparse.ArgumentParser:
     Raises:
         ParameterError: A parameter has a type that a command line cannot give.
     """
-    from bushel.sources.adapters import parameters_of
+    from bushel.compat.gulpio2.scripts import parameters_of
 
     summary = (inspect.getdoc(kind) or "").partition("\n")[0]
     parser = argparse.ArgumentParser(description=summary or None, allow_abbrev=False)
@@ -120,7 +120,7 @@ def _add(group: Any, parameter: inspect.Parameter, kind: Any) -> None:
         else:
             group.add_argument(f"--{name}", type=kind, default=default, help=f"[{default}]")
     elif needed:
-        from bushel.sources.adapters import ParameterError
+        from bushel.compat.gulpio2.scripts import ParameterError
 
         raise ParameterError(
             f"the parameter {name} is a {kind}, which a command line cannot give: give it a default"
@@ -135,7 +135,8 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
     from bushel._pack import pack
     from bushel.cli.messages import exit_code_of
     from bushel.cli.output import count, print_text, say
-    from bushel.sources.adapters import Adapter, load_class
+    from bushel.compat.gulpio2.scripts import load_class
+    from bushel.sources.adapters import Adapter
 
     def work() -> None:
         kind = load_class(module, name)

@@ -4,14 +4,7 @@
 the few methods of a source of your own, and `bushel.testing.check_source` checks one.
 """
 
-from bushel.sources.adapters import (
-    Adapter,
-    NoModuleError,
-    ParameterError,
-    load_class,
-    parameters_of,
-    write_script,
-)
+from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import (
     Fetching,
@@ -49,8 +42,6 @@ __all__ = [
     "ListLine",
     "Media",
     "Named",
-    "NoModuleError",
-    "ParameterError",
     "Pick",
     "Recipe",
     "Row",
@@ -65,13 +56,10 @@ __all__ = [
     "decode_video",
     "extend_labels",
     "format_line",
-    "load_class",
     "open_source",
-    "parameters_of",
     "parse_json",
     "parse_line",
     "read_list",
     "read_rows",
     "walk",
-    "write_script",
 ]

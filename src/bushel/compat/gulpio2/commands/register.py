@@ -12,7 +12,13 @@ from typing import Any
 
 from bushel.compat.gulpio2 import GulpIngestor
 from bushel.compat.gulpio2.commands.ingest import made_by
-from bushel.sources import NoModuleError, ParameterError, load_class, parameters_of, write_script
+from bushel.compat.gulpio2.scripts import (
+    NoModuleError,
+    ParameterError,
+    load_class,
+    parameters_of,
+    write_script,
+)
 
 _USUAL = {"videos_per_chunk": 100, "num_workers": 4}
 """Options of every script, unless the adapter has a parameter of that name."""
