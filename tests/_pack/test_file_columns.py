@@ -13,7 +13,8 @@ from tests._pack.pack_sources import files_of
 from tests.sources.folders import jpeg
 
 import bushel
-from bushel.errors import TooManyErrors
+from bushel._pack.encoder import Encoder
+from bushel.errors import CodecError, TooManyErrors
 from bushel.sources import Files, ImageFolder, files
 
 TARGETS = {"bag": "x", "tar": "x.tar", "ffrecord": "x.ffr", "recordio": "x.rec", "gulp": "x"}
@@ -127,3 +128,65 @@ def test_threads_and_memory_end_with_the_run(photos: Path, tmp_path: Path) -> No
     bushel.pack(ImageFolder(photos), tmp_path / "y.tar", threads=4, max_errors=9)
     assert not descriptors or len(os.listdir("/proc/self/fd")) <= descriptors
     assert np.array_equal(bushel.open(tmp_path / "y.tar").column("label"), [0] * 9 + [1] * 8 + [2] * 7)
+
+
+SPECS = {
+    "photos": {"image": "jpg", "label": "int"},
+    "texts": {"text": "utf8", "note": "json", "number": "float"},
+    "arrays": {"x": "array", "raw": "bytes"},
+    "sparse": {"text": "utf8", "label": "int"},
+}
+
+
+def dataset_of(kind: str, folder: Path) -> Path:
+    """A dataset in shards; `sparse` lacks fields in some samples, and all have empty and odd values."""
+    rng = np.random.default_rng(5)
+    with bushel.Writer(folder, SPECS[kind], container="tar", shard_samples=7) as writer:
+        for number in range(23):
+            values = {
+                "image": jpeg(number),
+                "label": number % 5 - 1,
+                "text": "ü" * (number % 4),
+                "note": None if number % 6 == 5 else {"n": [number]},
+                "number": number / 3,
+                "x": rng.random((number % 3, 2)).astype(np.float32),
+                "raw": bytes(number * 900),
+            }
+            lacks = {"label"} if kind == "sparse" and number % 4 == 0 else set()
+            writer.append({name: values[name] for name in SPECS[kind] if name not in lacks}, key=f"k{number}")
+    return folder
+
+
+@pytest.mark.parametrize("kind", SPECS)
+@pytest.mark.parametrize("container", ["bag", "tar", "recordio"])
+@pytest.mark.parametrize("changed", [{}, {"shuffle": True}, {"keys": False}])
+def test_columns_of_a_dataset_give_the_files_of_single_samples(
+    tmp_path: Path, kind: str, container: str, changed: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = dataset_of(kind, tmp_path / "source")
+    # a record of recordio is one field or an image with labels, and a bag needs every field
+    if (container == "recordio" and kind != "photos") or (container, kind) == ("bag", "sparse"):
+        changed = {**changed, "fields": list(SPECS[kind])[:1]}
+    results = []
+    for by_columns in (True, False):
+        if not by_columns:
+            monkeypatch.setattr(Encoder, "by_columns", False)
+        target = tmp_path / str(by_columns) / "x"
+        target.parent.mkdir()
+        done = bushel.convert(source, target, container=container, shard_bytes=9000, **changed)
+        files = {name: data for name, data in files_of(target.parent).items() if ".bushel" not in name}
+        results.append((files, done.samples, done.bytes, bushel.open(target).fingerprint))
+    assert results[0] == results[1]
+
+
+@pytest.mark.parametrize("container", ["bag", "tar"])
+def test_a_damaged_value_of_a_column_is_one_error(tmp_path: Path, container: str) -> None:
+    with bushel.Writer(tmp_path / "a", {"text": "bytes", "label": "int"}, container="bag") as writer:
+        for number in range(9):
+            writer.append({"text": b"\xff" if number == 4 else b"ok", "label": number}, key=f"k{number}")
+    options: dict[str, Any] = {"container": container, "spec": {"text": "utf8"}}
+    with pytest.raises(CodecError, match="sample 'k4', field 'text'"):
+        bushel.convert(tmp_path / "a", tmp_path / "b", **options)
+    done = bushel.convert(tmp_path / "a", tmp_path / "c", max_errors=1, **options)
+    assert (done.samples, done.errors) == (8, 1)
+    assert list(bushel.open(tmp_path / "c").keys) == [f"k{number}" for number in range(9) if number != 4]
