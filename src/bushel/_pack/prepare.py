@@ -178,8 +178,8 @@ def prepare_source(
     existing: Labels = {}
     if writing.mode in ("append", "resume") and parts is None:
         existing = known_labels(target, container)
-    known = names_in_source({**declared, **existing}, targets)
-    numbers = plan_numbers(known, facts.labels, facts.fields)
+    names_before = names_in_source({**declared, **existing}, targets)
+    numbers = plan_numbers(names_before, facts.labels, facts.fields)
     folders = None
     if facts.foldered and container.keeps_folders and keyed and not callable(samples.keys):
         folders = None if facts.stored and layout.sparse else facts.folders

@@ -281,14 +281,14 @@ def _samples(parts: Sequence[Dataset]) -> Iterator[dict[str, Any]]:
     """Yield the samples of some views as `datasets` stores them."""
     for dataset in parts:
         fields = parse_spec(dataset.spec)
-        kept = [name for name, field in fields.items() if keeps_bytes(field.codec)]
+        undecoded = [name for name, field in fields.items() if keeps_bytes(field.codec)]
         keyed = dataset.info.keyed
         for first in range(0, len(dataset), _CHUNK):
             positions = range(first, min(first + _CHUNK, len(dataset)))
             for position, stored in zip(
                 positions, dataset.read(list(positions), decode=False), strict=True
             ):
-                values = {name: value for name, value in stored.items() if name not in kept}
+                values = {name: value for name, value in stored.items() if name not in undecoded}
                 sample = {**stored, **dataset.decode_sample(values, position)}
                 row = {name: _value(field, sample.get(name)) for name, field in fields.items()}
                 yield {KEY: sample[KEY], **row} if keyed else row
