@@ -66,7 +66,7 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
         return manifest, [np.array(keys.hashes) for keys in _keys_of(run, number, manifest)]
 
     with KeyHashes(folder) as hashes:
-        parts = parallel_map(read, range(plan.parts), threads=_THREADS, name="bushel-finish")
+        parts = parallel_map(read, range(plan.parts), threads=_threads(run), name="bushel-finish")
         for number, (manifest, hashes_of_part) in enumerate(parts):
             if manifest is None:
                 missing.append(number)
@@ -88,6 +88,11 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
     joined.save(plan)
     run.save_result(result)
     return result
+
+
+def _threads(run: RunFolder) -> int:
+    """Return how many threads read parts: many wait for a store, and of a disk more than two only share the GIL."""
+    return 2 if isinstance(run.root, Path) else _THREADS
 
 
 def _complete_parts(run: RunFolder, plan: RunPlan) -> None:
@@ -166,7 +171,7 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
         tables = () if manifest is None else _keys_of(run, number, manifest)
         return number, keys_with(hashes, tables)
 
-    parts = parallel_map(read, range(plan.parts), threads=_THREADS, name="bushel-finish")
+    parts = parallel_map(read, range(plan.parts), threads=_threads(run), name="bushel-finish")
     taken = taken_keys(parts)
     if not taken:
         return
