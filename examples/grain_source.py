@@ -1,8 +1,6 @@
 """Feed a Grain pipeline from a dataset of Bushel: decoded and cropped samples by position, read by Grain's processes.
 
-    python examples/grain_source.py run
-
-torchtitan, which builds its loaders with Grain, takes the same source.
+python examples/grain_source.py run
 """
 
 from __future__ import annotations

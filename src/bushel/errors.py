@@ -25,11 +25,20 @@ __all__ = [
     "TooManyErrors",
     "UnsupportedError",
     "UntrustedWarning",
+    "command",
     "is_out_of_room",
     "name_file",
     "needed_by",
     "noted_in",
 ]
+
+
+def command(*words: object) -> str:
+    """Return a command of `bushel` that an error proposes, as a shell takes it, in backquotes."""
+    import shlex
+
+    return f"`{shlex.join(['bushel', *map(str, words)])}`"
+
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 

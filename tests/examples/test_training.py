@@ -77,6 +77,11 @@ def test_processes_of_grain_read_every_sample_once(tmp_path: Path) -> None:
     assert output.endswith("no problems\n")
 
 
+@pytest.mark.skipif(find_spec("torchtitan") is None, reason="torchtitan is not installed")
+def test_a_loader_of_torchtitan_resumes(tmp_path: Path) -> None:
+    assert "batches of (4, 64); resumed in the same place: True" in run(EXAMPLES / "torchtitan_loader.py", tmp_path)
+
+
 @needs_torch
 def test_tokens_are_learned_and_resumed(tmp_path: Path) -> None:
     script = EXAMPLES / "train_tokens.py"

@@ -9,6 +9,7 @@ from typing import Any
 from bushel._runtime.amounts import count, size
 from bushel.cards.about import About
 from bushel.cards.facts import Counted, Facts
+from bushel.errors import command
 
 _CLASSES = 100  # classes that are listed; the others are counted
 _ESCAPED = str.maketrans(
@@ -124,7 +125,7 @@ def _classes(splits: Sequence[Facts], field: str) -> str:
         many is None for counts_of_split in counts_of_splits for many in counts_of_split.values()
     ):
         more += [
-            f"No column in the index counts them: `bushel index --columns {field}` makes it.",
+            f"No column in the index counts them: {command('index', '--columns', field)} makes it.",
             "",
         ]
     return _section(f"Classes of {_text(field)}", [*_table(header, rows), *more])

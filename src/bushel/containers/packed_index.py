@@ -15,7 +15,7 @@ from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.structs import Struct
 from bushel.containers.packed_map import locate
-from bushel.errors import CorruptError, FormatError
+from bushel.errors import CorruptError, FormatError, command
 from bushel.spec import Field, Spec
 
 
@@ -70,7 +70,8 @@ def index_records(
                 f"sample {table.samples}: {error.message}",
                 file=file,
                 offset=record.offset + (error.offset or 0),
-                hint=f"every record should be a map as Bushel packs it; run `bushel verify {file}`",
+                hint="every record should be a map as Bushel packs it; run "
+                + command("verify", file),
             ) from error
     fields = table.fields_in(number)
     if damaged and not fields:

@@ -37,7 +37,7 @@ from bushel._writer.target import check_same_fields
 from bushel.containers import get_container, get_writable
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
-from bushel.errors import FormatError, UnsupportedError
+from bushel.errors import FormatError, UnsupportedError, command
 from bushel.spec import KEY, format_spec
 from bushel.storage import AnyPath, make_folder, remove
 from bushel.storage.lock import Lock
@@ -160,7 +160,7 @@ def _check(opened: OpenShard, source: str) -> None:
     """Raise UnsupportedError if a shard cannot be written again."""
     container = get_container(opened.container)
     instead = (
-        f"`bushel convert {source} NEW` writes the dataset without the removed samples;"
+        f"{command('convert', source, 'NEW.tar')} writes the dataset without the removed samples;"
         " delete the old one then"
     )
     if not isinstance(opened.shard.root, Path):

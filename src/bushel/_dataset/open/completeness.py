@@ -11,7 +11,7 @@ from bushel._dataset.open.folders import above_parts, is_half_replaced, is_part,
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._index.table import Shard
 from bushel._runtime.structs import Struct
-from bushel.errors import CorruptError, FormatError, IncompleteWarning
+from bushel.errors import CorruptError, FormatError, IncompleteWarning, command
 from bushel.storage import AnyPath, below
 
 HOW_TO_COMPLETE = (
@@ -19,14 +19,10 @@ HOW_TO_COMPLETE = (
 )
 """Advice about an incomplete dataset."""
 
-_REPLACE_AGAIN = (
-    "run the interrupted command again: `bushel remove {path} --erase`, or the writer with"
-    " mode='overwrite'"
-)
+_REPLACE_AGAIN = "run the interrupted command again: {erase}, or the writer with mode='overwrite'"
 
 _FINISH = (
-    "run the same call again, which writes the missing parts, or, if none is missing,"
-    " `bushel finish {path}`"
+    "run the same call again, which writes the missing parts, or, if none is missing, {finish}"
 )
 
 _MANY = 1000  # if there are at least this many files, only the manifest of their folder is read
@@ -133,13 +129,17 @@ def incomplete_at(
     return None if advice is None else Incomplete(str(path), advice=advice)
 
 
+def _replace_again(path: AnyPath) -> str:
+    return _REPLACE_AGAIN.format(erase=command("remove", path, "--erase"))
+
+
 def unfinished_at(path: AnyPath, *, folder: bool) -> str | None:
     """Return how to complete what a killed writer has left unfinished at a path, None without that."""
     if not isinstance(path, Path):
         return None
     root, name = (path, "") if folder else (path.parent, path.name)
     if is_half_replaced(root, name):
-        return _REPLACE_AGAIN.format(path=path)
+        return _replace_again(path)
     return HOW_TO_COMPLETE if is_staged(root, name) else None
 
 
@@ -157,7 +157,7 @@ def interrupted_write(path: AnyPath) -> str | None:
     run = run_folder(path, single=bool(name))
     in_parts = run.exists() and not (run / "result.json").exists()
     if is_half_replaced(folder, name):
-        return f"replacing its files was interrupted: {_REPLACE_AGAIN.format(path=path)}"
+        return f"replacing its files was interrupted: {_replace_again(path)}"
     if (
         is_staged(folder, name)
         or in_parts
@@ -208,7 +208,9 @@ def _incomplete_parts(
     if manifest is None:
         return None
     if not manifest.complete:
-        return Incomplete(str(path), manifest.expected, advice=_FINISH.format(path=path))
+        return Incomplete(
+            str(path), manifest.expected, advice=_FINISH.format(finish=command("finish", path))
+        )
     present = {part.name for part in parts}
     missing = {
         name: None

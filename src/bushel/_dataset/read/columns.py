@@ -23,12 +23,14 @@ from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.public import did_you_mean
 from bushel.codecs import get_codec, holds_clip, holds_elements
 from bushel.codecs.times import time_dtype
-from bushel.errors import CodecError, FormatError, SpecError
+from bushel.errors import CodecError, FormatError, SpecError, command
 from bushel.spec import KEY
+from bushel.storage import AnyPath
 
 _FLAT = re.compile(r"as\(array\([a-z0-9]+,-1\),(array\([a-z0-9]+,-1\))\)")
 """A conversion of arrays of one dimension, and the codec of their bytes."""
 _UNKNOWN = -2
+_MOST_NAMED = 8  # files in a proposed command; of more, their folders are named
 _HINT = "run `bushel index --force` on the dataset"
 # shards up to this number are all asked for their columns; of more, the first and the last
 _LOOK_AT = 1000
@@ -68,12 +70,11 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
             _of_sequence(column, group) if column.starts is not None else _of_values(column, group)
         )
         if (counts_there == _UNKNOWN).any():
-            option = "--frames" if holds_clip(column.codec) else f"--columns {name}.length"
-            root = reader.shards[group.number].shard.root
+            options = ["--frames"] if holds_clip(column.codec) else ["--columns", f"{name}.length"]
+            having = [shard for shard in reader.shards if name in shard.index.fields]
             raise KeyError(
                 f"the index does not say how many elements field {name!r} has in each sample;"
-                f" `bushel index {root} "
-                f"{option}` records that"
+                f" {index_command(having, *options)} records that"
             )
         counts[group.places_in(len(positions))] = counts_there
     return counts
@@ -324,19 +325,38 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
         raise FormatError(
             f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT
         ) from error
-    where, sidecar = shard.shard.root, shard.shard.sidecar
-    # its folder may have files of other datasets
-    alone = len(shards) == 1 and bool(shard.shard.name)
-    if alone and isinstance(sidecar, Path) and not sidecar.with_name("manifest.json").exists():
-        where = shard.path(0)
     declared = shard.asked.spec.get(wanted.field.name)
-    typed = ""
-    if declared is not None:
-        typed = f" --spec '{declared.name}={declared.type}'"
+    typed = [] if declared is None else ["--spec", f"{declared.name}={declared.type}"]
+    having = [shard for shard in shards if wanted.field.name in shard.index.fields]
+    advice = index_command(having, "--columns", wanted.name, *typed)
     raise KeyError(
-        f"column {wanted.name!r} is not in the index of {shard.path(0)}; make it with: "
-        f"bushel index {where} --columns {wanted.name}{typed}"
+        f"column {wanted.name!r} is not in the index of {shard.path(0)}; {advice} makes it"
     )
+
+
+def index_command(shards: Sequence[OpenShard], *options: str) -> str:
+    """Return the command that indexes the data of shards again, in backquotes."""
+    roots: dict[AnyPath, list[OpenShard]] = {}
+    for shard in shards:
+        roots.setdefault(shard.shard.root, []).append(shard)
+    paths: list[AnyPath] = []
+    for root, in_root in roots.items():
+        if len(in_root) > _MOST_NAMED or _is_whole(root, in_root):
+            paths.append(root)
+        else:
+            paths += [shard.path(0) for shard in in_root]
+    return command("index", *paths, *options)
+
+
+def _is_whole(root: AnyPath, shards: Sequence[OpenShard]) -> bool:
+    """Return whether a folder is a dataset, and has no files besides these shards."""
+    sidecar = shards[0].shard.sidecar
+    if not all(shard.shard.name for shard in shards) or not isinstance(root, Path):
+        return True
+    if isinstance(sidecar, Path) and sidecar.with_name("manifest.json").exists():
+        return True
+    stems = {Path(shard.shard.name).stem for shard in shards}
+    return all(file.name.startswith(".") or file.stem in stems for file in root.iterdir())
 
 
 def _sizes(column: FieldExtents, rows: slice | I64, *, elements: bool) -> Piece:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from bushel._dataset.read.clocks import Clock, Stamped, Steady
-from bushel._dataset.read.columns import check_has_elements, element_counts
+from bushel._dataset.read.columns import check_has_elements, element_counts, index_command
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.windows import Source
 from bushel._index.table import MISSING
@@ -125,10 +125,10 @@ class FieldClocks:
                     continue
                 times = None if column.frames is None else column.frames.seconds(row)
                 if times is None:
-                    root = self._reader.shards[group.number].shard.root
+                    advice = index_command([self._reader.shards[group.number]], "--frames")
                     raise KeyError(
-                        f"the index does not say when the frames of {name!r} are; `bushel index"
-                        f" {root} --frames` records that"
+                        f"the index does not say when the frames of {name!r} are; {advice} records"
+                        " that"
                     )
                 stamps[int(positions[place])] = times
         return stamps

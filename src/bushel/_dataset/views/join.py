@@ -19,6 +19,7 @@ from bushel._dataset.views.samples import Samples
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.log import log_info, log_warning
 from bushel._runtime.public import did_you_mean, public
+from bushel.errors import command
 from bushel.spec import KEY
 
 On = str | tuple[str, str]
@@ -164,7 +165,7 @@ def _meant(dataset: Dataset, name: str) -> str:
         meant = did_you_mean(name, possible_names) or possible
         raise KeyError(
             f"on={name!r} is not a field or column of texts or whole numbers: {meant} "
-            f"`bushel index --columns {name}` adds a column"
+            f"{command('index', '--columns', name)} adds a column"
         )
     return name
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import io
+import shlex
 import sys
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -22,7 +23,7 @@ from bushel.containers.base import ReadOptions
 from bushel.containers.tar.members import ForwardReader, Member, members
 from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names
-from bushel.errors import CodecError, FormatError, UnsupportedError
+from bushel.errors import CodecError, FormatError, UnsupportedError, command
 from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath, absolute, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of
@@ -263,12 +264,12 @@ class StreamDataset:
         if isinstance(first, str | _Handle):
             instead = "write it into a file and open that for random access"
         else:
-            instead = (
-                f"run `bushel convert {first} out/ --container tar` and open the result for"
-                " random access"
-            )
+            convert = command("convert", first, "out/", "--container", "tar")
+            instead = f"run {convert} and open the result for random access"
             if str(first).endswith("gz"):
-                instead = f"run `gunzip {first}` and open the result, or {instead}"
+                instead = (
+                    f"run `gunzip {shlex.quote(str(first))}` and open the result, or {instead}"
+                )
         raise ForwardOnly(
             f"{first} is a stream, which {what} and is read from front to back: {instead}"
         )

@@ -32,6 +32,7 @@ from bushel.compat.gulpio2.images import (
 from bushel.compat.gulpio2.tables import AbstractSerializer, ImgInfo, json_serializer, load_table
 from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
 from bushel.containers.gulp import padding
+from bushel.errors import command
 from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
 
 Element = int | str | tuple[Any, Any]
@@ -214,7 +215,8 @@ class GulpChunk:
             field="frames",
             file=self.data_file_path,
             offset=offset,
-            hint=f"run `bushel gulp2_sanity_check {os.path.dirname(self.data_file_path) or '.'}`",
+            hint="run "
+            + command("gulp2_sanity_check", os.path.dirname(self.data_file_path) or "."),
         ) from error
 
     # Writing

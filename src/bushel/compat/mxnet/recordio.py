@@ -31,7 +31,7 @@ from bushel.compat.mxnet.base import (
 )
 from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
 from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
-from bushel.errors import FormatError
+from bushel.errors import FormatError, command
 from bushel.storage import File, as_path, open_file
 
 __all__ = [
@@ -245,7 +245,7 @@ class MXIndexedRecordIO(MXRecordIO):
         with path.open("rb") as file:
             text = file.read()
         if self.flag == "a" and text and not text.endswith(b"\n"):
-            hint = f"run `bushel rec2idx {self.uri} {path}`"
+            hint = f"run {command('rec2idx', self.uri, path)}"
             raise DamagedError("the last line is cut off", file=str(path), hint=hint)
         with raised_as(IndexFileError):
             table = parse_idx(_first_columns(text), str(path))

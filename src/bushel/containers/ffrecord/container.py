@@ -38,7 +38,7 @@ from bushel.containers.ffrecord.writer import (
 from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.shard_names import next_name
-from bushel.errors import CorruptError, FormatError, SpecError
+from bushel.errors import CorruptError, FormatError, SpecError, command
 from bushel.spec import Field, Spec
 from bushel.storage import (
     AnyPath,
@@ -208,7 +208,7 @@ def empty_folders(path: AnyPath) -> list[str]:
 
 
 def _hint(file: File) -> str:
-    return f"run `bushel verify {file.path}`"
+    return f"run {command('verify', file.path)}"
 
 
 def _read_header(file: File) -> _Header:

@@ -14,7 +14,7 @@ from bushel import kernels
 from bushel._kinds import BEGINNINGS, JPEG, PNG
 from bushel._runtime.arrays import I64, U8, Bools, batches_of
 from bushel._runtime.structs import Struct
-from bushel.errors import FormatError
+from bushel.errors import FormatError, command
 from bushel.kernels import MappedFile
 from bushel.storage import Extents, File, gather, read_many
 
@@ -115,7 +115,7 @@ class Images(Struct, frozen=True):
 
 def hint(file: File) -> str:
     """Return the next step for a damaged file."""
-    return f"run `bushel verify {file.path}`"
+    return f"run {command('verify', file.path)}"
 
 
 def scan_records(file: File, start: int = 0) -> tuple[Records, int, FormatError | None]:
