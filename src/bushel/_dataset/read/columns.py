@@ -349,7 +349,7 @@ def index_command(shards: Sequence[OpenShard], *options: str) -> str:
 
 
 def _is_whole(root: AnyPath, shards: Sequence[OpenShard]) -> bool:
-    """Return whether a folder is a dataset, and has no files besides these shards."""
+    """Return whether a folder is a dataset, and has no files except these shards."""
     sidecar = shards[0].shard.sidecar
     if not all(shard.shard.name for shard in shards) or not isinstance(root, Path):
         return True
