@@ -49,9 +49,10 @@ def index_table(
         for name in names:
             column = shard.index.fields.get(name)
             title = f"{name}.extent" if name in values else name
-            columns[title] = (
-                pa.nulls(shard.samples) if column is None else _column(pa, shard, column)
-            )
+            if column is None:
+                columns[title] = pa.nulls(shard.samples)
+            else:
+                columns[title] = _column(pa, shard, column)
         tables.append(pa.table(columns))
         first += shard.samples
     table = pa.concat_tables(tables, promote_options="permissive")
@@ -116,11 +117,10 @@ def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
     missing: npt.NDArray[np.bool_] = column.length == MISSING
     number, offset = in_one_piece(shard.index, column)
     files = [str(shard.path(number_of_file)) for number_of_file in range(len(shard.index.files))]
-    crc32 = (
-        pa.nulls(rows, pa.uint32())
-        if column.crc32 is None
-        else pa.array(np.ascontiguousarray(column.crc32))
-    )
+    if column.crc32 is None:
+        crc32 = pa.nulls(rows, pa.uint32())
+    else:
+        crc32 = pa.array(np.ascontiguousarray(column.crc32))
     struct = pa.StructArray.from_arrays(
         [
             pa.DictionaryArray.from_arrays(
@@ -136,5 +136,8 @@ def _column(pa: Any, shard: IndexedShard, column: FieldExtents) -> Any:
     if column.starts is None:
         return struct
     offsets = pa.array(np.ascontiguousarray(column.starts))
-    mask = None if column.absent is None else pa.array(np.ascontiguousarray(column.absent))
+    if column.absent is None:
+        mask = None
+    else:
+        mask = pa.array(np.ascontiguousarray(column.absent))
     return pa.LargeListArray.from_arrays(offsets, struct, mask=mask)

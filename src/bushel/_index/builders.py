@@ -74,7 +74,10 @@ class FieldBuilder:
         if self.starts is not None and self.absent is not None and column.starts is not None:
             self.starts.frombytes(column.starts[1:].tobytes())
             samples = len(column.starts) - 1
-            absent = np.zeros(samples, np.bool_) if column.absent is None else column.absent
+            if column.absent is None:
+                absent = np.zeros(samples, np.bool_)
+            else:
+                absent = column.absent
             self.absent.frombytes(absent.astype(np.int8).tobytes())
 
     def miss(self, samples: int) -> None:

@@ -138,14 +138,19 @@ def join_names(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...] |
     """Return the names of both if they agree about every number, else None."""
     if first is second or tuple(second) == tuple(first[: len(second)]):
         return tuple(first)
-    longer, shorter = (first, second) if len(first) >= len(second) else (second, first)
+    if len(first) >= len(second):
+        longer, shorter = first, second
+    else:
+        longer, shorter = second, first
     joined = list(longer)
     for number, name in enumerate(shorter):
         if name and joined[number] and joined[number] != name:
             return None
         joined[number] = joined[number] or name
     named = [name for name in joined if name]
-    return tuple(joined) if len(set(named)) == len(named) else None
+    if len(set(named)) == len(named):
+        return tuple(joined)
+    return None
 
 
 def join_labels(each: Iterable[tuple[str, Labels]], fields: Spec) -> dict[str, tuple[str, ...]]:

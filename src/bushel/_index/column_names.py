@@ -125,7 +125,9 @@ def known_column_of(name: str, fields: Spec) -> ColumnOf | None:
 def _field_of(name: str, fields: Spec) -> Field | None:
     """Return the field with this name, or the longest one that begins it and is followed by a dot."""
     owners = [owner for owner in fields if name == owner or name.startswith(f"{owner}.")]
-    return fields[max(owners, key=len)] if owners else None
+    if owners:
+        return fields[max(owners, key=len)]
+    return None
 
 
 def _reading(field: Field, part: str) -> Reading | None:

@@ -201,7 +201,10 @@ class _Scan:
         layout = get_codec(column.codec).layout
         if not isinstance(layout, NumberLayout):
             return None
-        forms = None if layout.length is None else NumberForms({layout.length: layout.header})
+        if layout.length is None:
+            forms = None
+        else:
+            forms = NumberForms({layout.length: layout.header})
         rows = column.rows
         out = np.empty(rows, np.float64 if layout.kind == "real" else np.int64)
         if self._recorded is not None and self._recorded.data is not None:
@@ -393,9 +396,10 @@ class _Scan:
 
         def of_chunk(chunk: I64) -> list[Any]:
             values = [None if data is None else read(data) for data in self._stored(chunk, head)]
-            unread = (
-                [] if head is None else [at for at, value in enumerate(values) if value is None]
-            )
+            if head is None:
+                unread = []
+            else:
+                unread = [at for at, value in enumerate(values) if value is None]
             for at, data in zip(unread, self._stored(chunk[unread], None), strict=True):
                 values[at] = None if data is None else read(data)
             return values
@@ -406,5 +410,8 @@ class _Scan:
     def _stored(self, rows: I64, head: int | None) -> list[bytes | None]:
         """Return the stored bytes of rows, or the first ones."""
         column = self._column
-        length = column.length[rows] if head is None else np.minimum(column.length[rows], head)
+        if head is None:
+            length = column.length[rows]
+        else:
+            length = np.minimum(column.length[rows], head)
         return read_many([self._file], Extents(0, column.offset[rows], length))

@@ -41,11 +41,10 @@ def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
         column.compressed() if isinstance(column, np.ma.MaskedArray) else column
     )
     missing = len(column) - len(present) if masked else 0
-    present = (
-        objects_of(present.astype(str).tolist())
-        if present.dtype.kind in "mM"
-        else drawable(present)
-    )
+    if present.dtype.kind in "mM":
+        present = objects_of(present.astype(str).tolist())
+    else:
+        present = drawable(present)
     kind = {"O": "text", "b": "bool", "f": "float"}.get(present.dtype.kind, "int")
     distinct, counts = np.unique(present, return_counts=True)
     top: tuple[tuple[Any, int], ...] = ()

@@ -96,7 +96,10 @@ class Column(Struct, frozen=True):
         Raises:
             ValueError: The arrays contradict each other.
         """
-        missing = None if self.missing is None else self.missing.view(np.uint8)[rows] != 0
+        if self.missing is None:
+            missing = None
+        else:
+            missing = self.missing.view(np.uint8)[rows] != 0
         if self.kind == "bool" and self.values is not None:
             # any other byte could upset NumPy
             return Piece(self.values.view(np.uint8)[rows] != 0, missing)
@@ -215,7 +218,9 @@ def _of_type(value: Any, kind: int) -> Any:
     """
     try:
         if kind == BOOL:
-            return value == "true" if isinstance(value, str) else bool(value)
+            if isinstance(value, str):
+                return value == "true"
+            return bool(value)
         if kind == INT:
             return int(value)
         if kind == FLOAT:

@@ -106,7 +106,9 @@ class Group(Struct, frozen=True):
 
     def places_in(self, total: int) -> I64:
         """Return the places of the samples in the batch, which has `total` samples."""
-        return np.arange(total) if self.places is None else self.places
+        if self.places is None:
+            return np.arange(total)
+        return self.places
 
 
 def element_rows(column: FieldExtents, samples: Group, elements: Elements) -> tuple[I64, I64]:

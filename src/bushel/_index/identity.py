@@ -102,9 +102,10 @@ def _sequences(extents: FieldExtents, samples: I64) -> tuple[U64, Bools]:
     sums = np.concatenate([np.zeros(1, np.uint64), np.cumsum(elements, dtype=np.uint64)])
     ends = np.cumsum(counts)
     contents = sums[ends] - sums[ends - counts]
-    present = (
-        np.ones(len(samples), np.bool_) if extents.absent is None else ~extents.absent[samples]
-    )
+    if extents.absent is None:
+        present = np.ones(len(samples), np.bool_)
+    else:
+        present = ~extents.absent[samples]
     return contents ^ _mixed(counts.astype(np.uint64)), present
 
 

@@ -159,7 +159,9 @@ class StoredKeyTable(KeyLookup, frozen=True):
     def _candidates(self, wanted: np.uint64) -> Iterator[tuple[int, int]]:
         places = _places(self.hashes, wanted)
         for shard in np.unique(self.shard_numbers[places.start : places.stop]).tolist():
-            keys = self.shards[shard].index.keys if shard < len(self.shards) else None
+            keys = None
+            if shard < len(self.shards):
+                keys = self.shards[shard].index.keys
             if keys is None:
                 continue  # a damaged table
             for at in _places(keys.hashes, wanted):

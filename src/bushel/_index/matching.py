@@ -58,9 +58,10 @@ class Comparison:
         columns = dict(self.now.fields)
         for name, (rows, recorded) in self.pairs.items():
             column = columns[name]
-            crc32 = (
-                np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32.copy()
-            )
+            if column.crc32 is None:
+                crc32 = np.zeros(column.rows, np.uint32)
+            else:
+                crc32 = column.crc32.copy()
             crc32[rows] = recorded
             columns[name] = replace(column, crc32=crc32)
         return replace(self.now, fields=columns)
@@ -69,7 +70,10 @@ class Comparison:
         """Yield the values whose bytes differ."""
         for name, (rows, expected) in self.pairs.items():
             column = self.now.fields[name]
-            crc32 = np.zeros(column.rows, np.uint32) if column.crc32 is None else column.crc32
+            if column.crc32 is None:
+                crc32 = np.zeros(column.rows, np.uint32)
+            else:
+                crc32 = column.crc32
             for row, recorded in zip(rows.tolist(), expected.tolist(), strict=True):
                 sample, element = row, None
                 if column.starts is not None:

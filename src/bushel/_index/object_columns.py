@@ -68,7 +68,9 @@ def _kept(value: object) -> bool | int | float | str | None:
     if isinstance(value, float):
         return float(value)
     if isinstance(value, int):
-        return int(value) if -_LARGEST < value < _LARGEST else None
+        if -_LARGEST < value < _LARGEST:
+            return int(value)
+        return None
     text = as_text(value)
     if text is None or len(text) > LONGEST_TEXT:
         return None
@@ -151,7 +153,9 @@ def of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:
     if part == "dtype":
         return dtype.name
     axis = 0 if part == "length" else int(part.removeprefix("shape."))
-    return shape[axis] if axis < len(shape) else None
+    if axis < len(shape):
+        return shape[axis]
+    return None
 
 
 def _of_value(value: Any, requested: ColumnOf) -> Any:
@@ -177,4 +181,6 @@ def _of_value(value: Any, requested: ColumnOf) -> Any:
 
 def _plain(value: Any) -> Any:
     """Return a NumPy scalar as a Python value."""
-    return value.item() if isinstance(value, np.generic) else value
+    if isinstance(value, np.generic):
+        return value.item()
+    return value

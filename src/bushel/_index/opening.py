@@ -40,7 +40,9 @@ class ClosedFiles:
         from bushel.storage.small_file import SmallFile
 
         sizes, times = (facts.tolist() for facts in self._facts(np.array(numbers, np.int64)))
-        forget = self._stamps.forget if isinstance(self._stamps, FileStamps) else None
+        forget = None
+        if isinstance(self._stamps, FileStamps):
+            forget = self._stamps.forget
         return [
             SmallFile(path, size, time, forget) if time and size <= SMALL else self._file_of(number)
             for number, path, size, time in zip(
@@ -69,7 +71,10 @@ class ClosedFiles:
             & (offset <= size - length)
         ).all():
             return None
-        names = self._stamps.names if isinstance(self._stamps, FileStamps) else self._shard.files
+        if isinstance(self._stamps, FileStamps):
+            names = self._stamps.names
+        else:
+            names = self._shard.files
         paths = [names[number] for number in numbers.tolist()]
         contents = kernels.read_small_files(
             paths, size, time, offset, length, folder=str(self._shard.root)

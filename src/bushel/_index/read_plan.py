@@ -31,12 +31,17 @@ class Batch(Struct, frozen=True):
 
     def row(self, number: int) -> int:
         """Return the number in the plan of one of the extents."""
-        return number if self.rows is None else int(self.rows[number])
+        if self.rows is None:
+            return number
+        return int(self.rows[number])
 
     def parts(self) -> list[Batch]:
         """Return the extents file by file, or in halves if all are in one file, which may be a block file."""
         whole = self.extents
-        rows = np.arange(len(whole), dtype=np.int64) if self.rows is None else self.rows
+        if self.rows is None:
+            rows = np.arange(len(whole), dtype=np.int64)
+        else:
+            rows = self.rows
         parts = [(self.files, half) for half in np.array_split(np.arange(len(whole)), 2)]
         if len(self.files) > 1:  # extents that are missing are with the first file
             file = np.broadcast_to(whole.file, len(whole))
@@ -436,7 +441,9 @@ def _joined(planned: Sequence[_Planned]) -> tuple[Extents, Bools | None]:
 def _codecs(present: Sequence[tuple[Group, FieldExtents]], total: int) -> str | list[str]:
     names = {column.codec for _, column in present}
     if len(names) <= 1:
-        return names.pop() if names else "bytes"
+        if names:
+            return names.pop()
+        return "bytes"
     codecs = ["bytes"] * total
     for group, column in present:
         for place in group.places_in(total).tolist():

@@ -59,11 +59,10 @@ class Names(Struct, frozen=True):
     @classmethod
     def of(cls, keys: Sequence[str] | None, digests: U64, sizes: I64) -> Names:
         """Return the names of samples with these keys; None for samples without keys."""
-        encoded = (
-            [b""] * len(digests)
-            if keys is None
-            else [key.encode("utf-8", "surrogateescape") for key in keys]
-        )
+        if keys is None:
+            encoded = [b""] * len(digests)
+        else:
+            encoded = [key.encode("utf-8", "surrogateescape") for key in keys]
         return cls(*joined(encoded), np.full(len(digests), keys is not None), digests, sizes)
 
     def take(self, entries: I64) -> Names:
@@ -204,11 +203,10 @@ class NameLookup:
             entries: int64[pairs].
         """
         rows, entries = self._with_equal_keys(index.keys)
-        unnamed = (
-            np.flatnonzero(~self.names.keyed)
-            if index.keys is not None
-            else np.arange(len(self.names))
-        )
+        if index.keys is not None:
+            unnamed = np.flatnonzero(~self.names.keyed)
+        else:
+            unnamed = np.arange(len(self.names))
         if not len(unnamed):
             return rows, entries
         sizes = stored_sizes(index)

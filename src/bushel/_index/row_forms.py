@@ -28,7 +28,9 @@ class RowForms:
         forms = self._known
         at = bisect_left(forms, size, key=_size)
         near = sorted(forms[max(0, at - 1) : at + 1], key=lambda one: abs(one[0] - size))
-        return near[0][1] if near else None
+        if near:
+            return near[0][1]
+        return None
 
     def needs(self, size: int) -> bool:
         """Return whether an array of `size` bytes should be looked at, as none like it is known."""

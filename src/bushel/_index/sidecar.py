@@ -216,7 +216,9 @@ class _Arrays(Struct, frozen=True):
         self, name: str, dtype: type[np.generic], size: int | None = None
     ) -> "npt.NDArray[Any] | None":
         """Return the array as `get` does, or None if no array has this name."""
-        return self.get(name, dtype, size) if name in self.named else None
+        if name in self.named:
+            return self.get(name, dtype, size)
+        return None
 
 
 # made at import: msgspec 0.22 prepares a Struct when it is first decoded, and crashes if two

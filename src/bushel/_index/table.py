@@ -102,7 +102,9 @@ class Shard(Struct, frozen=True):
     def path_text(self, number: int) -> str:
         """Return the path of one of its local files as text, without the time that a `Path` takes."""
         name = self.files[number]
-        return str(self.path(number)) if leads_out(name) else f"{self.root}/{name}"
+        if leads_out(name):
+            return str(self.path(number))
+        return f"{self.root}/{name}"
 
     def path_texts(self, numbers: Sequence[int]) -> list[str]:
         """Return the paths of some of its local files as text."""
@@ -136,7 +138,9 @@ class Shard(Struct, frozen=True):
     @property
     def own_folder(self) -> str | None:
         """The folder that contains all of its files and nothing else, relative to `root`, or None."""
-        return self.sidecars.removesuffix(f"/{FOLDER}") if self.sidecars != FOLDER else None
+        if self.sidecars != FOLDER:
+            return self.sidecars.removesuffix(f"/{FOLDER}")
+        return None
 
     @property
     def removal_lists(self) -> list[AnyPath]:
@@ -153,15 +157,16 @@ class Shard(Struct, frozen=True):
     @property
     def roots(self) -> list[AnyPath]:
         """The folders of its files and of its index."""
-        return [self.root] if self.index is None else [self.root, self.index]
+        if self.index is None:
+            return [self.root]
+        return [self.root, self.index]
 
     def with_files_of(self, index: ShardIndex) -> Shard:
         """Return the shard with the files that fields of its table name, of types `jpg(path)` or `jpg(url)`, say."""
-        codecs = (
-            [column.field.codec for column in index.fields.values()]
-            if len(index.files) > len(self.files)
-            else []
-        )
+        if len(index.files) > len(self.files):
+            codecs = [column.field.codec for column in index.fields.values()]
+        else:
+            codecs = []
         # which no table in a file declares
         urls = self.urls or any(codec.endswith("(url)") for codec in codecs)
         if not urls and not any(codec.endswith("(path)") for codec in codecs):
@@ -183,7 +188,9 @@ class Shard(Struct, frozen=True):
         stem = "index" if own_folder else self.name.replace("/", "%2F")
         name = f"{self.sidecars}/{stem}.safetensors"
         root = self.beside
-        return below(root, name, any_text=True) if leads_out(name) else root / name
+        if leads_out(name):
+            return below(root, name, any_text=True)
+        return root / name
 
 
 def may_lack_samples(shards: Sequence[Shard]) -> bool:
@@ -287,7 +294,10 @@ class FieldExtents(Struct, frozen=True):
     def empty_and_absent(self) -> tuple[Bools, Bools]:
         """The samples with an empty sequence, and those without one: two arrays bool[samples] of a sequence field."""
         starts = np.zeros(1, np.int64) if self.starts is None else self.starts
-        absent = np.zeros(len(starts) - 1, np.bool_) if self.absent is None else self.absent
+        if self.absent is None:
+            absent = np.zeros(len(starts) - 1, np.bool_)
+        else:
+            absent = self.absent
         return (np.diff(starts) == 0) & ~absent, absent
 
     def rows_of(self, samples: I64) -> tuple[I64, I64]:
@@ -406,7 +416,9 @@ class ShardIndex(Struct, frozen=True):
 
     def blocks_of(self, file: int) -> Blocks | None:
         """Return the blocks of a file, given its number; None if it is a real file."""
-        return None if file < len(self.files) else self.blocks[file - len(self.files)]
+        if file < len(self.files):
+            return None
+        return self.blocks[file - len(self.files)]
 
     @property
     def compressed(self) -> bool:
@@ -429,7 +441,9 @@ class ShardIndex(Struct, frozen=True):
         if blocks is None:
             return Place(file, offset)
         place = blocks.place(offset, empty)
-        return Place(None, offset) if place is None else Place(*place)
+        if place is None:
+            return Place(None, offset)
+        return Place(*place)
 
     def check(self, path: str) -> ShardIndex:
         """Refuse a table whose extents are not inside its files. Code above relies on this check.

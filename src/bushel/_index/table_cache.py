@@ -114,4 +114,6 @@ def _cache(process: int, folder: str, size: str) -> BlockCache | None:
         limit = parse_bytes(size)
     except ValueError as error:
         raise ValueError(f"the environment variable BUSHEL_TABLES_SIZE: {error}") from error
-    return BlockCache(Path(folder), limit) if limit else None
+    if limit:
+        return BlockCache(Path(folder), limit)
+    return None

@@ -63,11 +63,10 @@ class ValueScan(Generic[T]):
         for name in self.fields(index):
             column = index.fields[name]
             if getattr(column, self.attribute) is None:
-                scanned_before = (
-                    None
-                    if before is None
-                    else getattr(before.fields.get(name), self.attribute, None)
-                )
+                if before is None:
+                    scanned_before = None
+                else:
+                    scanned_before = getattr(before.fields.get(name), self.attribute, None)
                 value: Any = self.scan(column, file_of(column.file), scanned_before, cpu_count())
                 scanned[name] = replace(column, **{self.attribute: value})
         if scanned:

@@ -213,7 +213,9 @@ class Encoder(Struct, frozen=True):
             raise CodecError(
                 f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details
             ) from error
-        return stored if plan.target.sequence else stored[0]
+        if plan.target.sequence:
+            return stored
+        return stored[0]
 
     def _element(self, plan: FieldPlan, position: int, value: Any) -> Any:
         """Return a value of a plain field, or an element of a sequence, as it is stored, after its transforms."""
@@ -230,7 +232,8 @@ class Encoder(Struct, frozen=True):
             and holds_image(codec)
             and not _is_upright(value)
         ):
-            codec = kind if codec == "image" else codec
+            if codec == "image":
+                codec = kind
             value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not is_stored:
             value = as_pixels(value, exif_rotate=self.exif_rotate)
@@ -278,7 +281,9 @@ class Encoder(Struct, frozen=True):
 
 def _length(column: Any) -> int:
     # stored bytes and their offsets
-    return len(column[1]) - 1 if isinstance(column, tuple) else len(column)
+    if isinstance(column, tuple):
+        return len(column[1]) - 1
+    return len(column)
 
 
 def _rows(column: Any, first: int, last: int) -> Any:

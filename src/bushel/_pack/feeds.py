@@ -79,7 +79,9 @@ class SourceFeed(Struct, frozen=True):
     @property
     def file_field(self) -> str | None:
         """The field of a source of local files that is read into one buffer."""
-        return self.source.file_field if isinstance(self.source, Columnar) else None
+        if isinstance(self.source, Columnar):
+            return self.source.file_field
+        return None
 
     @property
     def in_memory(self) -> bool:

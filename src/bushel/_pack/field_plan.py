@@ -37,7 +37,9 @@ class FieldPlan(Struct, frozen=True):
     @property
     def given(self) -> str:
         """The codec of stored bytes that arrive."""
-        return self.codec if self.copied else self.known_as or self.source.codec
+        if self.copied:
+            return self.codec
+        return self.known_as or self.source.codec
 
     @property
     def is_quick(self) -> bool:
@@ -74,7 +76,10 @@ def target_fields(
     for name in (*chosen, *rename, *spec):
         if name not in source:
             old = next((old for old, new in rename.items() if new == name), None)
-            meant = "" if old is None else f"name it {old!r} here, as the source does; "
+            if old is None:
+                meant = ""
+            else:
+                meant = f"name it {old!r} here, as the source does; "
             raise KeyError(
                 f"unknown field {name!r}: {meant}the fields are {', '.join(source) or 'none'}"
             )

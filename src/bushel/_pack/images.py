@@ -72,9 +72,10 @@ class Rewriting(Struct, frozen=True):
         for name in self.fields & values.keys():
             value = values[name]
             try:
-                changed[name] = (
-                    list(map(self._one, value)) if isinstance(value, list) else self._one(value)
-                )
+                if isinstance(value, list):
+                    changed[name] = list(map(self._one, value))
+                else:
+                    changed[name] = self._one(value)
             except CodecError as error:
                 raise CodecError(
                     f"field {name!r}: {error}", **{**error.details, "field": name}

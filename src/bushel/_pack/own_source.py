@@ -122,7 +122,10 @@ def _places(
     source: Any, opened: Dataset | Source | Stream, target: _Place
 ) -> Iterator[tuple[str, _Place]]:
     """Yield the paths of a source, and its files that may be in the target."""
-    paths = source if isinstance(source, list | tuple) and isinstance(opened, Dataset) else [source]
+    if isinstance(source, list | tuple) and isinstance(opened, Dataset):
+        paths = source
+    else:
+        paths = [source]
     for path in filter(_is_path, paths):
         yield str(path), _resolved(as_path(path))
     if isinstance(opened, Files | LabelledFolder):

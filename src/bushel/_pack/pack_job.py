@@ -65,7 +65,9 @@ def pack_whole(
         reporter.report(Progress(done, total, "samples", samples, size, errors))
 
     part = _part_of_everything(prepared, target, suffix)
-    staging = overwrite_folder(target) if mode == "overwrite" and isinstance(target, Path) else None
+    staging = None
+    if mode == "overwrite" and isinstance(target, Path):
+        staging = overwrite_folder(target)
     ledger = Ledger(part, ErrorLog(part.log, staging=staging), mode)
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
@@ -100,10 +102,13 @@ def pack_in_parts(
     local, limit = options.run.engine is None, _limit(prepared, options)
     run = RunFolder(target, suffix)
     new_plan = _plan(prepared, parts, options)
-    listing = prepared.source.listing if isinstance(prepared.source, Listed) else None
-    workers = (
-        options.workers if local or options.workers.threads else replace(options.workers, threads=1)
-    )
+    listing = None
+    if isinstance(prepared.source, Listed):
+        listing = prepared.source.listing
+    if local or options.workers.threads:
+        workers = options.workers
+    else:
+        workers = replace(options.workers, threads=1)
     lock, plan = join_run(run, new_plan, options.writer.mode, options.run.part, listing)
     with ExitStack() as stack:
         stack.enter_context(lock)
@@ -120,7 +125,10 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
     if isinstance(source, Stream):
         items = StreamItems(iter(source), again=isinstance(source, StoredStream))
         return Part(target, root, name, error_log_path(target), items, {"stream": True})
-    shuffled = None if isinstance(order, Sequential) else f"{order.version} with seed {order.seed}"
+    if isinstance(order, Sequential):
+        shuffled = None
+    else:
+        shuffled = f"{order.version} with seed {order.seed}"
     plan: dict[str, object] = {
         "samples": order.samples,
         "shuffle": shuffled,
@@ -137,11 +145,10 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
 def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
     """Return the plan of a run. Its arguments are those that decide which bytes are written."""
     samples, writing, order = options.samples, prepared.writing, prepared.order
-    chosen = (
-        {"fields": samples.fields, "rename": samples.rename}
-        if isinstance(prepared.source, Dataset)
-        else {}
-    )
+    if isinstance(prepared.source, Dataset):
+        chosen = {"fields": samples.fields, "rename": samples.rename}
+    else:
+        chosen = {}
     arguments = {
         "source": prepared.identity,
         **chosen,
@@ -231,7 +238,10 @@ class PackJob(Struct, frozen=True):
         """
         target, starts = self.run.part(number), self.plan.starts
         items = OrderRange(self.prepared.order, starts[number], starts[number + 1])
-        root, name = (target.parent, target.name) if self.run.single else (target, "")
+        if self.run.single:
+            root, name = target.parent, target.name
+        else:
+            root, name = target, ""
         part = Part(target, root, name, log.path, items, {"part": number})
         with ExitStack() as stack:
             encode = self.encode

@@ -151,7 +151,10 @@ class Ledger:
 
     def __init__(self, part: Part, log: ErrorLog | ErrorList, mode: Mode) -> None:
         self.log, self.errors, self.bytes = log, 0, 0
-        self.record = None if part.of_run else RunRecord(part.root, part.name, part.plan)
+        if part.of_run:
+            self.record = None
+        else:
+            self.record = RunRecord(part.root, part.name, part.plan)
         self._replaces = mode == "overwrite"
 
     def before_publish(self, samples: int) -> None:

@@ -341,7 +341,10 @@ def _limits(
     filled: bool,
 ) -> tuple[str, ...]:
     """Describe what the target does not keep of the source, in words."""
-    limits = ["keys are left out"] if facts.stored and facts.keyed and not keyed else []
+    if facts.stored and facts.keyed and not keyed:
+        limits = ["keys are left out"]
+    else:
+        limits = []
     if folders is None and facts.folders:
         some = ", ".join(facts.folders[:3])
         more = ", …" * (len(facts.folders) > 3)
@@ -362,7 +365,8 @@ def _columns(facts: _Facts, targets: Mapping[str, Field]) -> tuple[str, ...]:
         old = known_column_of(name, facts.fields)
         if old is not None and old.field.name in targets:
             new = targets[old.field.name].name + name[len(old.field.name) :]
-            columns += [new] if known_column_of(new, fields) is not None else []
+            if known_column_of(new, fields) is not None:
+                columns += [new]
     return tuple(columns)
 
 
@@ -391,7 +395,9 @@ def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]
 
 def _advice(container: Container, spec: Spec, *, keyed: bool) -> str:
     able = ", ".join(_sparse_containers(spec, keyed=keyed))
-    other = f", or write to a container that allows missing fields: {able}" if able else ""
+    other = ""
+    if able:
+        other = f", or write to a container that allows missing fields: {able}"
     return (
         f"the container {container.name} needs every field in every sample. Leave this field"
         f" out{other}"

@@ -67,7 +67,9 @@ class Prepared(Struct, frozen=True):
     @property
     def items(self) -> int | None:
         """Number of items, or None for a stream."""
-        return None if isinstance(self.source, Stream) else self.order.samples
+        if isinstance(self.source, Stream):
+            return None
+        return self.order.samples
 
     @property
     def by_columns(self) -> bool:
@@ -94,7 +96,9 @@ class Prepared(Struct, frozen=True):
     @property
     def skipped(self) -> dict[str, int]:
         """Files of the source that are not samples, by kind."""
-        return dict(self.source.skipped) if isinstance(self.source, Selective) else {}
+        if isinstance(self.source, Selective):
+            return dict(self.source.skipped)
+        return {}
 
     @property
     def identity(self) -> str:

@@ -80,4 +80,6 @@ def _portable(result: EncodedSample | BadItem) -> EncodedSample | BadItem:
 def _plain(value: Any) -> Any:
     if isinstance(value, list):
         return [_plain(element) for element in value]
-    return bytes(value) if isinstance(value, memoryview) else value
+    if isinstance(value, memoryview):
+        return bytes(value)
+    return value

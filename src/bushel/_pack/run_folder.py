@@ -173,7 +173,9 @@ class RunFolder(Struct, frozen=True):
                 file=str(path),
                 hint="start the run elsewhere",
             )
-        return data.decode("utf-8", "surrogateescape").split("\0") if data else []
+        if data:
+            return data.decode("utf-8", "surrogateescape").split("\0")
+        return []
 
     # The parts
 
@@ -201,7 +203,9 @@ class RunFolder(Struct, frozen=True):
 
     def _marker(self, number: int) -> AnyPath:
         part = self.part(number)
-        return marker_path(self.root, part.name) if self.single else marker_path(part, "")
+        if self.single:
+            return marker_path(self.root, part.name)
+        return marker_path(part, "")
 
     def shards(self, number: int, manifest: Manifest) -> list[Shard]:
         """Return the shards of a part."""
@@ -217,11 +221,15 @@ class RunFolder(Struct, frozen=True):
         names = self._objects()
 
         def is_there(path: AnyPath) -> bool:
-            return path.exists() if names is None else str(path) in names
+            if names is None:
+                return path.exists()
+            return str(path) in names
 
         def look(number: int) -> Totals | None:
             manifest = self._load(number, plan, is_there)
-            return None if manifest is None else Totals.of(manifest)
+            if manifest is None:
+                return None
+            return Totals.of(manifest)
 
         numbers = range(plan.parts)
         limit = 2 * _THREADS
@@ -285,4 +293,6 @@ class RunFolder(Struct, frozen=True):
             status = msgspec.json.decode(read_text(self.folder / "status.json"))
         except (OSError, ValueError):
             return {}
-        return status if isinstance(status, dict) else {}
+        if isinstance(status, dict):
+            return status
+        return {}

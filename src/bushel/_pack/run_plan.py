@@ -120,7 +120,9 @@ def _flat(plan: RunPlan) -> dict[str, Any]:
 
 def _shown(value: Any) -> str:
     text = repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}…"
 
 
 def describe(value: Any) -> Any:
@@ -168,6 +170,9 @@ def _digest_of_code(code: CodeType) -> str:
 
     digest = hashlib.sha256(code.co_code)
     for constant in code.co_consts:
-        text = _digest_of_code(constant) if isinstance(constant, CodeType) else repr(constant)
+        if isinstance(constant, CodeType):
+            text = _digest_of_code(constant)
+        else:
+            text = repr(constant)
         digest.update(text.encode("utf-8", "surrogateescape"))
     return digest.hexdigest()[:16]

@@ -38,7 +38,9 @@ def error_log_path(target: AnyPath) -> AnyPath:
 def error_text(error: BaseException) -> str:
     """Return an error as one line of text."""
     text = " ".join(str(error).split())
-    return f"{type(error).__name__}: {text}" if text else type(error).__name__
+    if text:
+        return f"{type(error).__name__}: {text}"
+    return type(error).__name__
 
 
 class ErrorLog:
@@ -199,7 +201,9 @@ def _entry(line: bytes) -> dict[str, Any]:
         entry = json.loads(line)
     except ValueError:
         return {}
-    return entry if isinstance(entry, dict) else {}
+    if isinstance(entry, dict):
+        return entry
+    return {}
 
 
 class RunEnd(msgspec.Struct, frozen=True):

@@ -71,7 +71,10 @@ class PackResult:
             errors = f", {self.errors:,} errors (see {', '.join(self.error_logs)})"
         if self.skipped:
             errors += f", skipped {describe_skipped(self.skipped)}"
-        target = self.paths[0] if len(self.paths) == 1 else f"{len(self.paths)} parts"
+        if len(self.paths) == 1:
+            target = self.paths[0]
+        else:
+            target = f"{len(self.paths)} parts"
         return (
             f"<PackResult {target}: {counts} as {self.container} ({fields}), {self.bytes:,} bytes "
             f"in {self.seconds:.1f} s{errors}>"

@@ -34,7 +34,9 @@ def junk_kind(name: str) -> str | None:
     kind = match[match.lastgroup or 0]
     if match.lastgroup == "copy":
         return "._*"
-    return f"*{kind}" if match.lastgroup == "end" else kind
+    if match.lastgroup == "end":
+        return f"*{kind}"
+    return kind
 
 
 def may_hold_junk(text: bytes) -> bool:

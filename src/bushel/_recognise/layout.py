@@ -83,7 +83,9 @@ def suffix_of(name: str) -> str:
 def codec_of_files(kind: str, extensions: Iterable[str]) -> str | None:
     """Return the codec that reads all files of one kind of media; None if no codec reads several."""
     codecs = {codec_of_extension(extension) for extension in extensions}
-    return codecs.pop() if len(codecs) == 1 else SEVERAL.get(kind)
+    if len(codecs) == 1:
+        return codecs.pop()
+    return SEVERAL.get(kind)
 
 
 def layout_of(
@@ -155,7 +157,9 @@ def _cut_first(name: str) -> tuple[str, str]:
     """Return a name up to the first dot after its folder, and the rest in lower case."""
     base = name.rfind("/") + 1
     dot = name.find(".", base + 1)
-    return (name, "") if dot < 0 else (name[:dot], name[dot + 1 :].lower())
+    if dot < 0:
+        return name, ""
+    return name[:dot], name[dot + 1 :].lower()
 
 
 def _cut_all(names: Sequence[str], *, first: bool = False) -> tuple[list[str], list[str]]:
@@ -190,7 +194,9 @@ def folders_of_splits(media: Iterable[str]) -> tuple[str, ...]:
         if not slash:
             return ()
         folders.add(folder)
-    return tuple(sorted(folders)) if splits_in(folders, ()) else ()
+    if splits_in(folders, ()):
+        return tuple(sorted(folders))
+    return ()
 
 
 def _companions(
@@ -229,7 +235,9 @@ def _first_dot_fields(names: Sequence[str]) -> set[str]:
     many = {
         each for each, count in counts.items() if each and count > 1 and count * MANY >= samples
     }
-    return many if len(many) > 1 and any("." in each for each in many) else set()
+    if len(many) > 1 and any("." in each for each in many):
+        return many
+    return set()
 
 
 def layout_of_kind(
@@ -259,7 +267,9 @@ def layout_of_kind(
 
 
 def _kind_left_out(extension: str) -> str:
-    return f".{extension}" if extension else "no extension"
+    if extension:
+        return f".{extension}"
+    return "no extension"
 
 
 def _by_extension(
@@ -363,7 +373,8 @@ def class_folders(
         inside: Whether the first folder is a split, and the second one the class.
     """
     folders = [_class_folder(name, inside=inside) for name in names]
-    counts = [1] * len(folders) if counts is None else counts
+    if counts is None:
+        counts = [1] * len(folders)
     nested = sum(count for count, folder in zip(counts, folders, strict=True) if folder)
     if 2 * nested < sum(counts):
         return [""] * len(folders)
@@ -375,11 +386,15 @@ def _class_folder(name: str, *, inside: bool) -> str:
     if inside:
         name = name[name.find("/") + 1 :]
     slash = name.find("/")
-    return name[:slash] if slash > 0 else ""
+    if slash > 0:
+        return name[:slash]
+    return ""
 
 
 def _taken(values: Sequence[T], places: Sequence[int]) -> list[T]:
-    return list(values) if isinstance(places, range) else [values[place] for place in places]
+    if isinstance(places, range):
+        return list(values)
+    return [values[place] for place in places]
 
 
 def unique_keys(stems: list[str], names: Sequence[str]) -> tuple[list[str], int]:
@@ -401,7 +416,9 @@ def roles_of(folders: Collection[str]) -> dict[str, str]:
         return {}
     fields = {folder: role_of(folder) for folder in folders}
     different = len(set(fields.values())) == len(fields)
-    return fields if different and "" not in fields.values() and "image" in fields.values() else {}
+    if different and "" not in fields.values() and "image" in fields.values():
+        return fields
+    return {}
 
 
 def _by_roles(

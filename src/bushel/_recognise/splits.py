@@ -79,7 +79,9 @@ def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:
         return name
     meant = _OF_NAME.get(name.lower())
     same = [split for split in splits if meant is not None and _OF_NAME.get(split.lower()) == meant]
-    return same[0] if len(same) == 1 else None
+    if len(same) == 1:
+        return same[0]
+    return None
 
 
 def role_of(folder: str) -> str:

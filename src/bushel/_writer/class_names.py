@@ -42,7 +42,10 @@ def names_to_write(
     checked = check_labels(given or {})
     for name in checked:
         if not can_be_named(fields, name):
-            kind = "is not in the spec" if name not in fields else f"is {fields[name].type}"
+            if name not in fields:
+                kind = "is not in the spec"
+            else:
+                kind = f"is {fields[name].type}"
             raise SpecError(
                 f"labels= names the classes of field {name!r}, which {kind}: it must be a number,"
                 " an array, or utf8; "

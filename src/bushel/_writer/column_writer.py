@@ -58,10 +58,12 @@ class ColumnWriter(DatasetWriter):
         self, columns: Mapping[str, Any], keys: Iterable[str] | None = None
     ) -> tuple[int, int, int]:
         """Add samples as `extend` does. Return the position of the first one, their number, and their stored bytes."""
-        columns = dict(columns) if isinstance(columns, Mapping) else columns
+        if isinstance(columns, Mapping):
+            columns = dict(columns)
         if isinstance(columns, dict) and KEY in columns:
             column_of_keys = columns.pop(KEY)
-            keys = column_of_keys if keys is None else keys
+            if keys is None:
+                keys = column_of_keys
         texts: Sequence[str] | None = None if keys is None else list_of_keys(keys)
         with self._lock:
             self._pause()

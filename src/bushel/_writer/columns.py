@@ -247,4 +247,6 @@ def _kept(value: Stored) -> Any:
 
 
 def _size_of(value: Any) -> int:
-    return sum(map(_size_of, value)) if isinstance(value, list) else memoryview(value).nbytes
+    if isinstance(value, list):
+        return sum(map(_size_of, value))
+    return memoryview(value).nbytes

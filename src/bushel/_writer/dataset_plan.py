@@ -94,11 +94,10 @@ class DatasetPlan:
             if self._adopts_spec:
                 self.fields = {field.name: field for shard in shards for field in shard.fields}
             self.layout = self._layout(shards, keyed=shards[-1].keyed)
-            requested = (
-                self._contents.without_usual_columns()
-                if self._options.columns is None
-                else self._contents
-            )
+            if self._options.columns is None:
+                requested = self._contents.without_usual_columns()
+            else:
+                requested = self._contents
             self._contents = Contents.to_keep(shards[-1].index) | requested
             check_same_fields(path, shards, self.spec, self.layout)
             self._use(self.layout, shards)
@@ -157,7 +156,9 @@ class DatasetPlan:
             return None
         self.layout = replace(layout, options=replace(layout.options, single=False))
         first = self._first_shard(layout, single=False)
-        return None if first.files == shard.files else self.of_shard(first, self.layout)
+        if first.files == shard.files:
+            return None
+        return self.of_shard(first, self.layout)
 
     def _use(self, layout: Layout, shards: list[OpenShard]) -> None:
         self._encode = SampleEncoder(self.container.name, layout)
@@ -179,7 +180,8 @@ class DatasetPlan:
         """
         if type(sample) is not dict and not isinstance(sample, Mapping):  # the second takes longer
             raise SpecError(f"a sample must be a dict of fields, not {type(sample).__name__}")
-        key = sample.get(KEY) if key is None else key
+        if key is None:
+            key = sample.get(KEY)
         if self.layout is None:
             self.decided(shards, keyed=key is not None)
         key = checked_key(
@@ -199,7 +201,9 @@ class DatasetPlan:
         Raises:
             SpecError: They do.
         """
-        usual = self._usual if self.layout is not None and self.layout.sparse else None
+        usual = None
+        if self.layout is not None and self.layout.sparse:
+            usual = self._usual
         if usual is not None and not self.fields.keys() <= set(given):
             usual.check(given, self.fields)
 

@@ -137,7 +137,9 @@ class DatasetWriter:
     @property
     def limits(self) -> tuple[str, ...]:
         """Properties of the samples that the container does not keep, in words. Known from the first sample on."""
-        return () if self._plan.layout is None else self._plan.layout.limits
+        if self._plan.layout is None:
+            return ()
+        return self._plan.layout.limits
 
     def append(self, sample: Mapping[str, Any], key: str | None = None) -> int:
         """Add one sample. Threads may call this at once.
@@ -164,7 +166,9 @@ class DatasetWriter:
             0
         """
         position = self._add(sample, key)
-        return position if position >= 0 else self._append(sample, key, -2 - position)
+        if position >= 0:
+            return position
+        return self._append(sample, key, -2 - position)
 
     def _append(self, sample: Mapping[str, Any], key: str | None, added: int) -> int:
         """Add one sample, with the lock.

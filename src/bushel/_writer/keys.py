@@ -78,7 +78,10 @@ class KeyCheck:
     def __init__(self, shards: list[OpenShard], *, needs_keys: bool, reuse: bool = False) -> None:
         # the list loses one that is continued
         self._table = KeyTable.of(tuple(shards)) if shards else None
-        self._removed = _removed_positions(shards) if shards and reuse else frozenset[int]()
+        if shards and reuse:
+            self._removed = _removed_positions(shards)
+        else:
+            self._removed = frozenset[int]()
         self._keys: set[str] = set()
         self._numbered = NumberedKeys(range(0))
         self._needs_keys = needs_keys
@@ -116,7 +119,9 @@ class KeyCheck:
     @property
     def known(self) -> set[str] | None:
         """A set of all keys, to which new ones can be added; None if the keys are not all in a set."""
-        return self._keys if self._table is None and not self._numbered else None
+        if self._table is None and not self._numbered:
+            return self._keys
+        return None
 
     def counts_on(self, number: int) -> bool:
         """Return whether all samples have their numbers as keys, and this is the next one: see `count_to`."""
@@ -131,7 +136,10 @@ class KeyCheck:
     def add(self, key: str, number: int | None) -> None:
         """Add the key of a sample that was written, and its number if that is its key."""
         if number is not None and self.counts_on(number):
-            start = self._numbered.numbers.start if self._numbered.numbers else number
+            if self._numbered.numbers:
+                start = self._numbered.numbers.start
+            else:
+                start = number
             self._numbered = NumberedKeys(range(start, number + 1))
             return
         # so that `known` has all
@@ -175,7 +183,10 @@ class KeyCheck:
         if isinstance(keys, NumberedKeys) and (
             not self._numbered or self._numbered.numbers.stop == keys.numbers.start
         ):
-            start = self._numbered.numbers.start if self._numbered else keys.numbers.start
+            if self._numbered:
+                start = self._numbered.numbers.start
+            else:
+                start = keys.numbers.start
             self._numbered = NumberedKeys(range(start, keys.numbers.stop))
         else:
             self._keys.update(keys)
@@ -187,7 +198,9 @@ def _removed_positions(shards: list[OpenShard]) -> frozenset[int]:
     from bushel._dataset.read.remaining import remaining_in
 
     remaining = remaining_in(shards)
-    return frozenset() if remaining is None else frozenset(remaining.removed.tolist())
+    if remaining is None:
+        return frozenset()
+    return frozenset(remaining.removed.tolist())
 
 
 def checked_key(keys: KeyCheck | None, key: str | None, position: int) -> str | None:

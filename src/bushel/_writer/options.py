@@ -120,6 +120,9 @@ class ShardLimits(Struct, frozen=True):
 
     def room_in(self, shard: _Shard) -> tuple[int, int]:
         """Return the number of samples and of bytes until a shard is full."""
-        samples = _UNLIMITED if self.samples is None else self.samples - shard.samples
+        if self.samples is None:
+            samples = _UNLIMITED
+        else:
+            samples = self.samples - shard.samples
         size = _UNLIMITED if self.bytes is None else self.bytes - shard.bytes
         return max(samples, 0), max(size, 0)

@@ -34,11 +34,10 @@ def lock_for_writing(path: AnyPath, options: WriterOptions) -> Lock:
         StateError: The mode is `resume`, and the interrupted overwrite was not complete.
         ValueError: The container is unknown.
     """
-    container = (
-        container_by_suffix(path.name)
-        if options.container is None
-        else get_writable(options.container)
-    )
+    if options.container is None:
+        container = container_by_suffix(path.name)
+    else:
+        container = get_writable(options.container)
     single = container is not None and Target.of(path, container).single
 
     def undo() -> None:

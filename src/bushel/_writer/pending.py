@@ -115,4 +115,6 @@ class PendingSamples:
 
     def drop_last(self) -> str | None:
         """Forget the last sample if it is not written, and return its key."""
-        return self._buffer.drop_last() if self.end > self._builder.samples else None
+        if self.end > self._builder.samples:
+            return self._buffer.drop_last()
+        return None

@@ -37,7 +37,8 @@ class Recorder:
     def __init__(self, layout: Layout, request: ColumnRequest) -> None:
         fields = {column.field.name: column.field for column in layout.columns}
         columns = [known_column_of(name, fields) for name in expanded(request.names, fields)]
-        columns += usual_columns(fields) if request.usual else []
+        if request.usual:
+            columns += usual_columns(fields)
         readings = {(column.field.name, column.reading) for column in columns if column is not None}
         self._fields: dict[str, _ValueRecorder | _TextRecorder | _HeaderRecorder] = {}
         for column in layout.columns:
@@ -147,7 +148,10 @@ class _TextRecorder:
         length = np.frombuffer(self._bytes, np.int64)
         if not np.array_equal(length, index.fields[name].length):
             return None
-        values = None if self._values is None else self._values.recorded(index, name)
+        if self._values is None:
+            values = None
+        else:
+            values = self._values.recorded(index, name)
         characters = np.frombuffer(self._characters, np.int64)
         return replace(values or RecordedValues(length), characters=characters)
 

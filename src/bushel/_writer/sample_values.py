@@ -62,7 +62,10 @@ class SampleEncoder:
                 values[name] = _encode_elements(field, encode, value)
                 continue
             try:
-                values[name] = _contiguous(value) if isinstance(value, _BYTES) else encode(value)
+                if isinstance(value, _BYTES):
+                    values[name] = _contiguous(value)
+                else:
+                    values[name] = encode(value)
             except CodecError as error:
                 error.add_note(f"in the field {name!r}")
                 raise

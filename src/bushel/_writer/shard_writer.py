@@ -78,7 +78,10 @@ class ShardInProgress:
     ) -> None:
         self.shard, self.layout = plan.shard, plan.layout
         self._contents, self._labels, self._before = plan.contents, plan.labels, before
-        self._recorder = None if builder.samples else Recorder(plan.layout, plan.contents.columns)
+        if builder.samples:
+            self._recorder = None
+        else:
+            self._recorder = Recorder(plan.layout, plan.contents.columns)
         self._container, self._staging, self._builder = plan.container, staging, builder
         try:
             self._writer: ShardWriter = plan.container.writer(
@@ -133,7 +136,9 @@ class ShardInProgress:
     @property
     def samples(self) -> int:
         """Number of samples, pending ones too."""
-        return self._builder.samples if self.pending is None else self.pending.end
+        if self.pending is None:
+            return self._builder.samples
+        return self.pending.end
 
     @property
     def bytes(self) -> int:
@@ -238,7 +243,10 @@ class ShardInProgress:
                 for name, stat, path in zip(names, stats, staged_files, strict=True)
             ]
             index = msgspec.structs.replace(self._builder.build(stamps), labels=self._labels)
-            recorded = {} if self._recorder is None else self._recorder.recorded(index)
+            if self._recorder is None:
+                recorded = {}
+            else:
+                recorded = self._recorder.recorded(index)
             files = ValueFiles(opener(index, staged_files.__getitem__), recorded)
             # without PyAV, clips are read whole until `bushel index --frames`
             index = self._contents.add_to(index, files, self._before, all_frames=True)

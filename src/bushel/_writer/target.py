@@ -71,7 +71,10 @@ class Target(Struct, frozen=True):
         """
         path = self.path
         if isinstance(path, Path) and path.exists() and path.is_dir() == self.single:
-            kind, expected = ("folder", "file") if self.single else ("file", "folder")
+            if self.single:
+                kind, expected = "folder", "file"
+            else:
+                kind, expected = "file", "folder"
             raise FileExistsError(
                 f"{path} is a {kind}, but the new dataset is a {expected}: use another path"
             )
@@ -233,7 +236,10 @@ def choose_container(target: AnyPath, container: str | None) -> Container:
     if container is not None:
         return get_writable(container)
     if container_by_suffix(target.name) is None and target.exists():
-        names = [entry.name for entry in target.iterdir()] if target.is_dir() else [target.name]
+        if target.is_dir():
+            names = [entry.name for entry in target.iterdir()]
+        else:
+            names = [target.name]
         for candidate in candidates(names):
             if holds_dataset(candidate, target):
                 return get_writable(candidate.name)

@@ -146,11 +146,12 @@ def _say_unclosed(path: str, process: int, current: CurrentShard, *, overwrite: 
     """Log that a writer with samples was never closed. It runs when the writer is collected, or the process ends."""
     if os.getpid() != process or current.shard is None:
         return
-    lost = (
-        "nothing was written"
-        if overwrite
-        else "its last samples are not in the dataset; mode='resume' continues after its last shard"
-    )
+    if overwrite:
+        lost = "nothing was written"
+    else:
+        lost = (
+            "its last samples are not in the dataset; mode='resume' continues after its last shard"
+        )
     _log.warning(
         "%s: a Writer was not closed, so %s. Use it in a `with` statement, or call close()",
         path,

@@ -222,7 +222,10 @@ class WrittenShards:
 
     def expect(self, samples: int) -> None:
         """Note how many samples the complete dataset will have, if that is known; it has `samples` now."""
-        total = self._options.expected if self._options.total is None else self._options.total
+        if self._options.total is None:
+            total = self._options.expected
+        else:
+            total = self._options.total
         if total is not None and self._marker.expected is None:
             self._marker.expected = total + (samples if self._options.mode == "append" else 0)
 

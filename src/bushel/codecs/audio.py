@@ -61,7 +61,9 @@ def sample_rate(data: Buffer, codec: str = "audio") -> int:
         SpecError: PyAV is not installed, and the sound is not a WAV file.
     """
     container = _format_of(codec, data)
-    outline = _read_outline(container, data, slice(0, 0)) if container == "wav" else None
+    outline = None
+    if container == "wav":
+        outline = _read_outline(container, data, slice(0, 0))
     if isinstance(outline, WavOutline) and outline.rate:
         return outline.rate
     with _Sound(codec, container, data) as sound:
@@ -128,7 +130,9 @@ class _Sound:
         ):
             return None
         frames = stream.duration * stream.time_base * self.rate
-        return int(frames) if frames.denominator == 1 else None
+        if frames.denominator == 1:
+            return int(frames)
+        return None
 
     def packets(self) -> list[Any]:
         """Return the packets of the sound; an empty list if decoding has to start with the first one of them."""
@@ -162,13 +166,15 @@ class _Sound:
         total = 0
         context = self._stream.codec_context
         source = self._source
-        frames = (
-            source.decode(self._stream)
-            if packets is None
-            else chain.from_iterable(map(context.decode, packets))
-        )
+        if packets is None:
+            frames = source.decode(self._stream)
+        else:
+            frames = chain.from_iterable(map(context.decode, packets))
         for frame in frames:
-            first = None if frame.pts is None else round(frame.pts * frame.time_base * self.rate)
+            if frame.pts is None:
+                first = None
+            else:
+                first = round(frame.pts * frame.time_base * self.rate)
             for converted in resampler.resample(frame):
                 part = converted.to_ndarray().reshape(-1, self.channels)
                 total += part.nbytes
@@ -290,7 +296,9 @@ def _decode_packets(
 def _packet_count(codec: str, container: str, data: Buffer) -> int | None:
     with suppress(CodecError), _Sound(codec, container, data) as sound:
         span = _span(sound, sound.packets())
-        return None if span is None else span[1] - span[0]
+        if span is None:
+            return None
+        return span[1] - span[0]
     return None
 
 
@@ -299,7 +307,9 @@ def _span(sound: _Sound, packets: Sequence[Any]) -> tuple[int, int] | None:
     begin, end = next((start for start, part in sound.parts(packets) if len(part)), None), None
     for start, part in sound.parts(packets[_first_needed(sound, packets, len(packets) - 1) :]):
         end = None if start is None else start + len(part)
-    return None if begin is None or end is None else (begin, end)
+    if begin is None or end is None:
+        return None
+    return begin, end
 
 
 def _first_needed(sound: _Sound, packets: Sequence[Any], number: int) -> int:
@@ -350,7 +360,8 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
             how = f"{container}(16000) encodes arrays"
         raise codec_error(codec, f"the bytes of a file ({how})", describe(value))
     sound = np.asarray(value)
-    sound = sound[:, None] if sound.ndim == 1 else sound
+    if sound.ndim == 1:
+        sound = sound[:, None]
     if (
         sound.ndim != 2
         or sound.shape[1] not in _LAYOUTS
@@ -408,7 +419,9 @@ def _count_at(name: str, rate: int, data: Buffer) -> int:
 def rate_of(codec: str) -> int | None:
     """Return the frames in a second of all sounds of a codec: 16000 of `audio(16000)`; None if they may differ."""
     name, _, rate = codec.partition("(")
-    return int(rate.rstrip(")")) if name == ANY and rate else None
+    if name == ANY and rate:
+        return int(rate.rstrip(")"))
+    return None
 
 
 def _audio(name: str, arguments: str) -> Codec:

@@ -159,7 +159,9 @@ def rows_after_header(
     out[:, : len(header)] = header
     if size:
         out[:, len(header) :] = plain.reshape(-1).view(np.uint8).reshape(rows, size)
-    return fixed_rows(out) if out[0].tobytes() == first else None
+    if out[0].tobytes() == first:
+        return fixed_rows(out)
+    return None
 
 
 @public("bushel.codecs")

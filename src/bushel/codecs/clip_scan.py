@@ -86,4 +86,6 @@ def _find(data: Buffer, packet: Any) -> int:
     if view[position : position + size] == expected:
         return int(position)
     at = bytes(view[position : position + _HEADER + size]).find(bytes(expected))
-    return -1 if at < 0 else int(position) + at
+    if at < 0:
+        return -1
+    return int(position) + at

@@ -42,11 +42,10 @@ def check_stored(
             raise SpecError(
                 f"field {name!r}: offsets must be integers, one more than there are samples"
             )
-        ends = (
-            ends.astype(np.int64, casting="same_kind")
-            if ends.dtype != np.uint64
-            else ends.astype(np.int64)
-        )
+        if ends.dtype != np.uint64:
+            ends = ends.astype(np.int64, casting="same_kind")
+        else:
+            ends = ends.astype(np.int64)
     except (TypeError, ValueError) as error:
         raise SpecError(
             f"field {name!r}: offsets must be integers, one more than there are samples ({error})"
@@ -65,9 +64,15 @@ def without_arrow(column: Any) -> Any:
         return column
     import pyarrow as pa
 
-    array = column if isinstance(column, pa.Array) else pa.chunked_array(column).combine_chunks()
+    if isinstance(column, pa.Array):
+        array = column
+    else:
+        array = pa.chunked_array(column).combine_chunks()
     if isinstance(array, pa.ChunkedArray):
-        array = pa.concat_arrays(array.chunks) if array.num_chunks else pa.array([], array.type)
+        if array.num_chunks:
+            array = pa.concat_arrays(array.chunks)
+        else:
+            array = pa.array([], array.type)
     kind = array.type
     if array.null_count:
         return array.to_pylist()

@@ -52,9 +52,10 @@ def _of_numbers(values: Any, array: npt.NDArray[Any]) -> npt.NDArray[Any]:
         changed = max(_leaves(values), key=abs)
     if changed is None:
         return array
-    description = (
-        f"an array of {changed.dtype}" if isinstance(changed, np.ndarray) else str(changed)
-    )
+    if isinstance(changed, np.ndarray):
+        description = f"an array of {changed.dtype}"
+    else:
+        description = str(changed)
     raise InexactError(
         f"{description} and its other values have no common dtype that keeps them all"
     )

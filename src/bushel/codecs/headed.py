@@ -154,7 +154,10 @@ def _mds(name: str, arguments: str) -> Codec:
 
 def _parse_litdata(codec: str, order: str, dtypes: Mapping[int, str], data: Buffer) -> _Parsed:
     view = memoryview(data)
-    number, axes = struct.unpack(f"{order}II", view[:8]) if len(view) >= 8 else (-1, 0)
+    if len(view) >= 8:
+        number, axes = struct.unpack(f"{order}II", view[:8])
+    else:
+        number, axes = -1, 0
     dtype = dtypes.get(number)
     if dtype is None or dtype == "bfloat16" or axes > _MOST_AXES or len(view) < 8 + 4 * axes:
         description = f"dtype {dtype or number}, {axes} axes and {len(view)} bytes"
@@ -191,7 +194,10 @@ def _litdata(order: str, dtypes: Mapping[int, str], name: str, arguments: str) -
 
 def _parse_pil(data: Buffer) -> _Parsed:
     view = memoryview(data)
-    width, height, size = struct.unpack("<III", view[:12]) if len(view) >= 12 else (0, 0, len(view))
+    if len(view) >= 12:
+        width, height, size = struct.unpack("<III", view[:12])
+    else:
+        width, height, size = 0, 0, len(view)
     mode = ""
     if 12 + size <= len(view):
         mode = bytes(view[12 : 12 + size]).decode("latin-1")

@@ -345,7 +345,10 @@ def _jpeg(name: str, arguments: str) -> Codec:
 def _webp(name: str, arguments: str) -> Codec:
     """Return codec `webp` (lossless) or `webp(80)` (lossy)."""
     rest, reading = _without_words(arguments)
-    options = {"quality": _quality(name, rest)} if rest else {"lossless": True, "exact": True}
+    if rest:
+        options = {"quality": _quality(name, rest)}
+    else:
+        options = {"lossless": True, "exact": True}
     return _codec(name, _Format("WEBP", (1, 3, 4), options=options), reading)
 
 

@@ -58,7 +58,8 @@ class _Cursor:
 
     def value(self, tag: int | None = None, depth: int = 0) -> Any:
         """Read a value, after its tag if that is known."""
-        tag = self._take(1)[0] if tag is None else tag
+        if tag is None:
+            tag = self._take(1)[0]
         if depth > _DEEPEST:
             raise ValueError(f"values are nested deeper than {_DEEPEST}")
         if tag == _NONE:

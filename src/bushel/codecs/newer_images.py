@@ -60,7 +60,9 @@ def jxl_size(data: Buffer) -> tuple[int, int] | None:
         width = bits.length(eighths)
     usual = bits.take(1)
     turned = not usual and bits.take(1) and bits.take(3) >= _FIRST_TURNED - 1
-    return (height, width) if turned else (width, height)
+    if turned:
+        return height, width
+    return width, height
 
 
 def add_format(name: str) -> None:

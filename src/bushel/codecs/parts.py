@@ -158,9 +158,10 @@ class RowForm(Struct, frozen=True):
 
     def count(self, size: int) -> int | None:
         """Return the number of rows of an array of this form with `size` bytes; None if no array has that size."""
-        rows, rest = (
-            divmod(size - self.header, self.row) if self.row and size >= self.header else (0, 1)
-        )
+        if self.row and size >= self.header:
+            rows, rest = divmod(size - self.header, self.row)
+        else:
+            rows, rest = 0, 1
         return None if rest else rows
 
 
@@ -207,11 +208,10 @@ class HeadedRowsPart(Part, Struct, frozen=True, eq=False):
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Return the requested rows; None if the header says that the array has another form."""
         head, *runs = self.data
-        layout = (
-            None
-            if self.ranged.layout is None
-            else _layout(self.ranged.layout, bytes(head), self.size)
-        )
+        if self.ranged.layout is None:
+            layout = None
+        else:
+            layout = _layout(self.ranged.layout, bytes(head), self.size)
         if layout is None or not layout.shape or RowForm.of(layout) != self.form:
             return None
         return _rows(runs, layout, self.rows)
@@ -356,7 +356,9 @@ class SharedPart(Part, Struct, frozen=True, eq=False):
     def decode(self, codec: str) -> npt.NDArray[Any] | None:
         """Decode the elements of all samples when the first sample needs them, and return the elements of this one."""
         decoded = None if self.once is None else self.once.decode(codec)
-        return None if decoded is None else decoded[self.rows]
+        if decoded is None:
+            return None
+        return decoded[self.rows]
 
 
 def joined_parts(parts: Sequence[Part | None], stored: Sequence[bytes | None]) -> list[Any]:

@@ -161,9 +161,10 @@ def _chunks(view: memoryview) -> _Chunks | None:
                 view[at + 4 : end - 4]
             ):
                 return None
-            palette, alpha = (
-                (bytes(content), alpha) if name == b"PLTE" else (palette, bytes(content))
-            )
+            if name == b"PLTE":
+                palette, alpha = bytes(content), alpha
+            else:
+                palette, alpha = palette, bytes(content)
         elif name in (b"acTL", b"fcTL") or not name[0] & 0x20:
             # an animation, or a critical chunk of another standard
             return None
@@ -187,7 +188,10 @@ def _pixels(
             :, : header.width * header.depth
         ]
         weights = (1 << np.arange(header.depth)[::-1]).astype(np.uint8)
-        values = bits if header.depth == 1 else bits.reshape(*shape, header.depth) @ weights
+        if header.depth == 1:
+            values = bits
+        else:
+            values = bits.reshape(*shape, header.depth) @ weights
     if header.colour == _GREY:
         if header.depth == 8:
             return values

@@ -63,7 +63,10 @@ def _pack(codec: str, array: npt.NDArray[Any], value: Any) -> bytes:
 
 
 def _decode_label(data: Buffer) -> Any:
-    flag, label = _SCALAR.unpack_from(data) if len(data) >= _SCALAR.size else (-1, 0.0)
+    if len(data) >= _SCALAR.size:
+        flag, label = _SCALAR.unpack_from(data)
+    else:
+        flag, label = -1, 0.0
     if flag == 0 and len(data) == _SCALAR.size:
         return label
     if flag > 0 and len(data) == _HEADER + 4 * flag:

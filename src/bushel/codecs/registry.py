@@ -182,11 +182,10 @@ def _unknown(name: str, base: str) -> str:
     import difflib
 
     near = difflib.get_close_matches(base, codec_names(), n=3, cutoff=0.5)
-    meant = (
-        f"did you mean {' or '.join(map(repr, near))}?"
-        if near
-        else f"known codecs: {', '.join(codec_names())}"
-    )
+    if near:
+        meant = f"did you mean {' or '.join(map(repr, near))}?"
+    else:
+        meant = f"known codecs: {', '.join(codec_names())}"
     return f"unknown codec {name!r}: {meant} Add your own with bushel.register_codec"
 
 
@@ -408,7 +407,10 @@ def register_codec(
             f"codec {name!r} exists: choose another name, or pass replace=True to replace it"
         )
     if ranged is not None:
-        head = None if ranged.layout is None else partial(_guarded_decode, name, ranged.layout)
+        if ranged.layout is None:
+            head = None
+        else:
+            head = partial(_guarded_decode, name, ranged.layout)
         count, some = (
             partial(_guarded_decode, name, ranged.count),
             partial(_guarded_decode, name, ranged.decode),

@@ -38,7 +38,10 @@ def resampled_part(
     # both grids meet at every `up`-th frame, so parts that begin there have the phase of the whole
     up, down = rate // math.gcd(rate, source), source // math.gcd(rate, source)
     margin = _MARGIN * -(-max(rate, source) // source)
-    first, stop = (int(numbers.min()), int(numbers.max()) + 1) if len(numbers) else (0, 0)
+    if len(numbers):
+        first, stop = int(numbers.min()), int(numbers.max()) + 1
+    else:
+        first, stop = 0, 0
     begin = max(first - margin, 0) // up * up
     frames = decode(slice(begin // up * down, -(-(stop + margin) * down // up)))
     part = resampled(av, frames, source, rate)

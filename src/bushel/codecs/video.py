@@ -218,7 +218,9 @@ def decode_last(
     frames = [
         frame for frame in _decoded(context, av_packets, (last_time,)) if frame.pts == last_time
     ]
-    return _Pixels(codec)(frames[0]) if frames else None
+    if frames:
+        return _Pixels(codec)(frames[0])
+    return None
 
 
 def _count(codec: str, data: Buffer) -> int:
@@ -280,7 +282,10 @@ class _Pixels:
         self._reformatter = av.video.reformatter.VideoReformatter()
         # since version 17, PyAV starts threads for each clip and wakes them for each frame, unless
         # this option says no
-        self._options = {"threads": 1} if int(av.__version__.partition(".")[0]) >= 17 else {}
+        if int(av.__version__.partition(".")[0]) >= 17:
+            self._options = {"threads": 1}
+        else:
+            self._options = {}
 
     def __call__(self, frame: Any) -> Pixels:
         """Return a frame as an array."""

@@ -89,9 +89,10 @@ def _count(codec: str, data: Buffer) -> int:
 
 def _decode_some(codec: str, data: Buffer, elements: slice | I64) -> Pixels:
     part = _packets(codec, data).part(elements)
-    frames = (
-        None if part is None else part.read(_stored(part.offsets, part.lengths, data)).decode(codec)
-    )
+    if part is None:
+        frames = None
+    else:
+        frames = part.read(_stored(part.offsets, part.lengths, data)).decode(codec)
     if frames is None:
         raise codec_error(codec, "packets that give these frames", found_bytes(data))
     return frames

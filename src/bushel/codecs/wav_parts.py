@@ -109,7 +109,9 @@ class WavOutline:
     @property
     def count(self) -> int | None:
         """Number of frames; None if it is not known."""
-        return None if self._found is None else self._found[2]
+        if self._found is None:
+            return None
+        return self._found[2]
 
     @property
     def rate(self) -> int:
@@ -164,4 +166,6 @@ class WavPart(OutlinedPart, Struct, frozen=True, eq=False):
         """Return the requested frames: float32[frames, channels]."""
         raw = self.data[0] if len(self.data) == 1 else b"".join(self.data)
         frames: F32 = _NUMBERS[self.tag, self.bits](raw).reshape(-1, self.channels)
-        return frames if self.rows is None else frames[self.rows]
+        if self.rows is None:
+            return frames
+        return frames[self.rows]

@@ -87,7 +87,8 @@ class ArrayLines:
     def read(self, at: int, length: int) -> memoryview:
         """Return bytes as lines. They begin at the start of a line, or after the end of the array."""
         text = np.frombuffer(self._read(at, length), np.uint8)
-        text = text if text.flags.writeable else text.copy()
+        if not text.flags.writeable:
+            text = text.copy()
         if self.ended and at >= self._after:  # bytes before are read again after a damaged object
             self._blank(text, 0, at)
             return text.data

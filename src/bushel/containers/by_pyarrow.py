@@ -123,4 +123,6 @@ def _plain(value: Any) -> Any:
         return base64.b64encode(value).decode()
     if isinstance(value, datetime | date | time):
         return value.isoformat()
-    return str(value) if isinstance(value, Decimal | timedelta) else value
+    if isinstance(value, Decimal | timedelta):
+        return str(value)
+    return value

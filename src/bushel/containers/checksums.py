@@ -84,7 +84,9 @@ def _groups(columns: list[FieldExtents], *, local: bool) -> list[list[FieldExten
     pass.
     """
     if not local:
-        return [columns] if _follow_each_other(columns) else None
+        if _follow_each_other(columns):
+            return [columns]
+        return None
     files: dict[int, list[FieldExtents]] = {}
     for column in columns:
         files.setdefault(column.file, []).append(column)
@@ -219,11 +221,10 @@ def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32
             return checksums_of(local, extents)
         crc32 = np.zeros(len(extents), np.uint32)
         bytes_until = np.cumsum(np.maximum(extents.length, 0))
-        most = (
-            _BATCH
-            if any(not isinstance(file, MappedFile | BlockFile) for file in files)
-            else _BATCH_OF_BLOCKS
-        )
+        if any(not isinstance(file, MappedFile | BlockFile) for file in files):
+            most = _BATCH
+        else:
+            most = _BATCH_OF_BLOCKS
         while start < len(extents):
             before = int(bytes_until[start - 1]) if start else 0
             stop = max(start + 1, int(np.searchsorted(bytes_until, before + most)))

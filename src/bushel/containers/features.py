@@ -66,7 +66,9 @@ def features_in(text: str | bytes | None, path: str) -> dict[str, Feature]:
 def feature_of(described: Any) -> Feature:
     """Return one feature, as the JSON of Hugging Face has it; an empty one if it has nothing that is used."""
     if isinstance(described, list):  # an older form of a list
-        return feature_of(described[0]) if described else Feature()
+        if described:
+            return feature_of(described[0])
+        return Feature()
     if not isinstance(described, Mapping):
         return Feature()
     kind = described.get("_type")

@@ -36,7 +36,9 @@ def codec_of_first_bytes(
         codec_by_magic(bytes(file.read(int(offset[row]), _HEAD)), sound)
         for row in rows[:_LOOKED_AT]
     }
-    return codecs.pop() if len(codecs) == 1 else "bytes"
+    if len(codecs) == 1:
+        return codecs.pop()
+    return "bytes"
 
 
 def codec_by_magic(head: bytes, sound: bool = False) -> str:

@@ -52,7 +52,9 @@ class _Folder(Container):
             return None
         names = names_below(path)
         media = any(media_of(suffix_of(name)) for name in names if not is_metadata(name))
-        return [Shard(path, "", names)] if media else None
+        if media:
+            return [Shard(path, "", names)]
+        return None
 
     def has_own_index(self, shard: Shard) -> bool:
         """Return True: the list of the folder is the index."""
@@ -66,11 +68,10 @@ class _Folder(Container):
         if table is not None and classes.issubset(table.labels.get(LABEL, classes)):
             return table
         metadata = [name for name in names if is_metadata(name)]
-        seen = (
-            [watched(str(shard.root), name) for name in metadata]
-            if isinstance(shard.root, Path)
-            else []
-        )
+        if isinstance(shard.root, Path):
+            seen = [watched(str(shard.root), name) for name in metadata]
+        else:
+            seen = []
         stamps = _stamps(shard)
         if options.report is not None:
             options.report(0)
@@ -114,7 +115,9 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
 
 def junk_of(names: Sequence[str]) -> Counter[str]:
     """Return how many files of each kind of junk were left out of a listing."""
-    return names.junk if isinstance(names, FolderNames) else Counter()
+    if isinstance(names, FolderNames):
+        return names.junk
+    return Counter()
 
 
 def layout_report(

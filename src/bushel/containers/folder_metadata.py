@@ -169,7 +169,10 @@ def _csv_rows(data: bytes, path: AnyPath) -> list[dict[str, Any]]:
     for name in names:
         parse = str if name == FILE_NAME else _number_type([row[name] for row in rows])
         for row in rows:
-            row[name] = None if row[name] == "" and parse is not str else parse(row[name])
+            if row[name] == "" and parse is not str:
+                row[name] = None
+            else:
+                row[name] = parse(row[name])
     return rows
 
 

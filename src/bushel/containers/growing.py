@@ -104,11 +104,10 @@ class GrowingArrays:
             file.truncate(self._end)
             # one map, since each has a descriptor: a table of a thousand columns has more arrays
             # than files may be open
-            whole = (
-                np.memmap(file, np.uint8, "r+").view(np.ndarray)
-                if self._end
-                else np.empty(0, np.uint8)
-            )
+            if self._end:
+                whole = np.memmap(file, np.uint8, "r+").view(np.ndarray)
+            else:
+                whole = np.empty(0, np.uint8)
         arrays = {
             name: whole[start:end].view(self._arrays[name].dtype)
             for name, (start, end) in places.items()

@@ -155,7 +155,8 @@ class LineTable:
         lines = self.file.lines
         read, chunk = forward_reader(self.file.lines, self.file.real)
         array = ArrayLines(read, start) if self.file.array else None
-        read = read if array is None else array.read
+        if array is not None:
+            read = array.read
         at, window = start, chunk
         while at < lines.size:
             data = memoryview(b"")  # frees the last bytes before more are read

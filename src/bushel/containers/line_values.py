@@ -169,7 +169,9 @@ class LineField:
         if column is None:
             return None
         numbers = np.asarray(column.values)
-        return numbers if column.missing is None else numbers[~column.missing]
+        if column.missing is None:
+            return numbers
+        return numbers[~column.missing]
 
     def _values(self, lines: Lines, *, quotes: bool) -> Iterator[tuple[int, bytes]]:
         """Yield where each value begins in the file, and its bytes."""

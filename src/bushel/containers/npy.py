@@ -42,11 +42,10 @@ class _Npy(Container):
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the rows of the arrays in one file."""
         file = open_file(shard.path(0))
-        arrays = (
-            _members(file)
-            if shard.files[0].lower().endswith(".npz")
-            else {_FIELD: (0, file.size, 0)}
-        )
+        if shard.files[0].lower().endswith(".npz"):
+            arrays = _members(file)
+        else:
+            arrays = {_FIELD: (0, file.size, 0)}
         fields, rows = {}, {}
         for name, (start, size, _) in arrays.items():
             fields[name], rows[name] = _rows_of(file, name, start, size)

@@ -77,11 +77,8 @@ def index_records(
     if damaged and not fields:
         [(_, first), *_] = damaged
         raise first.damage or FormatError("all records are damaged", file=file)
-    fields = (
-        {name: _with_damage(extents, damaged) for name, extents in fields.items()}
-        if damaged
-        else fields
-    )
+    if damaged:
+        fields = {name: _with_damage(extents, damaged) for name, extents in fields.items()}
     return PackedFields(fields, Keys.of(table.keys) if table.keyed else None, damaged)
 
 
@@ -118,7 +115,10 @@ class _Table:
             if rows is None:
                 rows = self.fields[name] = _Rows(isinstance(where, list))
             if rows.sequence != isinstance(where, list):
-                kinds = ("a list", "one value") if rows.sequence else ("one value", "a list")
+                if rows.sequence:
+                    kinds = "a list", "one value"
+                else:
+                    kinds = "one value", "a list"
                 raise FormatError(
                     f"field {name!r} should be {kinds[0]}, but is {kinds[1]} here", offset=0
                 )

@@ -59,7 +59,10 @@ def encode(key: str | None, fields: Iterable[Field], values: Mapping[str, Stored
             elements = list(cast("Iterable[Buffer]", stored))
             head += _head(0x90, 16, b"", b"\xdc", b"\xdd", len(elements))
         for element in elements:
-            size = len(element) if type(element) is bytes else memoryview(element).nbytes
+            if type(element) is bytes:
+                size = len(element)
+            else:
+                size = memoryview(element).nbytes
             if size > _LIMIT:
                 raise SpecError(
                     f"field {field.name!r}: {size} bytes exceed the limit of msgpack, {_LIMIT}"

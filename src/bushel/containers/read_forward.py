@@ -52,7 +52,9 @@ class _Expanded:
             if start + len(data) > at:
                 self._held.append((start, data))
         parts = [data[max(at - start, 0) : at + length - start] for start, data in self._held]
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(parts) == 1:
+            return parts[0]
+        return b"".join(parts)
 
     def _expanded(self, number: int) -> memoryview:
         blocks, real = self._blocks.blocks, self._real

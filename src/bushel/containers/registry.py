@@ -145,11 +145,10 @@ def register_container(container: Container, *, replace: bool = False) -> None:
             " digits, '_' and '-'"
         )
     if name in _BUILT_IN or (name in _registered and not replace):
-        advice = (
-            "choose another name"
-            if name in _BUILT_IN
-            else "choose another name, or pass replace=True"
-        )
+        if name in _BUILT_IN:
+            advice = "choose another name"
+        else:
+            advice = "choose another name, or pass replace=True"
         raise ValueError(f"container {name!r} exists already: {advice}")
     _registered[name] = _registration_of(container)
     get_container.cache_clear()

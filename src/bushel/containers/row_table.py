@@ -86,7 +86,10 @@ class RowTable:
         name, kind, rows = own.name, values.dtype.kind, len(values)
         steps = [slice(first, first + _STEP) for first in range(0, rows, _STEP)]
         if kind == "f":
-            dtype, stored = ("<f4", "f32") if values.dtype.itemsize <= 4 else ("<f8", "float")
+            if values.dtype.itemsize <= 4:
+                dtype, stored = "<f4", "f32"
+            else:
+                dtype, stored = "<f8", "float"
             column_type: tuple[Kind, npt.DTypeLike] = ("float", np.float64)
         elif kind == "b":
             dtype, stored = "?", "bool"
@@ -170,14 +173,11 @@ class RowTable:
         for name, numbers in self._numbers.items():
             offset, length = (arrays.get(f"{part} {name}", none) for part in ("offset", "length"))
             self.fields[name] = replace(self.fields[name], offset=offset, length=length)
-            values = (
-                table[numbers.start : numbers.start + 8 * numbers.rows].view(numbers.dtype)
-                if numbers.kept
-                else None
-            )
-            values = (
-                arrays.get(f"values {name}", none.view(numbers.dtype)) if values is None else values
-            )
+            values = None
+            if numbers.kept:
+                values = table[numbers.start : numbers.start + 8 * numbers.rows].view(numbers.dtype)
+            if values is None:
+                values = arrays.get(f"values {name}", none.view(numbers.dtype))
             self.columns[name] = Column(
                 numbers.kind, values, arrays[f"missing {name}"] if numbers.some else None
             )

@@ -20,7 +20,9 @@ def file_shards(
         beside: Returns whether another file of this name may be in the folder. Hidden files may.
     """
     if not path.is_dir():
-        return [Shard.of(path)] if owns(path.name.lower()) else None
+        if owns(path.name.lower()):
+            return [Shard.of(path)]
+        return None
     names = sorted(entry.name for entry in path.iterdir() if not entry.name.startswith("."))
     owned = [name for name in names if owns(name.lower())]
     strange = (name for name in names if not owns(name.lower()) and not beside(name))

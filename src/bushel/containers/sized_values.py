@@ -24,7 +24,10 @@ def offset_table(file: File, count: int) -> tuple[I64, I64]:
         FormatError: The table contradicts `count` or the size of the file.
     """
     head = 4 * (count + 2)
-    stored_count = int.from_bytes(file.read(0, 4), "little") if file.size >= 4 else -1
+    if file.size >= 4:
+        stored_count = int.from_bytes(file.read(0, 4), "little")
+    else:
+        stored_count = -1
     if stored_count != count or file.size < head:
         message = (
             f"a file of {count} samples begins with their number and {head - 4} bytes of offsets, "

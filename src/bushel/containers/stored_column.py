@@ -51,7 +51,9 @@ class StoredColumn(Struct, frozen=True):
     @property
     def crc32(self) -> U32:
         """The CRC-32 of each value: uint32[n]."""
-        return crc32_rows(self.data, self.offsets) if self.sums is None else self.sums
+        if self.sums is None:
+            return crc32_rows(self.data, self.offsets)
+        return self.sums
 
     def with_sums(self) -> StoredColumn:
         """Return the values with their CRC-32."""
@@ -109,7 +111,9 @@ def fitting(ends: I64, room: int | None) -> int:
         ends: int64[n], bytes of the shard after each sample, counted from where it ends now.
         room: Bytes until the shard is full, or None for no limit.
     """
-    return len(ends) if room is None else min(len(ends), int(np.searchsorted(ends, room)) + 1)
+    if room is None:
+        return len(ends)
+    return min(len(ends), int(np.searchsorted(ends, room)) + 1)
 
 
 def key_rows(keys: StoredColumn | None, count: int) -> tuple[U8, I64]:

@@ -59,7 +59,9 @@ def arrow_type(field: Field) -> pa.DataType:
         plain = pa.int64()
     else:
         plain = pa.large_binary()
-    return pa.large_list(plain) if field.sequence else plain
+    if field.sequence:
+        return pa.large_list(plain)
+    return plain
 
 
 class ArrowStream:

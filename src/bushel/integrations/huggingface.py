@@ -307,7 +307,9 @@ def _one(codec: str, value: Any) -> Any:
         return {"bytes": bytes(value), "path": None}
     if codec == "json":
         return json.dumps(value)
-    return bytes(value) if isinstance(value, memoryview) else value
+    if isinstance(value, memoryview):
+        return bytes(value)
+    return value
 
 
 def _undecoded(dataset: Any) -> Any:

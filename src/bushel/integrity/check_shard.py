@@ -176,11 +176,10 @@ def _check_contents(
         name: replace(own, segments=None, frames=None, seek=None)
         for name, own in kept.fields.items()
     }
-    columns = (
-        {}
-        if built is None
-        else {name: own for name, own in built.columns.items() if name in kept.columns}
-    )
+    if built is None:
+        columns = {}
+    else:
+        columns = {name: own for name, own in built.columns.items() if name in kept.columns}
     try:
         now = again(replace(kept, fields=bare, columns=columns), kept, shard)
     except MissingPackageError as error:
@@ -252,7 +251,10 @@ def _check_value(
         try:
             codec.decode(element)
         except CodecError as error:
-            message = f"element {number}: {error}" if isinstance(stored, list) else str(error)
+            if isinstance(stored, list):
+                message = f"element {number}: {error}"
+            else:
+                message = str(error)
             found.add_value(
                 index.keys, position, dataset.location(position, name), name, "decode", message
             )

@@ -147,7 +147,10 @@ def _report(shard: Shard, known: ShardIndex, compared: Comparison, found: Findin
         what = ", ".join(f"{number} {text}" for number, text in counts if number)
         add("replaced", f"the file was replaced after it was indexed: {what}; {_FORCE}")
     elif compared.added:
-        samples = "1 sample was" if compared.added == 1 else f"{compared.added} samples were"
+        if compared.added == 1:
+            samples = "1 sample was"
+        else:
+            samples = f"{compared.added} samples were"
         add("appended", f"{samples} added after the file was indexed: {_ACCEPT}")
     elif not differing and not found.problems:
         if not known.has_checksums:

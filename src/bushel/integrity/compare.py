@@ -91,7 +91,9 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
             if known is None or found is None:
                 continue
             for row in array_differences(known, found).tolist():
-                sample = int(samples_of(extents)[row]) if row < extents.rows else None
+                sample = None
+                if row < extents.rows:
+                    sample = int(samples_of(extents)[row])
                 yield Difference(
                     f"the {what} in the index differs from the value in the files", sample, name
                 )
@@ -99,7 +101,9 @@ def content_differences(kept: ShardIndex, now: ShardIndex) -> Iterator[Differenc
 
 def _shown(value: object) -> str:
     text = "no value" if value is None else repr(value)
-    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}…"
+    if len(text) <= _SHOWN:
+        return text
+    return f"{text[:_SHOWN]}…"
 
 
 def _alike(kept: FieldExtents, built: FieldExtents | None) -> bool:
@@ -132,7 +136,9 @@ def _same_keys(one: Keys, other: Keys) -> bool:
 
 def _take(keys: Keys | None, rows: I64) -> list[str]:
     """Return keys; without keys they are the positions, which some containers store."""
-    return [str(row) for row in rows.tolist()] if keys is None else keys.take(rows)
+    if keys is None:
+        return [str(row) for row in rows.tolist()]
+    return keys.take(rows)
 
 
 def name_differences(
@@ -237,7 +243,9 @@ def _empty_differences(kept: FieldExtents, built: FieldExtents) -> Iterator[Diff
 
 
 def _extent(offset: int, length: int) -> str:
-    return "nowhere" if length == MISSING else f"at {offset} with {length} bytes"
+    if length == MISSING:
+        return "nowhere"
+    return f"at {offset} with {length} bytes"
 
 
 def _pairs(column: FieldExtents) -> npt.NDArray[np.complex128]:
@@ -285,7 +293,9 @@ def _differing_block(known: Blocks, found: Blocks) -> int | None:
     )
     if known.held is not None and found.held is not None:
         wrong[0] |= not np.array_equal(known.held, found.held)
-    return int(np.argmax(wrong)) if wrong.any() else None
+    if wrong.any():
+        return int(np.argmax(wrong))
+    return None
 
 
 def samples_of(column: FieldExtents) -> I64:

@@ -118,7 +118,10 @@ class Diff:
             )
             for positions, what in counts:
                 if len(positions):
-                    plural = "" if len(positions) == 1 or name.endswith("s") else "s"
+                    if len(positions) == 1 or name.endswith("s"):
+                        plural = ""
+                    else:
+                        plural = "s"
                     said.append(f"{len(positions):,} {name}{plural} {what}")
         said += [f"field {name} removed" for name in self.removed_fields]
         said += [f"field {name} added" for name in self.added_fields]

@@ -68,7 +68,10 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
         raise explained from None
     incomplete = find_incomplete(paths, whole.shards)
     if incomplete is not None and not incomplete.missing_parts:
-        expected = "" if incomplete.expected is None else f" {incomplete.expected:,} samples;"
+        if incomplete.expected is None:
+            expected = ""
+        else:
+            expected = f" {incomplete.expected:,} samples;"
         message = (
             f"its writer should have written{expected or ' more samples;'} {incomplete.advice}"
         )
@@ -77,7 +80,10 @@ def _discover(source: Any, container: str | None, found: Findings) -> list[Place
         if path.is_dir():
             own = [shard for shard in whole.shards if path in (shard.root, shard.root.parent)]
             _check_manifest(path, own, whole.container, found, growing=incomplete is not None)
-    shards = _without_half_placed(whole.shards, found) if incomplete is not None else whole.shards
+    if incomplete is not None:
+        shards = _without_half_placed(whole.shards, found)
+    else:
+        shards = whole.shards
     return [Place(get_container(whole.container), shard) for shard in shards]
 
 
@@ -115,7 +121,10 @@ def _readable_shards(
     named = None if container is None else get_container(container)
     places: list[Place] = []
     for path in paths:
-        names = [entry.name for entry in path.iterdir()] if path.is_dir() else [path.name]
+        if path.is_dir():
+            names = [entry.name for entry in path.iterdir()]
+        else:
+            names = [path.name]
         for candidate in candidates(names) if named is None else [named]:
             try:
                 shards = candidate.shards(path)
@@ -132,7 +141,9 @@ def _indexed_shards(paths: Sequence[AnyPath], places: Sequence[Place]) -> list[P
     there = {place.shard.path(0) for place in places}
     for path in paths:
         try:
-            manifest = load_manifest(path / FOLDER / "manifest.json") if path.is_dir() else None
+            manifest = None
+            if path.is_dir():
+                manifest = load_manifest(path / FOLDER / "manifest.json")
         except (FormatError, PermissionError):  # reported with the shards that are found
             continue
         for entry in () if manifest is None else manifest.shards:

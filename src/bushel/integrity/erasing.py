@@ -135,7 +135,10 @@ def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasu
 
 def _opened(paths: Sequence[Any], index: Any) -> list[OpenShard]:
     found = find(paths)
-    shards = found.shards if index in _OWN else indexed_in(found.shards, index_place(index))
+    if index in _OWN:
+        shards = found.shards
+    else:
+        shards = indexed_in(found.shards, index_place(index))
     return open_shards(found.container, shards, ReadOptions(checksums=True))
 
 
@@ -288,7 +291,9 @@ class ShardRewrite:
         names = []
         for path, shards in self._manifests:
             real = Path(os.path.realpath(str(path)))
-            manifest = find_manifest(real) if real.is_relative_to(publication.root) else None
+            manifest = None
+            if real.is_relative_to(publication.root):
+                manifest = find_manifest(real)
             if manifest is None:  # or it is above the parts of a run, and is written afterwards
                 continue
             relative = real.relative_to(publication.root).as_posix()

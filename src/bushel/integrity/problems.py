@@ -86,7 +86,10 @@ class Problem:
     def __str__(self) -> str:
         where = ""
         if self.file is not None:
-            where = f"{self.file}: " if self.offset is None else f"{self.file}@{self.offset}: "
+            if self.offset is None:
+                where = f"{self.file}: "
+            else:
+                where = f"{self.file}@{self.offset}: "
         names = (("sample", self.key), ("field", self.field))
         what = ", ".join(f"{word} {name!r}" for word, name in names if name is not None)
         return f"{self.kind}: {where}{what}{': ' if what else ''}{self.message}"
@@ -146,11 +149,10 @@ class VerifyResult:
             return (
                 f"sound, but no value {'has' if self.compared else 'was compared with'} a checksum"
             )
-        what = (
-            "have no checksum to compare with"
-            if self.compared
-            else "were not compared with a checksum"
-        )
+        if self.compared:
+            what = "have no checksum to compare with"
+        else:
+            what = "were not compared with a checksum"
         return f"sound, but {self.bytes_unchecked:,} of {self.bytes_total:,} bytes {what}"
 
     def __repr__(self) -> str:
@@ -168,7 +170,10 @@ class VerifyResult:
             ("bytes compared with checksums", f"{self.bytes_checked:,} of {self.bytes_total:,}")
         )
         listed = self.problems[:_SHOWN]
-        rows = [("problem", "file", "offset", "sample", "field", "message")] if listed else []
+        if listed:
+            rows = [("problem", "file", "offset", "sample", "field", "message")]
+        else:
+            rows = []
         for problem in listed:
             place = (
                 problem.file or "",
@@ -228,7 +233,10 @@ class Findings:
 
     def add_error(self, error: FormatError, kind: Kind = "format") -> None:
         """Add the problem that an error reports, without its advice to run `bushel verify`."""
-        hint = None if error.hint is None or "bushel verify" in error.hint else error.hint
+        if error.hint is None or "bushel verify" in error.hint:
+            hint = None
+        else:
+            hint = error.hint
         message = error.message if hint is None else f"{error.message} ({hint})"
         if isinstance(error.__cause__, FileNotFoundError):
             kind = "missing"

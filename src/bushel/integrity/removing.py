@@ -141,13 +141,18 @@ def remove(
         if keys is not None:
             chosen, missing = positions_of_keys(reader, list(keys))
             if missing and not ignore_missing:
-                more = f" and {len(missing) - 1:,} others" if len(missing) > 1 else ""
+                more = ""
+                if len(missing) > 1:
+                    more = f" and {len(missing) - 1:,} others"
                 raise KeyError(
                     f"no sample has the key {missing[0]!r}{more}; to leave them out,"
                     " ignore_missing=True"
                 )
         else:
-            view = dataset.where(where) if where is not None else dataset[_numbers(positions)]
+            if where is not None:
+                view = dataset.where(where)
+            else:
+                view = dataset[_numbers(positions)]
             chosen = whole_positions(view, np.arange(len(view), dtype=np.int64))
         call = RemovalCall(f"{secrets.randbelow(10**8):08}", reason, time.time_ns())
         if not len(chosen):
@@ -164,9 +169,10 @@ def remove(
         matched = np.zeros(0, np.int64) if after is None else after.removed
         clean = _clean_digests(reader, matched)
         for place, names in named:
-            searched = (
-                clean if place.parent.name != LISTS_OF_FILES.rpartition("/")[2] else NO_DIGESTS
-            )
+            if place.parent.name != LISTS_OF_FILES.rpartition("/")[2]:
+                searched = clean
+            else:
+                searched = NO_DIGESTS
             _update(place, partial(RemovalList.with_call, call=call, names=names, clean=searched))
         alike = np.setdiff1d(matched, chosen)
         if len(alike):
@@ -275,15 +281,21 @@ def removed_positions(path: AnyPath, *, container: str) -> I64:
     if not may_lack_samples(shards):
         return np.zeros(0, np.int64)
     remaining = remaining_in(open_shards(container, shards, ReadOptions(damaged=True)))
-    return np.zeros(0, np.int64) if remaining is None else remaining.removed
+    if remaining is None:
+        return np.zeros(0, np.int64)
+    return remaining.removed
 
 
 def _numbers(positions: Any) -> Any:
-    return positions if hasattr(positions, "__array__") else list(positions)
+    if hasattr(positions, "__array__"):
+        return positions
+    return list(positions)
 
 
 def _claimed(source: Any, index: Any) -> Sequence[AnyPath]:
-    return expand_paths(source) if index in _OWN else [index_place(index)]
+    if index in _OWN:
+        return expand_paths(source)
+    return [index_place(index)]
 
 
 def _lists(reader: Reader) -> list[PlacedList]:

@@ -302,7 +302,10 @@ def _with_unique_keys(
         ]
         old = opened.index.keys
         rows = np.arange(opened.samples, dtype=np.int64)
-        before = [str(row + first) for row in rows.tolist()] if old is None else old.take(rows)
+        if old is None:
+            before = [str(row + first) for row in rows.tolist()]
+        else:
+            before = old.take(rows)
         after = list(before)
         for row in (samples_to_write - first).tolist():
             after[row] = name(before[row])

@@ -43,7 +43,9 @@ def recorded_table(shard: Shard, found: Findings) -> tuple[ShardIndex | None, bo
     if files is not None:
         return replace(index, files=files), True
     staged = staged_table(shard)
-    return (index, False) if staged is None else (staged.index, True)
+    if staged is None:
+        return index, False
+    return staged.index, True
 
 
 def _finds_same(stored: Keys, built: Keys | None) -> bool:
@@ -82,14 +84,16 @@ def table_of_files(
                 declared = container.index(shard, options)
             declared = CallerFields(spec, pickle).table(declared)
         except FormatError as refused:
-            error = refused if built is None else error
+            if built is None:
+                error = refused
         except SpecError:
             if lacks_fields:
                 built, error = _own_table(container, shard, pickle)
         else:
-            built = (
-                declared if built is None else _declared(shard, recorded, declared, built, found)
-            )
+            if built is None:
+                built = declared
+            else:
+                built = _declared(shard, recorded, declared, built, found)
     if built is not None:
         return built, container.faults(shard)
     if not isinstance(error, FormatError):
@@ -126,7 +130,9 @@ def _declared(
                 f" {other.field.type}"
             )
             found.add(Problem(str(shard.path(0)), None, None, name, "declared", message))
-    return declared if declared.labels else replace(declared, labels=built.labels)
+    if declared.labels:
+        return declared
+    return replace(declared, labels=built.labels)
 
 
 def spec_of(index: ShardIndex) -> Spec:

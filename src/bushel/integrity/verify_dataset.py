@@ -85,7 +85,8 @@ def verify(
         >>> result.ok, result.samples
         (True, 12)
     """
-    threads = threads if threads is not None else cpu_count()
+    if threads is None:
+        threads = cpu_count()
     if threads < 1 or max_problems < 1:
         raise ValueError(
             f"threads and max_problems must be at least 1, not {threads} and {max_problems}"
@@ -152,7 +153,10 @@ class _Checked:
         self, places: Sequence[Place], found: Findings, progress: OnProgress | None
     ) -> None:
         self._progress, self._found, self._lock = progress, found, threading.Lock()
-        self._sizes = {id(place): _size(place) for place in places} if progress is not None else {}
+        if progress is not None:
+            self._sizes = {id(place): _size(place) for place in places}
+        else:
+            self._sizes = {}
         self._total, self._done, self._ticked = sum(self._sizes.values()), 0, 0
 
     def add(self, size: int) -> None:

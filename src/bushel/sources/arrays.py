@@ -76,7 +76,9 @@ class Arrays:
         )
 
     def __len__(self) -> int:
-        return len(next(iter(self._arrays.values()))) if self._arrays else 0
+        if self._arrays:
+            return len(next(iter(self._arrays.values())))
+        return 0
 
     def __getitem__(self, position: int) -> Sample:
         if not 0 <= position < len(self):
@@ -84,9 +86,10 @@ class Arrays:
         sample: dict[str, Any] = {} if self._keys is None else {KEY: str(self._keys[position])}
         for name, array in self._arrays.items():
             value = array[position]
-            sample[name] = (
-                value.item() if array.ndim == 1 and isinstance(array, np.ndarray) else value
-            )
+            if array.ndim == 1 and isinstance(array, np.ndarray):
+                sample[name] = value.item()
+            else:
+                sample[name] = value
         return sample
 
     @property
@@ -121,11 +124,9 @@ class _Values:
         return len(self.values)
 
     def __getitem__(self, rows: Any) -> Any:
-        return (
-            self.values[rows]
-            if isinstance(rows, int | slice)
-            else [self.values[row] for row in rows.tolist()]
-        )
+        if isinstance(rows, int | slice):
+            return self.values[rows]
+        return [self.values[row] for row in rows.tolist()]
 
 
 class _TruthValues(_Values):
@@ -159,7 +160,10 @@ _Column: TypeAlias = npt.NDArray[Any] | _Values | _Stored
 
 
 def _column(name: str, given: Any) -> _Column:
-    plain = given if isinstance(given, np.ndarray) or is_stored(given) else without_arrow(given)
+    if isinstance(given, np.ndarray) or is_stored(given):
+        plain = given
+    else:
+        plain = without_arrow(given)
     if is_stored(plain):
         return _Stored(*check_stored(name, *plain))
     if (
@@ -180,7 +184,9 @@ def _column(name: str, given: Any) -> _Column:
         raise SpecError(f"the column {name!r} cannot be stored: {error}") from error
     except ValueError:  # values of different lengths
         return _ragged(name, plain)
-    return _ragged(name, plain) if array.dtype.hasobject and isinstance(plain, list) else array
+    if array.dtype.hasobject and isinstance(plain, list):
+        return _ragged(name, plain)
+    return array
 
 
 def _ragged(name: str, values: Sequence[Any]) -> _Ragged:
@@ -267,7 +273,9 @@ def _type_of(name: str, array: _Column) -> str:
     if isinstance(array, _TruthValues):
         return "json"
     if not isinstance(array, np.ndarray):
-        return "utf8" if isinstance(array, _Values) and isinstance(array[0], str) else "bytes"
+        if isinstance(array, _Values) and isinstance(array[0], str):
+            return "utf8"
+        return "bytes"
     if array.dtype.hasobject:
         raise SpecError(
             f"the array {name!r} holds Python objects: pass numbers or text, or an"

@@ -114,12 +114,16 @@ class FileSource(ABC):
 
     def _at(self, path: AnyPath) -> AnyPath:
         """Return the path, or its `Fetched` if it has been read."""
-        return self._ahead.get(str(path), path) if self._ahead else path
+        if self._ahead:
+            return self._ahead.get(str(path), path)
+        return path
 
 
 def read_file(path: AnyPath) -> bytes:
     """Return the bytes of a file, which may have been read already."""
-    return path.read_bytes() if isinstance(path, Fetched) else read_whole(path)
+    if isinstance(path, Fetched):
+        return path.read_bytes()
+    return read_whole(path)
 
 
 @contextmanager
@@ -143,7 +147,9 @@ def relative_to(root: AnyPath, what: str) -> Iterator[None]:
 
 def caller_path(root: AnyPath, name: str) -> AnyPath:
     """Return the path of a file that the caller's own program names: relative to a folder, or any path."""
-    return as_path(name) if "://" in name else root / name
+    if "://" in name:
+        return as_path(name)
+    return root / name
 
 
 def listed(root: AnyPath, name: str) -> AnyPath:

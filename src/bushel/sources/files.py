@@ -54,12 +54,14 @@ def walk(
         >>> list(bushel.sources.walk(Path("tree"), [".txt"]))
         ['b/1.txt']
     """
-    lowered_suffixes = None if suffixes is None else {suffix.lower() for suffix in suffixes}
-    folders = (
-        _folders(root, "", (), recursive=recursive)
-        if isinstance(root, Path)
-        else _listed(root, recursive)
-    )
+    if suffixes is None:
+        lowered_suffixes = None
+    else:
+        lowered_suffixes = {suffix.lower() for suffix in suffixes}
+    if isinstance(root, Path):
+        folders = _folders(root, "", (), recursive=recursive)
+    else:
+        folders = _listed(root, recursive)
     for path, names in folders:
         if names is None and empty:
             yield path
@@ -297,7 +299,10 @@ class LabelledFolder(_Folder):
         self.report = layout_report(self.root, layout, [field], junk_of(names))
         self.skipped: Mapping[str, int] = dict(sorted((junk_of(names) + left_out).items()))
         first = min(layout.left_out, default=None)
-        self.first_skipped = None if first is None else str(_file(self.root, first[0]))
+        if first is None:
+            self.first_skipped = None
+        else:
+            self.first_skipped = str(_file(self.root, first[0]))
         self._names, self._keys = Names(files), Names(layout.keys)
         self._classes = Names(classes[number] for number in layout.class_of) if classes else None
         self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
@@ -347,7 +352,9 @@ class LabelledFolder(_Folder):
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
         """The classes in the order of their numbers, for the field `label`."""
-        return {"label": in_order(self.label2idx)} if self.label2idx else {}
+        if self.label2idx:
+            return {"label": in_order(self.label2idx)}
+        return {}
 
 
 class _MediaFolder(LabelledFolder):

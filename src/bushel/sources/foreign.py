@@ -77,11 +77,9 @@ class _Named(Sequence[Sample]):
 
 def _in_numpy(value: Any) -> Any:
     """Return a tensor of another library as an array, and other values as they are."""
-    return (
-        np.asarray(value)
-        if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray)
-        else value
-    )
+    if hasattr(value, "__dlpack__") and not isinstance(value, np.ndarray):
+        return np.asarray(value)
+    return value
 
 
 class _Rows(Sequence[Sample]):

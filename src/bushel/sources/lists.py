@@ -187,4 +187,6 @@ class ListFile(FileSource):
 
     def _image_codec(self) -> str:
         suffixes = {os.path.splitext(line)[1].strip().lower() for line in self._lines}
-        return Image().field([f"x{suffix}" for suffix in suffixes])[1] if suffixes else "jpg"
+        if suffixes:
+            return Image().field([f"x{suffix}" for suffix in suffixes])[1]
+        return "jpg"

@@ -242,7 +242,8 @@ class Frames:
         for frame in frames:
             if frame.pts is not None:
                 now = Fraction(frame.pts) * Fraction(frame.time_base)
-                start = now if start is None else start
+                if start is None:
+                    start = now
                 at = now - start
             if shown is not None:
                 count = max(_ticks_before(at, step) - yielded, 0)
@@ -270,7 +271,9 @@ def _codec(names: Collection[str], several: str) -> str:
     codecs = {
         codec_of_extension(suffix[1:]) for suffix in {os.path.splitext(name)[1] for name in names}
     }
-    return codecs.pop() if len(codecs) == 1 else several
+    if len(codecs) == 1:
+        return codecs.pop()
+    return several
 
 
 Pick = Callable[[Iterator[Any], Any], Iterator[tuple[Any, int]]]
@@ -328,9 +331,10 @@ def decode_video(
             scaler = av.video.reformatter.VideoReformatter()  # its tables serve all frames
             for frame, times in pick(video.decode(stream), stream):
                 say_narrowed(frame)
-                width, height = (
-                    (frame.width, frame.height) if size is None else size(frame.width, frame.height)
-                )
+                if size is None:
+                    width, height = frame.width, frame.height
+                else:
+                    width, height = size(frame.width, frame.height)
                 picture = scaler.reformat(
                     frame, width, height, "rgb24", interpolation="BILINEAR"
                 ).to_ndarray()

@@ -90,7 +90,9 @@ class Recipe(FileSource):
         if place.partition(":")[0] in ("text", "pipe"):
             return place
         path = self._path(place)
-        return place if is_local(path) else str(path)
+        if is_local(path):
+            return place
+        return str(path)
 
     def _read(self, place: str) -> bytes:
         kind, colon, rest = place.partition(":")

@@ -133,7 +133,8 @@ def _at_path(
     # one file, or a pattern
     if kind in ("images", "videos", "sounds") and media_kind(source) == kind:
         source, names = folder_of(source)
-        listing = names if listing is None else listing
+        if listing is None:
+            listing = names
     if listing is not None and kind in _LISTED:
         options["listing"] = listing
     made: Source | Stream = KINDS[kind](source, **options)
@@ -141,7 +142,9 @@ def _at_path(
 
 
 def _stored(dataset: Dataset | StreamDataset) -> Dataset | Stream:
-    return dataset if isinstance(dataset, Dataset) else StoredStream(dataset)
+    if isinstance(dataset, Dataset):
+        return dataset
+    return StoredStream(dataset)
 
 
 def kind_of(source: Any, options: Collection[str] = ()) -> str:

@@ -56,7 +56,9 @@ def media_kind(source: Any) -> str | None:
                 " Path('a.txt')}]"
             ),
         )
-    return None if "other files" in kinds else next(iter(kinds))
+    if "other files" in kinds:
+        return None
+    return next(iter(kinds))
 
 
 def folder_of(source: Any) -> tuple[str, list[str]]:
@@ -112,7 +114,9 @@ def holds_paths(value: object) -> bool:
 def _with_file(value: Any) -> Any:
     if isinstance(value, os.PathLike):
         return read_whole(as_path(value))
-    return [_with_file(member) for member in value] if holds_paths(value) else value
+    if holds_paths(value):
+        return [_with_file(member) for member in value]
+    return value
 
 
 def rows_of(columns: Mapping[str, Any]) -> list[Sample]:

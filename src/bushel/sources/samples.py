@@ -176,19 +176,30 @@ def image_codec(name: str, value: Any) -> str | None:
     """
     codec = _CODEC_NAMES.fullmatch(name.lower())
     if isinstance(value, np.ndarray):
-        channels = 1 if value.ndim == 2 else value.shape[2] if value.ndim == 3 else 0
+        if value.ndim == 2:
+            channels = 1
+        elif value.ndim == 3:
+            channels = value.shape[2]
+        else:
+            channels = 0
         if value.dtype != np.uint8 or channels not in (1, 3, 4) or 0 in value.shape:
             return None
         if codec is None and _IMAGE_NAMES.fullmatch(name.lower()) is None:
             return None
-        return codec[2] if codec is not None else "png"
+        if codec is not None:
+            return codec[2]
+        return "png"
     if "PIL.Image" not in sys.modules:  # no Pillow image exists without Pillow's module
         return None
     from PIL import Image
 
     if not isinstance(value, Image.Image):
         return None
-    return codec[2] if codec is not None else "jpg" if value.format in ("JPEG", "MPO") else "png"
+    if codec is not None:
+        return codec[2]
+    if value.format in ("JPEG", "MPO"):
+        return "jpg"
+    return "png"
 
 
 def _type_of(name: str, value: Any) -> str:
@@ -198,7 +209,11 @@ def _type_of(name: str, value: Any) -> str:
         return codec_of_path(value)
     if isinstance(value, bytes | bytearray | memoryview):
         kind = kind_of(value)
-        return "bytes" if kind is None or kind in WEAK else "audio" if kind == "m4a" else kind
+        if kind is None or kind in WEAK:
+            return "bytes"
+        if kind == "m4a":
+            return "audio"
+        return kind
     if isinstance(value, str):
         return "utf8"
     if isinstance(value, bool | np.bool_):

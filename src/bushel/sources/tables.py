@@ -84,22 +84,33 @@ def first_row(path: AnyPath) -> Row:
             if plain.endswith(".json"):
                 return _first_of_array(file.read(_LONGEST_LINE).decode("utf-8-sig", "replace"))
             while len(lines) < needed and (line := file.readline(_LONGEST_LINE)):
-                lines += [line] if line.strip() else []
+                if line.strip():
+                    lines += [line]
         text = b"".join(lines).decode("utf-8-sig")
-        rows = [parse_json(text, str(path))] if needed == 1 else _csv_rows(text, None, str(path))
+        if needed == 1:
+            rows = [parse_json(text, str(path))]
+        else:
+            rows = _csv_rows(text, None, str(path))
     except (EOFError, gzip.BadGzipFile, zlib.error, UnicodeDecodeError, FormatError):
         return {}
-    return rows[0] if rows and isinstance(rows[0], dict) else {}
+    if rows and isinstance(rows[0], dict):
+        return rows[0]
+    return {}
 
 
 def _first_of_array(text: str) -> Row:
     """Return the first object of an array that begins with this text; an empty one of anything else."""
     text = text.lstrip()
     try:
-        row = json.JSONDecoder().raw_decode(text[1:].lstrip())[0] if text.startswith("[") else {}
+        if text.startswith("["):
+            row = json.JSONDecoder().raw_decode(text[1:].lstrip())[0]
+        else:
+            row = {}
     except (ValueError, RecursionError):
         return {}
-    return row if isinstance(row, dict) else {}
+    if isinstance(row, dict):
+        return row
+    return {}
 
 
 def read_list(path: AnyPath) -> str:
@@ -143,9 +154,10 @@ def parse_json(text: str, path: str) -> Any:
 
 def _csv_rows(text: str, columns: Sequence[str] | None, path: str) -> list[Row]:
     first = text.partition("\n")[0]
-    delimiter = (
-        max(_DELIMITERS, key=first.count) if any(mark in first for mark in _DELIMITERS) else ","
-    )
+    if any(mark in first for mark in _DELIMITERS):
+        delimiter = max(_DELIMITERS, key=first.count)
+    else:
+        delimiter = ","
     rows: list[Row] = []
     reader = csv.reader(io.StringIO(text, newline=""), delimiter=delimiter, strict=True)
     try:
@@ -214,21 +226,27 @@ class Table(FileSource):
             raise TypeError(
                 f"media={media!r}: expected Image(), Frames(), Clip() or another kind of media"
             )
-        named = None if isinstance(path, Sequence) and not isinstance(path, str) else as_path(path)
+        if isinstance(path, Sequence) and not isinstance(path, str):
+            named = None
+        else:
+            named = as_path(path)
         self._table = "the table" if named is None else str(named)
-        self._rows = (
-            list(cast("Sequence[Row]", path)) if named is None else read_rows(named, columns)
-        )
-        self._root = (
-            as_path(root) if root is not None else named.parent if named is not None else Path()
-        )
-        self._root_is = (
-            "as root= says"
-            if root is not None
-            else "the folder of the table"
-            if named
-            else "this folder"
-        )
+        if named is None:
+            self._rows = list(cast("Sequence[Row]", path))
+        else:
+            self._rows = read_rows(named, columns)
+        if root is not None:
+            self._root = as_path(root)
+        elif named is not None:
+            self._root = named.parent
+        else:
+            self._root = Path()
+        if root is not None:
+            self._root_is = "as root= says"
+        elif named:
+            self._root_is = "the folder of the table"
+        else:
+            self._root_is = "this folder"
         self._file, self._key, self._label = file, key, label
         self._found: dict[int, AnyPath] = {}
         self._place = partial(caller_path if named is None else listed, self._root)
@@ -249,7 +267,10 @@ class Table(FileSource):
 
     def __getitem__(self, position: int) -> Sample:
         row, path = self._rows[position], self._path(position)
-        key = self._fill(self._key, position) if self._key is not None else _stem(path, self._root)
+        if self._key is not None:
+            key = self._fill(self._key, position)
+        else:
+            key = _stem(path, self._root)
         with relative_to(self._root, self._root_is):
             sample = {KEY: key, self._field: self._media.read(self._at(path))}
         for column, kind in self._fields.items():
@@ -286,7 +307,10 @@ class Table(FileSource):
         """Return the files that match a pattern; on remote storage, only the last component may have a `*`."""
         if isinstance(self._root, Path) and "://" not in pattern:
             place = cast("Path", self._place(pattern))
-            inner = place.relative_to(self._root) if place.is_relative_to(self._root) else place
+            if place.is_relative_to(self._root):
+                inner = place.relative_to(self._root)
+            else:
+                inner = place
             return [
                 self._root / name for name in sorted(glob.glob(str(inner), root_dir=self._root))
             ]
@@ -298,18 +322,18 @@ class Table(FileSource):
     @property
     def labels(self) -> Mapping[str, Sequence[str]]:
         """The labels in the order of their numbers, for the column of labels and for `idx`."""
-        return (
-            dict.fromkeys((self._label, "idx"), in_order(self.label2idx)) if self.label2idx else {}
-        )
+        if self.label2idx:
+            return dict.fromkeys((self._label, "idx"), in_order(self.label2idx))
+        return {}
 
     def _fill(self, template: str, position: int) -> str:
         try:
             return template.format_map(self._rows[position])
         except KeyError as error:
             have = ", ".join(map(str, self._rows[position]))
-            hint = (
-                "file='{COLUMN}' names the column of the files" if template == self._file else None
-            )
+            hint = None
+            if template == self._file:
+                hint = "file='{COLUMN}' names the column of the files"
             raise FormatError(
                 f"row {position} has no {error}: it has {have}", file=self._table, hint=hint
             ) from None
@@ -348,7 +372,9 @@ def _type_of(values: Sequence[Any]) -> str:
     for kind, types in (("int", int), ("float", float)):
         if all(_keeps(types, value) for value in values):
             return kind
-    return "utf8" if all(isinstance(value, str) for value in values) else "json"
+    if all(isinstance(value, str) for value in values):
+        return "utf8"
+    return "json"
 
 
 def _keeps(kind: type, value: Any) -> bool:

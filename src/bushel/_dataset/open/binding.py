@@ -41,7 +41,9 @@ def stamp_of(file: File) -> int:
     """
     size = file.size
     if size <= 2 * _BLOCK:
-        return crc32(file.read(0, size)) if size else 0
+        if size:
+            return crc32(file.read(0, size))
+        return 0
     if "://" not in file.path and _is_edited("".join(PurePath(file.path).suffixes[-2:])):
         stamp = 0
         for first in range(0, size, _PIECE):

@@ -75,7 +75,9 @@ def _of_the_name(path: AnyPath, container: Container) -> list[tuple[str, list[Sh
             hint=f"give both files the suffixes of {container.name}, and open the one with"
             f" {container.suffixes[0]}",
         )
-    return [(container.name, [Shard.of(path)])] if container.suffixes else []
+    if container.suffixes:
+        return [(container.name, [Shard.of(path)])]
+    return []
 
 
 def container_hint(path: AnyPath) -> str | None:
@@ -83,7 +85,9 @@ def container_hint(path: AnyPath) -> str | None:
     named = [
         candidate.name for candidate in containers_with_first_bytes() if candidate.shards(path)
     ]
-    return f"if these are {named[0]} files, pass container={named[0]!r}" if named else None
+    if named:
+        return f"if these are {named[0]} files, pass container={named[0]!r}"
+    return None
 
 
 def _groups(names: Iterable[str]) -> dict[str, list[str]]:

@@ -61,7 +61,9 @@ class CallerFields(Struct, frozen=True):
                 (`_recognise.types.resolve`).
         """
         index = self._typed(index)
-        return renamed(index, self.names) if self.names else index
+        if self.names:
+            return renamed(index, self.names)
+        return index
 
     def _typed(self, index: ShardIndex) -> ShardIndex:
         fields = {name: self._extents(index, extents) for name, extents in index.fields.items()}
@@ -94,9 +96,10 @@ class CallerFields(Struct, frozen=True):
             from bushel._recognise.types import resolve
 
             reading = _stored_codec(index.container, shown)
-            codec = (
-                reading if extents.lacks_all else resolve(_stored(index, extents), shown, reading)
-            )
+            if extents.lacks_all:
+                codec = reading
+            else:
+                codec = resolve(_stored(index, extents), shown, reading)
         if (codec, shown) == (extents.codec, stored):
             return extents
         return replace(extents, field=shown, codec=codec)
@@ -150,11 +153,10 @@ def renamed(index: ShardIndex, names: Mapping[str, str]) -> ShardIndex:
 
     def new(name: str) -> str:
         """Return the new name of a column, which is a field's or begins with it and a dot."""
-        old = (
-            name
-            if name in index.fields
-            else next((parent for parent in index.fields if name.startswith(f"{parent}.")), name)
-        )
+        if name in index.fields:
+            old = name
+        else:
+            old = next((parent for parent in index.fields if name.startswith(f"{parent}.")), name)
         return names.get(old, old) + name[len(old) :]
 
     fields = [

@@ -59,7 +59,9 @@ def _as_json(described: Any) -> Any:
     kind = described.get("dtype", described)
     if isinstance(kind, Mapping) and isinstance(kind.get("class_label"), Mapping):
         return {"_type": "ClassLabel", "names": _names(kind["class_label"].get("names"))}
-    return None if kind is described else _as_json(kind)
+    if kind is described:
+        return None
+    return _as_json(kind)
 
 
 def _names(listed: Any) -> list[str]:
@@ -69,7 +71,9 @@ def _names(listed: Any) -> list[str]:
         ValueError: They are not numbered from 0 on.
     """
     if not isinstance(listed, Mapping):
-        return list(map(str, listed)) if isinstance(listed, list) else []
+        if isinstance(listed, list):
+            return list(map(str, listed))
+        return []
     numbered = {int(number): str(name) for number, name in listed.items()}
     if sorted(numbered) != list(range(len(listed))):
         raise ValueError("the names of classes are not numbered from 0")

@@ -56,7 +56,9 @@ def marker_path(root: AnyPath, name: str) -> AnyPath:
         root: Folder that is or contains the dataset.
         name: Name of the dataset's one file, or empty if the dataset is the folder.
     """
-    return root / f"{FOLDER}/{name}.manifest.json" if name else root / f"{FOLDER}/manifest.json"
+    if name:
+        return root / f"{FOLDER}/{name}.manifest.json"
+    return root / f"{FOLDER}/manifest.json"
 
 
 def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
@@ -70,7 +72,9 @@ def manifest_path(shards: Sequence[Shard]) -> AnyPath | None:
     if all(shard.root == shards[0].root for shard in shards):
         return below(shards[0].beside, f"{shards[0].sidecars}/manifest.json", any_text=True)
     above = above_parts(shards)
-    return None if above is None else above / FOLDER / "manifest.json"
+    if above is None:
+        return None
+    return above / FOLDER / "manifest.json"
 
 
 def listed_names(shards: Sequence[Shard]) -> list[str]:
@@ -110,7 +114,9 @@ def manifest_of(
     """Return the manifest that lists all of these shards, if there is one."""
     place = manifest_path(shards)
     manifest = None if place is None else load(place)
-    return manifest if manifest is not None and lists_all(manifest, container, shards) else None
+    if manifest is not None and lists_all(manifest, container, shards):
+        return manifest
+    return None
 
 
 def incomplete_at(
@@ -126,7 +132,9 @@ def incomplete_at(
     if state is not None and not state.complete:
         return Incomplete(str(path), state.expected)
     advice = unfinished_at(path, folder=folder)
-    return None if advice is None else Incomplete(str(path), advice=advice)
+    if advice is None:
+        return None
+    return Incomplete(str(path), advice=advice)
 
 
 def _replace_again(path: AnyPath) -> str:
@@ -217,7 +225,9 @@ def _incomplete_parts(
         for name in (entry.name.partition("/")[0] for entry in manifest.shards)
         if name not in present
     }
-    return Incomplete(str(path), None, tuple(missing)) if missing else None
+    if missing:
+        return Incomplete(str(path), None, tuple(missing))
+    return None
 
 
 def with_advice(error: Exception, paths: Iterable[AnyPath]) -> FormatError | None:

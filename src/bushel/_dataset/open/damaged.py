@@ -63,14 +63,15 @@ class Damage:
             self.unreadable,
             f"{len(self.whole):,} sample{'' if len(self.whole) == 1 else 's'}",
         )
-        first = (
-            f"{unreadable:,} of {samples} cannot be read"
-            if unreadable
-            else f"{samples} can be read"
-        )
+        if unreadable:
+            first = f"{unreadable:,} of {samples} cannot be read"
+        else:
+            first = f"{samples} can be read"
         if self.lost:
             return f"{first}, and at least {self.lost:,} {'is' if self.lost == 1 else 'are'} lost"
-        return first if unreadable else f"{first}, and others may be lost"
+        if unreadable:
+            return first
+        return f"{first}, and others may be lost"
 
 
 def recovered_table(

@@ -61,7 +61,9 @@ class Configuration(Struct, frozen=True):
 def front_matter(readme: str) -> str | None:
     """Return the YAML at the beginning of a README.md; None if it has none."""
     match = _FRONT.match(readme.removeprefix("\ufeff"))
-    return None if match is None else match["yaml"]
+    if match is None:
+        return None
+    return match["yaml"]
 
 
 def configurations(card: Any) -> list[Configuration]:
@@ -177,7 +179,9 @@ def _by_name(names: Sequence[str]) -> dict[str, list[str]]:
         }
         if splits:
             return splits
-    return {"train": list(names)} if names else {}
+    if names:
+        return {"train": list(names)}
+    return {}
 
 
 def _has_word(part: str, words: Iterable[str]) -> bool:

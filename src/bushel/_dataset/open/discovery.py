@@ -94,7 +94,10 @@ def _as_found(
     path = paths[0]
     if len(paths) == 1 and shards and str(shards[0].root) == str(path):
         first = shards[0]
-        folder = first.sidecar.parent if local else below(first.root, first.sidecars, any_text=True)
+        if local:
+            folder = first.sidecar.parent
+        else:
+            folder = below(first.root, first.sidecars, any_text=True)
         manifest = load(folder / "manifest.json")
         if manifest is None and local:
             _report_others(path, discovered)
@@ -133,7 +136,10 @@ def _parts_as_listed(
 ) -> Found:
     """Return the parts of a run as the manifest of their folder lists them."""
     # the parts of a remote folder are not listed one by one
-    shards = still_there(found.shards) if allow_incomplete and is_object(path) else found.shards
+    if allow_incomplete and is_object(path):
+        shards = still_there(found.shards)
+    else:
+        shards = found.shards
     manifest = load(marker_path(path, ""))
     if manifest is None or not manifest.complete or manifest.container != found.container:
         return replace(found, shards=shards)
@@ -158,7 +164,10 @@ def _as_listed(
     # these are the shards of the manifest
     if allow_incomplete and is_object(path) and not path.listable:
         shards = still_there(shards)
-    state = manifest if found.shards[0].sidecars == FOLDER else load(marker_path(path, ""))
+    if found.shards[0].sidecars == FOLDER:
+        state = manifest
+    else:
+        state = load(marker_path(path, ""))
     if manifest is not None and manifest.complete and manifest.container == found.container:
         shards, incomplete, unlisted = compared(
             path, shards, manifest, allow_incomplete=allow_incomplete
@@ -278,7 +287,10 @@ def _find_at(
 def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
     file = "" if path.is_dir() else path.name
     names = [file] if file else names_in(path)
-    datasets = [] if container is None else _ask(path, lambda _: [get_container(container)], names)
+    if container is None:
+        datasets = []
+    else:
+        datasets = _ask(path, lambda _: [get_container(container)], names)
     datasets = datasets or _ask(path, candidates, names) or _parts(path, container)
     if not datasets:
         from bushel._dataset.open.by_content import by_content, container_hint
@@ -347,7 +359,10 @@ def holds_parts(path: AnyPath) -> bool:
 
 def _parts(path: AnyPath, container: str | None) -> list[tuple[str, list[Shard]]]:
     """Return the datasets `part-00000`, … in a folder, which `bushel.pack(..., parts=)` wrote, as one."""
-    parts = [below(path, name) for name in names_in(path) if is_part(name)] if path.is_dir() else []
+    if path.is_dir():
+        parts = [below(path, name) for name in names_in(path) if is_part(name)]
+    else:
+        parts = []
     parts.sort(key=lambda part: int(part.name[5:]))
     if len(parts) > (_MANY if isinstance(path, Path) else 1) and (
         listed := _listed_parts(path, parts, container)

@@ -41,7 +41,9 @@ def run_folder(target: AnyPath, *, single: bool) -> AnyPath:
         target: The target of the run.
         single: Whether each part is one file beside it.
     """
-    return target.parent / f"{FOLDER}/{target.name}.run" if single else target / f"{FOLDER}/run"
+    if single:
+        return target.parent / f"{FOLDER}/{target.name}.run"
+    return target / f"{FOLDER}/run"
 
 
 def shard_of_entry(root: AnyPath, name: str, entry: ManifestShard) -> Shard:
@@ -96,7 +98,9 @@ def _replacements(folder: Path, name: str) -> list[Path]:
         return []
     if not name:
         return [Path(above, staged) for staged in sorted(os.listdir(above))]
-    return [Path(above, name)] if os.path.isdir(os.path.join(above, name)) else []
+    if os.path.isdir(os.path.join(above, name)):
+        return [Path(above, name)]
+    return []
 
 
 @contextmanager

@@ -317,7 +317,10 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
     options, force = wanted.options, wanted.force
     table = stored_table(shard, check=True)
     known = None if table is None else table.index
-    index = None if force or table is None or not table.fits or options.spec is not None else known
+    if force or table is None or not table.fits or options.spec is not None:
+        index = None
+    else:
+        index = known
     if index is None or lacks_checksums(index, options):
         index = build_table(container, shard, options, table)
         if table is not None and table.index.has_checksums and not force:

@@ -177,9 +177,13 @@ def files_of_split(source: Any, splits: Mapping[str, list[str]], split: str) -> 
     if split == ALL and ALL not in splits:
         paths = [path for files in splits.values() for path in files]
         datasets = all(map(_is_dataset, map(as_path, paths)))
-        return [as_path(path) for path in paths] if datasets else [as_path(source)]
+        if datasets:
+            return [as_path(path) for path in paths]
+        return [as_path(source)]
     paths = splits[chosen_split(source, splits, split)]
-    return as_path(paths[0]) if len(paths) == 1 else [as_path(path) for path in paths]
+    if len(paths) == 1:
+        return as_path(paths[0])
+    return [as_path(path) for path in paths]
 
 
 def _is_dataset(path: AnyPath) -> bool:

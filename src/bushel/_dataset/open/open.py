@@ -174,7 +174,9 @@ def open(
             try:
                 manifest = manifest_stat(paths)
                 # a list is kept for opening without these arguments
-                state = folder_state(paths[0], manifest) if plain and manifest else None
+                state = None
+                if plain and manifest:
+                    state = folder_state(paths[0], manifest)
                 listed = None
                 if state is not None:
                     listed = _dataset_of_list(paths[0], container, state, verify)

@@ -57,7 +57,10 @@ def listed_in_manifest(path: ObjectPath) -> tuple[str, list[Shard]]:
         if manifest is not None:
             shards = []
             for entry in manifest.shards:
-                sidecars_of_shard = FOLDER if sidecars == FOLDER else f"{entry.name}/{FOLDER}"
+                if sidecars == FOLDER:
+                    sidecars_of_shard = FOLDER
+                else:
+                    sidecars_of_shard = f"{entry.name}/{FOLDER}"
                 shards.append(
                     Shard(
                         path,
@@ -161,7 +164,10 @@ class ListedPath:
         """Return the entries of the folder, and the objects in it by name."""
         if self._found is None:
             try:
-                self._found = self._path.listing() if self._path.listable else ([], {})
+                if self._path.listable:
+                    self._found = self._path.listing()
+                else:
+                    self._found = [], {}
             except PermissionError:
                 if not self.is_file():  # some buckets allow everyone to read and nobody to list
                     raise

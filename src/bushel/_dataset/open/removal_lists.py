@@ -62,7 +62,9 @@ def lists_beside(shards: Iterable[Shard]) -> list[PlacedList]:
 
 def _loaded(path: AnyPath, file: str | None) -> list[PlacedList]:
     removed = load_removal_list(path)
-    return [] if removed is None else [PlacedList(path, removed, file)]
+    if removed is None:
+        return []
+    return [PlacedList(path, removed, file)]
 
 
 def list_to_write(shard: Shard, shards: Sequence[Shard], source: Any) -> AnyPath:
@@ -118,7 +120,10 @@ def keep_beside(old: Path, new: Path, changed: Mapping[str, RemovalList], *, for
     for pattern, folder in places.items():
         for path in (*old.glob(pattern), *old.glob(f"0*/{pattern}")):
             removed = changed.get(str(path))
-            data = read_whole(path) if removed is None else encode_removal_list(removed)
+            if removed is None:
+                data = read_whole(path)
+            else:
+                data = encode_removal_list(removed)
             make_folder(folder)
             write_whole(folder / path.name, data)
 

@@ -186,11 +186,10 @@ def _configuration(
         if name in names:
             return configured[names.index(name)]
         raise SpecError(_unknown("configuration", name, names, path, "config"))
-    defaults = (
-        [configuration for configuration in configured if configuration.is_default]
-        if len(configured) > 1
-        else list(configured)
-    )
+    if len(configured) > 1:
+        defaults = [configuration for configuration in configured if configuration.is_default]
+    else:
+        defaults = list(configured)
     if len(defaults) == 1:
         return defaults[0]
     raise SpecError(
@@ -263,7 +262,9 @@ def _kind(name: str) -> str:
     if is_data_file(file):
         return file[file.find(".") if file.endswith((".gz", ".zst")) else file.rfind(".") :]
     codec = codec_of_extension(file.partition(".")[2].lower())
-    return "media" if holds_image(codec) or holds_clip(codec) or holds_sound(codec) else ""
+    if holds_image(codec) or holds_clip(codec) or holds_sound(codec):
+        return "media"
+    return ""
 
 
 def _common_folder(files: Sequence[str]) -> str:

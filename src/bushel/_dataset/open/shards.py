@@ -76,7 +76,10 @@ def open_shards(
     for shard in shards:  # in this thread, as long as that is quicker than to start threads
         if not isinstance(shard.root, Path) or time.monotonic() > until:
             break
-        unread = None if options.spec or options.checksums else _unchanged(container, shard, caller)
+        if options.spec or options.checksums:
+            unread = None
+        else:
+            unread = _unchanged(container, shard, caller)
         if unread is None and not _is_quick(shard):
             break
         opened += work(shard) if unread is None else [unread]

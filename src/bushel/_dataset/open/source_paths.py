@@ -141,7 +141,9 @@ def _similar(path: AnyPath) -> str:
         nearest = next(parent for parent in path.parents if parent.exists())
         return f": {nearest.absolute()} has no {path.relative_to(nearest).parts[0]}"
     meant = did_you_mean(path.name, [name for name in names if not name.startswith(".")])
-    return f": {meant}" if meant else ""
+    if meant:
+        return f": {meant}"
+    return ""
 
 
 def _parts_of_file(path: AnyPath) -> str | None:
@@ -150,4 +152,6 @@ def _parts_of_file(path: AnyPath) -> str | None:
         return None
     pattern = path.with_name(f"{path.stem}-part-*{path.suffix}")
     packed = path.parent.is_dir() and any(path.parent.glob(pattern.name.replace("*", "[0-9]*")))
-    return f"it was packed in parts: open '{pattern}'" if packed else None
+    if packed:
+        return f"it was packed in parts: open '{pattern}'"
+    return None

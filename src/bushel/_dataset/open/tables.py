@@ -67,7 +67,9 @@ def stored_table(
         OSError: A file cannot be read.
     """
     table = _read(shard, shard.sidecar, note=note, check=check, listed=listed)
-    return table if table is not None and table.fits else staged_table(shard) or table
+    if table is not None and table.fits:
+        return table
+    return staged_table(shard) or table
 
 
 def staged_table(shard: Shard) -> StoredTable | None:
@@ -77,7 +79,9 @@ def staged_table(shard: Shard) -> StoredTable | None:
     path = (
         overwrite_folder(below(shard.root, shard.name, any_text=True)) / FOLDER / shard.sidecar.name
     )
-    staged = _read(shard, path, note=False, check=False, listed=None) if path.exists() else None
+    staged = None
+    if path.exists():
+        staged = _read(shard, path, note=False, check=False, listed=None)
     return staged if staged is not None and staged.fits else None
 
 
@@ -92,7 +96,10 @@ def _read(
         log_warning("%s; the shard is read without it, until `bushel index` makes it again", error)
         return None
     shard = shard.with_files_of(index)
-    now = index.files if listed and listed.have(shard.files, index.files) else stamps_of(shard)
+    if listed and listed.have(shard.files, index.files):
+        now = index.files
+    else:
+        now = stamps_of(shard)
     files = bind(index.files, now, shard)
     if files is None:
         log_info("%s: the index is stale", sidecar)
@@ -181,11 +188,10 @@ def table_to_read(
             raise
         from bushel._dataset.open.damaged import recovered_table
 
-        types = (
-            None
-            if table is None
-            else {name: column.field for name, column in table.index.fields.items()}
-        )
+        if table is None:
+            types = None
+        else:
+            types = {name: column.field for name, column in table.index.fields.items()}
         index, damage = recovered_table(container, shard, options, error, types)
         return TableToRead(index, damage=damage)
     complete = table is not None and table.index.has_checksums
@@ -270,9 +276,10 @@ def build_table(
     """
     from bushel._dataset.open.declared import listed_table, read_structure
 
-    stored, changed = (
-        (listed_table(container, shard), False) if table is None else (table.index, not table.fits)
-    )
+    if table is None:
+        stored, changed = listed_table(container, shard), False
+    else:
+        stored, changed = table.index, not table.fits
     structure = read_structure(container, shard, options, stored, changed=changed)
     index = CallerFields(options.spec or {}, options.pickle).table(structure)
     if lacks_checksums(index, options):

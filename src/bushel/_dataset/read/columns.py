@@ -66,11 +66,15 @@ def element_counts(reader: Reader, positions: I64, name: str) -> I64:
     for group in reader.groups(positions, [name]) if len(positions) else ():
         if (column := group.index.fields.get(name)) is None:
             continue
-        counts_there = (
-            _of_sequence(column, group) if column.starts is not None else _of_values(column, group)
-        )
+        if column.starts is not None:
+            counts_there = _of_sequence(column, group)
+        else:
+            counts_there = _of_values(column, group)
         if (counts_there == _UNKNOWN).any():
-            options = ["--frames"] if holds_clip(column.codec) else ["--columns", f"{name}.length"]
+            if holds_clip(column.codec):
+                options = ["--frames"]
+            else:
+                options = ["--columns", f"{name}.length"]
             having = [shard for shard in reader.shards if name in shard.index.fields]
             raise KeyError(
                 f"the index does not say how many elements field {name!r} has in each sample;"
@@ -90,26 +94,25 @@ def _of_sequence(column: FieldExtents, group: Group) -> I64:
             file=group.index.files[0].name if group.index.files else None,
             hint="the index is damaged: run `bushel index --force` on the dataset",
         )
-    return (
-        last - first
-        if column.absent is None
-        else np.where(column.absent[group.rows], -1, last - first)
-    )
+    if column.absent is None:
+        return last - first
+    return np.where(column.absent[group.rows], -1, last - first)
 
 
 def _of_values(column: FieldExtents, group: Group) -> I64:
     """Return the number of elements of values: frames of clips, rows of arrays, values in columns for others."""
     sizes = column.length[group.rows]
-    counts = (
-        counts_by_sizes(column.codec, sizes)
-        if column.frames is None
-        else column.frames.counts(group.rows)
-    )
+    if column.frames is None:
+        counts = counts_by_sizes(column.codec, sizes)
+    else:
+        counts = column.frames.counts(group.rows)
     counts[(counts < 0) & (sizes != MISSING)] = _UNKNOWN
     counts[sizes == MISSING] = -1
     unknown = counts == _UNKNOWN
     part = "frames" if holds_clip(column.codec) else "length"
-    values = group.index.columns.get(f"{column.field.name}.{part}") if unknown.any() else None
+    values = None
+    if unknown.any():
+        values = group.index.columns.get(f"{column.field.name}.{part}")
     if values is not None and values.kind == "int":
         piece = values.piece(group.rows)
         has_count = unknown if piece.missing is None else unknown & ~piece.missing
@@ -156,14 +159,21 @@ def names_in_any(shards: Sequence[OpenShard]) -> tuple[str, ...]:
 
 def looked_at(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
     """Return the shards that are asked for their columns: the first and the last of very many."""
-    many = len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE) if shards else False
-    return [shards[0], shards[-1]] if many or isinstance(shards, Listing) else shards
+    if shards:
+        many = len(shards) > (_LOOK_AT if shards[0].local else _LOOK_AT_REMOTE)
+    else:
+        many = False
+    if many or isinstance(shards, Listing):
+        return [shards[0], shards[-1]]
+    return shards
 
 
 def masked(part: Part) -> Any:
     """Return values as an array, which is masked if some are missing."""
     values, missing = part
-    return values if missing is None or not missing.any() else np.ma.MaskedArray(values, missing)
+    if missing is None or not missing.any():
+        return values
+    return np.ma.MaskedArray(values, missing)
 
 
 def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Part:
@@ -195,11 +205,9 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
     groups = reader.groups(rows) if len(rows) else []
     pieces = [_piece(shards, group.number, group.rows, wanted) for group in groups]
     part = _put_together(pieces or [_empty(shards, wanted)], shards, wanted)
-    return (
-        part
-        if len(groups) < 2
-        else _in_order(part, [group.places_in(len(rows)) for group in groups])
-    )
+    if len(groups) < 2:
+        return part
+    return _in_order(part, [group.places_in(len(rows)) for group in groups])
 
 
 def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
@@ -282,7 +290,9 @@ def _slices(reader: Reader, positions: range, wanted: ColumnOf) -> list[Piece]:
 
 
 def _empty(shards: Sequence[OpenShard], wanted: ColumnOf) -> Piece:
-    return _piece(shards, 0, slice(0, 0), wanted) if shards else Piece(np.zeros(0, np.int64))
+    if shards:
+        return _piece(shards, 0, slice(0, 0), wanted)
+    return Piece(np.zeros(0, np.int64))
 
 
 def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: ColumnOf) -> Piece:
@@ -292,13 +302,19 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
     try:
         if (values := index.columns.get(wanted.name)) is not None:
             piece = values.piece(rows)
-            dtype = None if wanted.part or column is None else time_dtype(column.field.codec)
+            if wanted.part or column is None:
+                dtype = None
+            else:
+                dtype = time_dtype(column.field.codec)
             if dtype is None:
                 return piece
             return Piece(piece.values.astype(np.int64, copy=False).view(dtype), piece.missing)
         # the shard lacks all values
         if column is None or (column.starts is None and column.lacks_all):
-            count = len(range(index.samples)[rows]) if isinstance(rows, slice) else len(rows)
+            if isinstance(rows, slice):
+                count = len(range(index.samples)[rows])
+            else:
+                count = len(rows)
             return Piece(np.zeros(count, np.bool_), np.ones(count, np.bool_))
         if wanted.reading in ("bytes", "elements"):
             return _sizes(column, rows, elements=wanted.reading == "elements")
@@ -326,7 +342,10 @@ def _piece(shards: Sequence[OpenShard], number: int, rows: slice | I64, wanted: 
             f"column {wanted.name!r}: {error}", file=str(shard.shard.sidecar), hint=_HINT
         ) from error
     declared = shard.asked.spec.get(wanted.field.name)
-    typed = [] if declared is None else ["--spec", f"{declared.name}={declared.type}"]
+    if declared is None:
+        typed = []
+    else:
+        typed = ["--spec", f"{declared.name}={declared.type}"]
     having = [shard for shard in shards if wanted.field.name in shard.index.fields]
     advice = index_command(having, "--columns", wanted.name, *typed)
     raise KeyError(

@@ -62,11 +62,9 @@ def crop_in_part(file: File, column: FieldExtents, row: int, box: Box) -> npt.ND
         return None
     if column.segments is not None and len(segments := column.segments.of(row)):
         return _of_tiles(file, column, row, segments, box)
-    return (
-        None
-        if column.seek is None
-        else _of_states(file, column, row, column.seek.of(np.array([row]))[0], box)
-    )
+    if column.seek is None:
+        return None
+    return _of_states(file, column, row, column.seek.of(np.array([row]))[0], box)
 
 
 def cut(image: Any, name: str, box: Box) -> npt.NDArray[Any]:

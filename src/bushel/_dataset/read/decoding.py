@@ -158,11 +158,17 @@ def decode_field(
             return [None if value is None else decode(value) for value in values]
         except CodecError:
             pass  # decode again, value by value, to find out which one it was
-    counts = [1] * len(keys) if field.counts is None else [max(count, 0) for count in field.counts]
+    if field.counts is None:
+        counts = [1] * len(keys)
+    else:
+        counts = [max(count, 0) for count in field.counts]
     decoded: list[Any] = []
     at = 0
     for place, count in enumerate(counts):
-        codec = field.codecs if isinstance(field.codecs, str) else field.codecs[place]
+        if isinstance(field.codecs, str):
+            codec = field.codecs
+        else:
+            codec = field.codecs[place]
         decode = decoder_of(codec, at_place(field.elements, place))
         for value in values[at : at + count]:
             try:
@@ -185,7 +191,10 @@ def _decoded_parts(
     for place, (value, position) in enumerate(zip(values, positions.tolist(), strict=True)):
         try:
             if isinstance(value, Part):
-                codec = field.codecs if isinstance(field.codecs, str) else field.codecs[place]
+                if isinstance(field.codecs, str):
+                    codec = field.codecs
+                else:
+                    codec = field.codecs[place]
                 value = some_of(
                     reader, value, codec, field.name, position, at_place(field.elements, place)
                 )
@@ -289,7 +298,10 @@ def samples_of(
     """
     samples: list[Sample] | None = None
     for number, field in enumerate(plan.fields):
-        last = plan.fields[number + 1].first if number + 1 < len(plan.fields) else len(stored)
+        if number + 1 < len(plan.fields):
+            last = plan.fields[number + 1].first
+        else:
+            last = len(stored)
         values_stored: Sequence[Any] = (
             stored if len(plan.fields) == 1 else stored[field.first : last]
         )
@@ -299,7 +311,9 @@ def samples_of(
             decode_field(reader, field, values_stored, keys, positions) if decode else values_stored
         )
         samples = with_field(samples, field, values_stored, values, keys)
-    return [{KEY: key} for key in keys] if samples is None else samples
+    if samples is None:
+        return [{KEY: key} for key in keys]
+    return samples
 
 
 def count_elements(reader: Source, position: int, name: str) -> int:
@@ -341,7 +355,10 @@ def decode_samples(
     for group in groups:
         of_shard = _decoders(reader.shards[group.number], encoded, wanted)
         for place in range(len(samples)) if group.places is None else group.places.tolist():
-            decoders[place] = decoders[place] | of_shard if decoders[place] else of_shard
+            if decoders[place]:
+                decoders[place] = decoders[place] | of_shard
+            else:
+                decoders[place] = of_shard
     columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
     sought = {name for name, column in columns if column is not None and column.seek is not None}
     tables: dict[str, list[Any]] = {}
@@ -357,9 +374,10 @@ def decode_samples(
             for name, value in sample.items():
                 decode = functions.get(name)
                 if decode is None or type(value) in KNOWN_TYPES:
-                    values[name] = (
-                        with_table(value, tables[name][place]) if name in tables else value
-                    )
+                    if name in tables:
+                        values[name] = with_table(value, tables[name][place])
+                    else:
+                        values[name] = value
                 elif isinstance(value, list):
                     values[name] = [decode(element) for element in value]
                 elif isinstance(value, Part) or isinstance(wanted.get(name), Ranges):

@@ -66,7 +66,9 @@ def _common_type(function: Binary, a: Any, b: Any) -> type[np.generic] | None:
         exact = rounded or (_inside(a, _FLOATS) and _inside(b, _FLOATS))
         return np.float64 if exact else None
     exact = _inside(a, _INT64) and _inside(b, _INT64)
-    return np.int64 if exact and (compares or _stays_inside(function, a, b)) else None
+    if exact and (compares or _stays_inside(function, a, b)):
+        return np.int64
+    return None
 
 
 def _replaced(value: Any, where: Bools, by: int) -> Any:
@@ -83,7 +85,9 @@ def negative(a: Any) -> Any:
     Raises:
         ArithmeticError: As `compute`.
     """
-    return -a if _is_float(a) or not isinstance(a, np.ndarray) else compute(operator.sub, 0, a)[0]
+    if _is_float(a) or not isinstance(a, np.ndarray):
+        return -a
+    return compute(operator.sub, 0, a)[0]
 
 
 def compare(function: Binary, a: Any, b: Any) -> Any:
@@ -115,8 +119,12 @@ def _is_float(value: Any) -> bool:
 def _as_number(value: Any) -> Any:
     """Return truth values as integers."""
     if isinstance(value, np.ndarray):
-        return value.astype(np.int64) if value.dtype.kind == "b" else value
-    return int(value) if isinstance(value, bool) else value
+        if value.dtype.kind == "b":
+            return value.astype(np.int64)
+        return value
+    if isinstance(value, bool):
+        return int(value)
+    return value
 
 
 def _as_objects(value: Any) -> Any:
@@ -130,7 +138,9 @@ def _as_objects(value: Any) -> Any:
 def _bounds(value: Any) -> tuple[int, int]:
     if not isinstance(value, np.ndarray):
         return value, value
-    return (int(value.min()), int(value.max())) if value.size else (0, 0)
+    if value.size:
+        return int(value.min()), int(value.max())
+    return 0, 0
 
 
 def _inside(value: Any, allowed: range) -> bool:
@@ -161,4 +171,6 @@ def _bits(value: Any) -> int:
         return max(
             (number.bit_length() for number in value.flat if isinstance(number, int)), default=0
         )
-    return 0 if _is_float(value) else max(int(bound).bit_length() for bound in _bounds(value))
+    if _is_float(value):
+        return 0
+    return max(int(bound).bit_length() for bound in _bounds(value))

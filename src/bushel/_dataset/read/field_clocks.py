@@ -123,7 +123,10 @@ class FieldClocks:
             for row, place in zip(group.rows.tolist(), places, strict=True):
                 if column is None or column.length[row] == MISSING:
                     continue
-                times = None if column.frames is None else column.frames.seconds(row)
+                if column.frames is None:
+                    times = None
+                else:
+                    times = column.frames.seconds(row)
                 if times is None:
                     advice = index_command([self._reader.shards[group.number]], "--frames")
                     raise KeyError(

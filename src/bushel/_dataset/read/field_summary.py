@@ -51,7 +51,10 @@ def _summarise(name: str, kind: str, parts: list[FieldExtents]) -> FieldSummary:
         if len(length):
             total += int(length.sum())
             longest = max(longest, int(length.max()))
-            shortest = int(length.min()) if shortest is None else min(shortest, int(length.min()))
+            if shortest is None:
+                shortest = int(length.min())
+            else:
+                shortest = min(shortest, int(length.min()))
     codecs = "+".join(dict.fromkeys(column.codec for column in parts))
     mean = total / elements if elements else 0.0
     return FieldSummary(name, kind, codecs, samples, elements, total, mean, shortest or 0, longest)

@@ -39,7 +39,10 @@ def fingerprint_of(reader: Reader, fields: Mapping[str, str], positions: Positio
     """
     chain = list(_chain(_digests(reader.shards)))
     is_plain = not reader.sides and reader.windows is None and len(chain) == len(reader.starts)
-    shards = int(np.searchsorted(reader.starts, _end(positions))) if is_plain else len(chain) - 1
+    if is_plain:
+        shards = int(np.searchsorted(reader.starts, _end(positions)))
+    else:
+        shards = len(chain) - 1
     digest = hashlib.sha256(chain[shards])
     digest.update(msgspec.json.encode([fields, _revisions(reader.shards)]))
     for side in reader.sides:
@@ -135,7 +138,9 @@ def _end(positions: Positions) -> int:
         return positions.total
     if not len(positions):
         return 0
-    return 1 + max(positions) if isinstance(positions, range) else 1 + int(positions.max())
+    if isinstance(positions, range):
+        return 1 + max(positions)
+    return 1 + int(positions.max())
 
 
 def _bytes_of(positions: Positions) -> bytes:

@@ -252,7 +252,10 @@ def _by_forms(
     wanted = first.hashes(form)[0][lone]
     matched = table.find(LookedUp.of(wanted))
     repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
-    doubtful = np.isin(wanted, repeated) if len(repeated) else np.zeros(len(wanted), np.bool_)
+    if len(repeated):
+        doubtful = np.isin(wanted, repeated)
+    else:
+        doubtful = np.zeros(len(wanted), np.bool_)
     for places in _in_parts(np.flatnonzero(matched >= 0)):
         names = [in_form(name, form) for name in first.take(lone[places])]
         partners = [in_form(name, other_form) for name in other.take(there[matched[places]])]

@@ -54,7 +54,9 @@ class Names:
     def samples(self) -> I64:
         """int64[n]: the positions of the samples in the whole dataset, ascending."""
         positions = self.positions
-        return positions if (positions[1:] > positions[:-1]).all() else np.unique(positions)
+        if (positions[1:] > positions[:-1]).all():
+            return positions
+        return np.unique(positions)
 
     def has_lists(self) -> bool:
         """Return whether the field holds lists of names: as a sequence, or in some JSON value."""
@@ -74,7 +76,10 @@ class Names:
             TypeError: A value is something else.
         """
         for value in self._values(self.samples):
-            names_there = value if isinstance(value, list) or value is None else [value]
+            if isinstance(value, list) or value is None:
+                names_there = value
+            else:
+                names_there = [value]
             yield None if names_there is None else list(_names(names_there, self.on))
 
     def _values(self, positions: I64) -> Iterator[Any]:
@@ -92,7 +97,10 @@ class Names:
         )
         for places, (text, offsets, numbers) in self._texts_at(self.samples):
             distinct_hashes = hashes_of(text, offsets, form)
-            name_hashes[places] = distinct_hashes if numbers is None else distinct_hashes[numbers]
+            if numbers is None:
+                name_hashes[places] = distinct_hashes
+            else:
+                name_hashes[places] = distinct_hashes[numbers]
             has_name[places] = True
         return name_hashes, has_name
 
@@ -126,7 +134,10 @@ class Names:
                 yield places, _keys(group, positions[places])
         elif self.on not in reader.fields:
             values, missing = part_of(reader, positions, self.on)
-            places = np.arange(len(values)) if missing is None else np.flatnonzero(~missing)
+            if missing is None:
+                places = np.arange(len(values))
+            else:
+                places = np.flatnonzero(~missing)
             yield places, (*text_of(list(_names(values[places].tolist(), self.on))), None)
         else:
             for group in reader.groups(positions, [self.on]) if len(positions) else ():

@@ -222,4 +222,6 @@ def _names_in(shards: Sequence[OpenShard]) -> frozenset[str]:
 def _rows(rows: I64, first: int, total: int) -> Rows:
     """Return places that are counted from `first` on, in as few bytes as hold them; -1 stays."""
     moved = np.where(rows >= 0, rows + first, -1)
-    return moved.astype(np.int32) if total < 1 << 31 else moved.astype(np.int64)
+    if total < 1 << 31:
+        return moved.astype(np.int32)
+    return moved.astype(np.int64)

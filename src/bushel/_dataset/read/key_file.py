@@ -148,11 +148,10 @@ def _sorted_ranges(
             if keys is None:
                 continue
             start = int(np.searchsorted(keys.hashes, np.uint64(first)))
-            stop = (
-                len(keys.hashes)
-                if last is None
-                else int(np.searchsorted(keys.hashes, np.uint64(last)))
-            )
+            if last is None:
+                stop = len(keys.hashes)
+            else:
+                stop = int(np.searchsorted(keys.hashes, np.uint64(last)))
             own = keys.hashes[start:stop]
             if (own[1:] < own[:-1]).any():
                 raise FormatError(
@@ -217,7 +216,9 @@ def damage(path: Path) -> str | None:
         found = _open(path)
     except FormatError as error:
         return str(error)
-    return None if found is None else _difference(*found)
+    if found is None:
+        return None
+    return _difference(*found)
 
 
 def _difference(header: _Header, keys: KeyFile) -> str | None:
@@ -276,7 +277,9 @@ def _parse(data: bytes, size: int) -> tuple[_Header, int, int]:
 # Key files of datasets
 def lookup_of(rows: ShardRows) -> Lookup:
     """Return the finder of samples by key: the reader of windows itself, a table of hashes for all others."""
-    return rows if isinstance(rows, Lookup) else key_lookup(rows.counted, rows.starts)
+    if isinstance(rows, Lookup):
+        return rows
+    return key_lookup(rows.counted, rows.starts)
 
 
 def key_lookup(shards: Sequence[OpenShard], starts: I64) -> KeyLookup:
@@ -341,7 +344,9 @@ def write_key_file(shards: Sequence[OpenShard], report: Callable[[int], None] | 
 
 def _path(shards: Sequence[OpenShard]) -> Path | None:
     manifest = manifest_path([each.shard for each in kinds(shards)])
-    return manifest.with_name(NAME) if isinstance(manifest, Path) else None
+    if isinstance(manifest, Path):
+        return manifest.with_name(NAME)
+    return None
 
 
 def _state(shards: Sequence[OpenShard]) -> str:

@@ -34,7 +34,9 @@ def exact_kind(index: ShardIndex, name: str) -> Kind | None:
     if column is None or values is None or values.types is not None or column.starts is not None:
         return None
     base, kinds = _kinds_of(column.codec)
-    return values.kind if values.kind in kinds and not is_registered(base) else None
+    if values.kind in kinds and not is_registered(base):
+        return values.kind
+    return None
 
 
 @cache
@@ -129,11 +131,9 @@ def _known_value(values: Column, row: int) -> Any:
     if values.missing is not None and values.missing.item(row):
         return None
     try:
-        return (
-            values.few_texts(np.array([row]))[0]
-            if values.values is None
-            else values.values.item(row)
-        )
+        if values.values is None:
+            return values.few_texts(np.array([row]))[0]
+        return values.values.item(row)
     except ValueError:  # a damaged index: reading goes by other arrays
         return None
 

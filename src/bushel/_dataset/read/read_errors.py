@@ -131,7 +131,10 @@ def texts_as_positions(texts: Sequence[str], fields: Collection[str]) -> str:
         f"ds.select_keys({shown}) is a view of the samples with these keys",
         f"ds.select_fields({shown}) is a view",
     )
-    meant = f"{by_name} with these fields" if all(text in fields for text in texts) else by_key
+    if all(text in fields for text in texts):
+        meant = f"{by_name} with these fields"
+    else:
+        meant = by_key
     return f"positions are integers, not texts: {meant}"
 
 
@@ -139,8 +142,6 @@ def wrong_position(item: object) -> str:
     """Return the message about an object that is not a position."""
     message = f"a position must be an integer, not {item!r}"
     whole = isinstance(item, float) and item.is_integer()
-    return (
-        f"{message}: use ds[{item:.0f}]"
-        if whole
-        else f"{message}; a key is a str, and a list gives a view"
-    )
+    if whole:
+        return f"{message}: use ds[{item:.0f}]"
+    return f"{message}; a key is a str, and a list gives a view"

@@ -75,11 +75,9 @@ class _Verification:
 
     def among(self, groups: Iterable[Group]) -> frozenset[int]:
         """Return the numbers of the shards of a batch whose bytes are compared with their checksums."""
-        return (
-            frozenset(group.number for group in groups if self.of(group.number))
-            if self._any
-            else frozenset()
-        )
+        if self._any:
+            return frozenset(group.number for group in groups if self.of(group.number))
+        return frozenset()
 
 
 class Reader(ShardRows):
@@ -222,9 +220,9 @@ class Reader(ShardRows):
             except (ExtentError, CodecError, ValueError, TypeError):
                 plain = False
                 break
-        return (
-            sample if plain else self.read(np.array([position], np.int64), wanted, decode=True)[0]
-        )
+        if plain:
+            return sample
+        return self.read(np.array([position], np.int64), wanted, decode=True)[0]
 
     def read(
         self,
@@ -248,7 +246,8 @@ class Reader(ShardRows):
         from bushel._index.read_plan import plan_kernel
 
         groups = self.readable(positions, wanted)
-        parts = decode if parts is None else parts
+        if parts is None:
+            parts = decode
         known, rest = dict[str, list[Any]](), wanted
         if parts and len(unknown := self.unknown(groups, wanted)) < len(wanted):
             from bushel._dataset.read.known_values import known_values, merged
@@ -272,7 +271,9 @@ class Reader(ShardRows):
             samples = samples_of(
                 self, plan, stored, positions, self.keys(positions, groups), decode=decode
             )
-        return merged(samples, known, wanted) if known else samples
+        if known:
+            return merged(samples, known, wanted)
+        return samples
 
     def asked(self, positions: I64, wanted: Mapping[str, Elements]) -> Mapping[str, Elements]:
         """Return the elements to read of samples, given those that are wanted of them, or of their windows."""
@@ -294,7 +295,9 @@ class Reader(ShardRows):
         """Return the fields of a batch that have to be read, as its indexes do not have them."""
         looked_at = groups[:1] if self.counted is self.shards else groups
         listed = any(name in group.index.columns for group in looked_at for name in wanted)
-        return self._known.unknown(groups, wanted) if listed else wanted
+        if listed:
+            return self._known.unknown(groups, wanted)
+        return wanted
 
     @cached_property
     def _known(self) -> KnownFields:
@@ -335,11 +338,10 @@ class Reader(ShardRows):
             parts = [batch] if values_read is not None else batch.parts()
             while parts:
                 part = parts.pop()
-                values_of_part = (
-                    values_read
-                    if part is batch
-                    else self._call(storage.read_many, plan, part, positions)
-                )
+                if part is batch:
+                    values_of_part = values_read
+                else:
+                    values_of_part = self._call(storage.read_many, plan, part, positions)
                 if values_of_part is None:
                     parts += part.parts()
                 for number, value in enumerate(values_of_part or ()):
@@ -387,7 +389,9 @@ class Reader(ShardRows):
             return do([self.file(*numbers) for numbers in batch.files], batch.extents)
 
         try:
-            return called() if len(batch.extents.offset) <= 1 else self.pool.attempt(called)
+            if len(batch.extents.offset) <= 1:
+                return called()
+            return self.pool.attempt(called)
         except ExtentError as error:
             from bushel._dataset.read.read_errors import unreadable
 

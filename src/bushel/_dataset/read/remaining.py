@@ -54,11 +54,9 @@ def remaining_in(
             positions.append(rows + starts[number])
             numbers.append(numbers_of_calls)
     removed, first = _earliest(np.concatenate(positions), np.concatenate(numbers))
-    return (
-        Remaining.of(int(starts[-1]), removed, first.astype(np.uint32), calls)
-        if len(removed)
-        else None
-    )
+    if len(removed):
+        return Remaining.of(int(starts[-1]), removed, first.astype(np.uint32), calls)
+    return None
 
 
 def recorded_digests(shards: Sequence[OpenShard]) -> Digests:

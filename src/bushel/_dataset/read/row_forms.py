@@ -123,7 +123,10 @@ def _look(
                 layout = ranged.layout(head, size)
             except CodecError:
                 layout = None
-            form = None if layout is None or not layout.shape else RowForm.of(layout)
+            if layout is None or not layout.shape:
+                form = None
+            else:
+                form = RowForm.of(layout)
         forms.add(size, form)
 
 

@@ -47,7 +47,9 @@ def table_of_section(
     for fields in dict.fromkeys((section.fields, ())):
         known = kept_table(container, shard, (stamp,), section.number, fields)
         if known is not None and known.samples == section.samples:
-            return known.select(section.fields) if section.fields else known
+            if section.fields:
+                return known.select(section.fields)
+            return known
     log_info("%s: reading %d bytes of section %d", shard.path(0), section.size, section.number)
     file = file_of_section(shard, section, stamp)
     if section.size <= expansion_cache().limit // 2:

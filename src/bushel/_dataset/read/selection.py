@@ -84,11 +84,9 @@ class Remaining(Struct, frozen=True, eq=False):
     def index(self, position: int) -> int | None:
         """Return the place of a position among those that remain; None if its sample was removed."""
         place = int(np.searchsorted(self.removed, position))
-        return (
-            None
-            if place < len(self.removed) and self.removed[place] == position
-            else position - place
-        )
+        if place < len(self.removed) and self.removed[place] == position:
+            return None
+        return position - place
 
     def kept(self) -> Bools:
         """Return bool[total]: whether each sample remains."""
@@ -224,7 +222,8 @@ class Selection(Struct, frozen=True):
             if isinstance(self.positions, Remaining):
                 places += [] if (place := self.positions.index(position)) is None else [place]
             elif isinstance(self.positions, range):
-                places += [self.positions.index(position)] if position in self.positions else []
+                if position in self.positions:
+                    places += [self.positions.index(position)]
             else:
                 places += np.flatnonzero(self.positions == position)[:1].tolist()
         return min(places, default=None)
@@ -254,7 +253,10 @@ class Selection(Struct, frozen=True):
                     f"unknown field {name!r}: the fields are {', '.join(names) or 'none'}"
                 )
             if value is not False:
-                wanted[name] = None if value is True else _elements(self.fields[name], value)
+                if value is True:
+                    wanted[name] = None
+                else:
+                    wanted[name] = _elements(self.fields[name], value)
         return wanted
 
     def plain(self, name: str, what: str) -> str:

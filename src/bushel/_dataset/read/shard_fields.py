@@ -99,7 +99,9 @@ def described(shard: OpenShard, features: Mapping[str, Feature]) -> OpenShard:
             {**typed, **shard.asked.spec}, shard.asked.pickle, shard.asked.names
         )
         shard = with_caller_fields(shard, declared)
-    return replace(shard, labels={**shard.labels, **check_labels(named)}) if named else shard
+    if named:
+        return replace(shard, labels={**shard.labels, **check_labels(named)})
+    return shard
 
 
 def with_one_type(shards: Sequence[OpenShard]) -> list[OpenShard]:
@@ -155,11 +157,9 @@ def labels_of(shards: Sequence[OpenShard], fields: Spec) -> Labels:
     for shard in shards:
         if shard.labels:
             named.setdefault(id(shard.labels), shard)
-    return (
-        join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields)
-        if named
-        else {}
-    )
+    if named:
+        return join_labels(((str(shard.path(0)), shard.labels) for shard in named.values()), fields)
+    return {}
 
 
 def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | None) -> Labels:
@@ -170,7 +170,9 @@ def labels_beside(container: str, shards: Sequence[Shard], manifest: Manifest | 
         first = shards[0].root
         if all(shard.root == first for shard in shards) or manifest_path(shards) is not None:
             labels = kind.class_names(first)
-    return labels if manifest is None else {**labels, **labels_in(manifest)}
+    if manifest is None:
+        return labels
+    return {**labels, **labels_in(manifest)}
 
 
 def labels_in(manifest: Manifest) -> Labels:

@@ -222,25 +222,23 @@ class Listing(Sequence[OpenShard]):
 
 def kinds(shards: Sequence[OpenShard]) -> Sequence[OpenShard]:
     """Return shards that have all containers, fields and labels of these shards."""
-    return shards[:1] if isinstance(shards, Listing) else shards
+    if isinstance(shards, Listing):
+        return shards[:1]
+    return shards
 
 
 def samples_of(shards: Sequence[OpenShard]) -> I64:
     """Return int64[shards], the number of samples of each shard."""
-    return (
-        shards.listed.samples
-        if isinstance(shards, Listing)
-        else np.array([shard.samples for shard in shards], np.int64)
-    )
+    if isinstance(shards, Listing):
+        return shards.listed.samples
+    return np.array([shard.samples for shard in shards], np.int64)
 
 
 def any_keyed(shards: Sequence[OpenShard]) -> bool:
     """Return whether any sample has a key of its own."""
-    return (
-        shards.listed.any_keyed
-        if isinstance(shards, Listing)
-        else any(shard.keyed for shard in shards)
-    )
+    if isinstance(shards, Listing):
+        return shards.listed.any_keyed
+    return any(shard.keyed for shard in shards)
 
 
 class ShardRows:
@@ -268,7 +266,9 @@ class ShardRows:
     @property
     def whole(self) -> range | Remaining:
         """The positions of the whole dataset, without removed samples."""
-        return range(int(self.starts[-1])) if self.remaining is None else self.remaining
+        if self.remaining is None:
+            return range(int(self.starts[-1]))
+        return self.remaining
 
     @property
     def divisions(self) -> Sequence[Sequence[OpenShard]]:
@@ -298,7 +298,10 @@ class ShardRows:
 
     def row_of(self, position: int, name: str | None = None) -> tuple[int, int]:
         """Return the number of the shard that holds a sample, or this field of it, and its row there."""
-        number = int(self.starts.searchsorted(position, "right")) - 1 if len(self.shards) > 1 else 0
+        if len(self.shards) > 1:
+            number = int(self.starts.searchsorted(position, "right")) - 1
+        else:
+            number = 0
         return number, position - int(self.starts[number])
 
     def groups(self, positions: I64, names: Collection[str] | None = None) -> list[Group]:
@@ -341,7 +344,10 @@ class ShardRows:
         groups = self.groups(positions, names)
         for group in groups:
             if (shard := self.shards[group.number]).damage is not None:
-                positions_there = positions if group.places is None else positions[group.places]
+                if group.places is None:
+                    positions_there = positions
+                else:
+                    positions_there = positions[group.places]
                 for row, position in zip(
                     group.rows.tolist(), positions_there.tolist(), strict=True
                 ):

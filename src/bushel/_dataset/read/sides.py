@@ -52,9 +52,12 @@ class Joined:
                 shown = ", ".join(map(repr, names)) + (
                     ", …" if (missing or number) > len(names) else ""
                 )
-                shown = f"{missing:,} missing names: {shown}" if missing else shown
+                if missing:
+                    shown = f"{missing:,} missing names: {shown}"
                 said.append(f"{number:,} of the {which} dataset ({shown})")
-        return f"joined by {self.on}: no partner for {' and '.join(said)}" if said else ""
+        if said:
+            return f"joined by {self.on}: no partner for {' and '.join(said)}"
+        return ""
 
 
 @dataclass(frozen=True, slots=True)

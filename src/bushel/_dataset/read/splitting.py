@@ -131,7 +131,10 @@ def stratified(
         Name of each part to the positions of its samples, ascending.
     """
     by_class = order[np.argsort(classes[order], kind="stable")]
-    ends = np.cumsum(np.bincount(classes)) if len(classes) else np.zeros(0, np.int64)
+    if len(classes):
+        ends = np.cumsum(np.bincount(classes))
+    else:
+        ends = np.zeros(0, np.int64)
     counts: dict[int, list[int]] = {}
     parts: list[list[npt.NDArray[np.int64]]] = [[] for _ in shares]
     start = 0
@@ -168,7 +171,10 @@ def with_rest(samples: int, shares: Mapping[str, float | None]) -> dict[str, flo
             f"expected shares such as {{'train': 0.9, 'val': 0.1}}, at most one of them None:"
             f" {dict(shares)}"
         )
-    whole = samples if named and all(isinstance(share, int) for share in named.values()) else 1
+    if named and all(isinstance(share, int) for share in named.values()):
+        whole = samples
+    else:
+        whole = 1
     return {
         name: whole - sum(named.values()) if share is None else share
         for name, share in shares.items()

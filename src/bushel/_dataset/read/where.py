@@ -85,7 +85,9 @@ def choose(
     with np.errstate(all="ignore"):
         value, missing = _Evaluation(values, samples, labels).truth(tree)
     chosen = np.broadcast_to(np.asarray(value, np.bool_), samples)
-    return chosen & ~missing if missing is not None else np.array(chosen)
+    if missing is not None:
+        return chosen & ~missing
+    return np.array(chosen)
 
 
 def _parsed(expression: str) -> ast.expr:
@@ -102,11 +104,9 @@ def _parsed(expression: str) -> ast.expr:
     try:
         tree = ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
-        where = (
-            f" at character {error.offset}"
-            if isinstance(error, SyntaxError) and error.offset
-            else ""
-        )
+        where = ""
+        if isinstance(error, SyntaxError) and error.offset:
+            where = f" at character {error.offset}"
         detail = error.msg if isinstance(error, SyntaxError) else str(error)
         hint = next(
             (f": {advice}" for slip, advice in _SLIPS.items() if re.search(slip, expression)), ""
@@ -232,7 +232,10 @@ class _Evaluation:
                     f"'is' asks for missing values only, as in '{ast.unparse(left)} is None'"
                 )
             _, missing = self.value(left)
-            absent = np.zeros(self._samples, np.bool_) if missing is None else missing
+            if missing is None:
+                absent = np.zeros(self._samples, np.bool_)
+            else:
+                absent = missing
             return (absent if isinstance(test, ast.Is) else ~absent), None
         if isinstance(test, ast.In | ast.NotIn):
             contained, missing = self._contained(left, right)
@@ -320,11 +323,10 @@ def _as_time(value: Any, other: Any) -> Any:
             ) from error
     if isinstance(value, int) and not isinstance(value, bool) and dtype.kind == "m":
         return np.int64(value).view(dtype)
-    expected = (
-        "a text such as '2024-06-01'"
-        if dtype.kind == "M"
-        else f"a whole number of {np.datetime_data(dtype)[0]}"
-    )
+    if dtype.kind == "M":
+        expected = "a text such as '2024-06-01'"
+    else:
+        expected = f"a whole number of {np.datetime_data(dtype)[0]}"
     raise ValueError(f"times of {dtype} are compared with {expected}, not with {value!r:.50}")
 
 
@@ -357,7 +359,9 @@ def _either(one: _Value, two: _Value) -> _Value:
 
 
 def _known(values: Any, missing: Bools | None) -> Any:
-    return values if missing is None else values & ~missing
+    if missing is None:
+        return values
+    return values & ~missing
 
 
 def _missing(one: Bools | None, two: Bools | None) -> Bools | None:

@@ -83,9 +83,9 @@ class WindowReader(Reader):
         sample_key, _, mark = key.rpartition("@")
         sample = self._find(sample_key)
         number = None if sample is None else self.windows.find(sample, mark)
-        return (
-            [] if number is None or self.keys(np.array([number], np.int64)) != [key] else [number]
-        )
+        if number is None or self.keys(np.array([number], np.int64)) != [key]:
+            return []
+        return [number]
 
     def ranges(self, positions: I64, names: Collection[str] | None = None) -> dict[str, Ranges]:
         """Return the elements of windows, of each field that has some, or of these fields."""

@@ -48,15 +48,21 @@ class WindowShape(Struct, frozen=True, eq=False):
     @property
     def pads(self) -> dict[str, str]:
         """The names of the fields that mark elements that are filled up: name to field."""
-        return {name + PAD: name for name in self.offsets} if self.pad else {}
+        if self.pad:
+            return {name + PAD: name for name in self.offsets}
+        return {}
 
     def size(self, name: str) -> int | None:
         """Return the number of elements that every window has of a field; None if it differs."""
         offsets, time = self.offsets[name], self.time
         if offsets is not None or time is None:
-            return len(offsets) if offsets is not None else None
+            if offsets is not None:
+                return len(offsets)
+            return None
         if time.take[name] != "all":
-            return None if name == self.field else self.size(self.field)
+            if name == self.field:
+                return None
+            return self.size(self.field)
         rate = time.sources[name]
         if isinstance(rate, float) and time.seconds:
             return elements_within(time.seconds, rate)
@@ -66,7 +72,9 @@ class WindowShape(Struct, frozen=True, eq=False):
         """Return the range of elements that a window has of a field, or True; None if it has the same as samples."""
         if name in self.offsets:
             size = self.size(name)
-            return True if size is None else range(size)
+            if size is None:
+                return True
+            return range(size)
         return True if name in self.pads else None
 
     def described(self) -> str:
@@ -82,7 +90,9 @@ class WindowShape(Struct, frozen=True, eq=False):
 
     def __str__(self) -> str:
         sizes = [size for name in self.offsets if (size := self.size(name)) is not None]
-        lengths = " to ".join(map(str, sorted({min(sizes), max(sizes)}))) + " " if sizes else ""
+        lengths = ""
+        if sizes:
+            lengths = " to ".join(map(str, sorted({min(sizes), max(sizes)}))) + " "
         every = f"{self.hop}"
         if isinstance(self.hop, float):
             every = f"{self.hop:g} seconds"
@@ -135,7 +145,9 @@ class Windows(Struct, frozen=True, eq=False):
         )
 
     def __len__(self) -> int:
-        return int(self.ends[-1]) if len(self.ends) else 0
+        if len(self.ends):
+            return int(self.ends[-1])
+        return 0
 
     def places(self, numbers: I64) -> tuple[I64, npt.NDArray[Any]]:
         """Return the sample of each window, and where it starts: int64[n] each, or float64[n] in seconds."""
@@ -167,7 +179,9 @@ class Windows(Struct, frozen=True, eq=False):
             return None
         if not begin <= number < self.ends[sample]:
             return None
-        return number if self.marks(*self.places(np.array([number]))) == [mark] else None
+        if self.marks(*self.places(np.array([number]))) == [mark]:
+            return number
+        return None
 
     @property
     def without(self) -> int:

@@ -100,7 +100,8 @@ class Dataset(StoredValues):
         notes += "".join(f"; {join.misses}" for join in info.joins if join.misses)
         if windows is not None and windows.without:
             notes += f"; {windows.without:,} samples are too short for a window"
-        notes += f"; {self._selection.made}" if self._selection.made else ""
+        if self._selection.made:
+            notes += f"; {self._selection.made}"
         return (
             f"<bushel.Dataset: {len(self):,}{total} {noun}, {info.container}, {shards};"
             f" {fields}{notes}>"
@@ -279,8 +280,8 @@ class Dataset(StoredValues):
         """
         from bushel._dataset.views.mapped import Mapped
 
-        if fields is not None:
-            fields = fields if isinstance(fields, Mapping) else list(self._selection.wanted(fields))
+        if fields is not None and not isinstance(fields, Mapping):
+            fields = list(self._selection.wanted(fields))
         return Mapped(self, function, fields, spec, decodes=decode)
 
     def split(

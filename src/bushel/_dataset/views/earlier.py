@@ -79,16 +79,16 @@ def before_removal(dataset: Any, fingerprint: str) -> BeforeRemoval | None:
         if earlier.fingerprint == fingerprint:
             since = whole.removed[whole.calls >= number]
             then = earlier._selection.positions
-            places = (
-                since - np.searchsorted(then.removed, since)
-                if isinstance(then, Remaining)
-                else since
-            )
+            if isinstance(then, Remaining):
+                places = since - np.searchsorted(then.removed, since)
+            else:
+                places = since
             first = whole.by[number]
             when = datetime.fromtimestamp(first.time / 1e9, UTC).strftime("%d %B %Y")
-            calls = (
-                "" if len(whole.by) == number + 1 else f" by {len(whole.by) - number} calls, first"
-            )
+            if len(whole.by) == number + 1:
+                calls = ""
+            else:
+                calls = f" by {len(whole.by) - number} calls, first"
             return BeforeRemoval(
                 earlier,
                 places,

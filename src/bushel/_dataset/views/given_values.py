@@ -61,7 +61,8 @@ def with_partners(
     if joined.how == "inner":
         chosen = np.asarray(positions, np.int64)
         chosen = chosen[partners[chosen] >= 0]
-        positions = positions if len(chosen) == len(positions) else chosen
+        if len(chosen) != len(positions):
+            positions = chosen
     return type(first)((), reader=reader)._view(positions, [*names, *others.values()])
 
 
@@ -161,11 +162,10 @@ def _as_array(values: Any) -> npt.NDArray[Any] | None:
             return np.ma.MaskedArray(
                 exact_array([0 if item is None else item for item in items]), gaps
             )
-        alike = (
-            len({(np.shape(item), item.dtype) for item in items}) == 1
-            if kinds == {np.ndarray}
-            else len(kinds) == 1
-        )
+        if kinds == {np.ndarray}:
+            alike = len({(np.shape(item), item.dtype) for item in items}) == 1
+        else:
+            alike = len(kinds) == 1
         if not kinds or not (
             kinds <= {int, float}
             or (alike and issubclass(next(iter(kinds)), np.ndarray | np.generic))

@@ -26,7 +26,10 @@ def dataset_html(dataset: Any) -> str:
     """Return the description of a dataset with the pictures of its first samples."""
     info: Info = dataset.info
     samples = len(dataset)
-    count = f"{samples:,}" if samples == info.samples else f"{samples:,} of {info.samples:,}"
+    if samples == info.samples:
+        count = f"{samples:,}"
+    else:
+        count = f"{samples:,} of {info.samples:,}"
     facts = [
         ("container", info.container),
         ("shards", f"{info.shards:,}"),
@@ -89,4 +92,6 @@ def _mean_size(dataset: Any, name: str) -> str:
     except (BushelError, OSError) as error:
         return str(error)
     present = lengths[lengths >= 0]
-    return size(round(float(present.mean()))) if len(present) else "–"
+    if len(present):
+        return size(round(float(present.mean())))
+    return "–"

@@ -94,11 +94,10 @@ def join(
         raise ValueError(f'how={how!r}: expected "inner" or "left"')
     named, *rest = datasets
     whole = named
-    new = (
-        [names] * len(rest)
-        if isinstance(names, Mapping)
-        else [*names, *[{}] * (len(rest) - len(names))]
-    )
+    if isinstance(names, Mapping):
+        new = [names] * len(rest)
+    else:
+        new = [*names, *[{}] * (len(rest) - len(names))]
     if len(new) != len(rest):
         raise ValueError(
             f"names= has {len(new)} mappings for {len(rest)} datasets that are"

@@ -57,7 +57,10 @@ def windows_of(dataset: S, shape: WindowShape) -> S:
     counts = element_counts(reader, positions, shape.field)
     has = window_counts(counts, shape) > 0
     for name in shape.offsets:
-        counts_of_field = counts if name == shape.field else element_counts(reader, positions, name)
+        if name == shape.field:
+            counts_of_field = counts
+        else:
+            counts_of_field = element_counts(reader, positions, name)
         if (unlike := has & (counts_of_field != counts) & (counts_of_field >= 0)).any():
             place = int(np.flatnonzero(unlike)[0])
             raise ValueError(

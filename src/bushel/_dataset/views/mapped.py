@@ -66,9 +66,10 @@ class Mapped(Struct, frozen=True, eq=False):
     @property
     def spec(self) -> dict[str, str]:
         """The fields that the function gets, with the types that were given for its results."""
-        needed = (
-            self.dataset.spec if self.needs is None else self.dataset.select_fields(self.needs).spec
-        )
+        if self.needs is None:
+            needed = self.dataset.spec
+        else:
+            needed = self.dataset.select_fields(self.needs).spec
         types = {**needed, **(self.types or {})}
         if self.kept is None:
             return types
@@ -186,11 +187,10 @@ class Mapped(Struct, frozen=True, eq=False):
         fields: Mask = None,
     ) -> list[Sample]:
         """Decode samples that `read(..., decode=False)` returned, and pass them through the function."""
-        samples = (
-            self.dataset.decode_samples(stored, positions, (), self.needs)
-            if self.decodes
-            else stored
-        )
+        if self.decodes:
+            samples = self.dataset.decode_samples(stored, positions, (), self.needs)
+        else:
+            samples = stored
         return [_made(self, sample) for sample in samples]
 
     def prefetch(self, positions: Given, fields: Mask = None) -> None:

@@ -83,9 +83,10 @@ class Chosen:
         made: str = "",
     ) -> Self:
         selection_before, fields = self._selection, self._reader.fields
-        chosen = (
-            selection_before.fields if names is None else {name: fields[name] for name in names}
-        )
+        if names is None:
+            chosen = selection_before.fields
+        else:
+            chosen = {name: fields[name] for name in names}
         how = ", then ".join(filter(None, (selection_before.made, made)))
         selection = Selection(
             selection_before.positions if positions is None else positions, chosen, how
@@ -210,9 +211,10 @@ class Samples(Chosen):
                 position = int(selection.positions[operator.index(item)])
             except (IndexError, OverflowError):
                 position = selection.at(operator.index(item))  # raises the error for it
-            elements_by_field = (
-                dict.fromkeys(selection.fields) if mask is None else selection.wanted(mask)
-            )
+            if mask is None:
+                elements_by_field = dict.fromkeys(selection.fields)
+            else:
+                elements_by_field = selection.wanted(mask)
             sample = ShownSample(
                 self._reader.narrowed(elements_by_field).sample(position, elements_by_field)
             )

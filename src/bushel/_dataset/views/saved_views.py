@@ -85,11 +85,9 @@ def save_view(view: Any, name: str, *, overwrite: bool) -> None:
     if isinstance(folder, Path) and not (root := folder.parent.parent).is_dir():
         raise FileNotFoundError(errno.ENOENT, "the folder of the dataset does not exist", str(root))
     origin = view._selection.made
-    where = (
-        origin.removeprefix("where ")
-        if origin.startswith("where ") and ", then " not in origin
-        else None
-    )
+    where = None
+    if origin.startswith("where ") and ", then " not in origin:
+        where = origin.removeprefix("where ")
     positions, keys, digests = np.zeros(0, np.int64), Strings.of([]), np.zeros(0, np.uint64)
     fingerprint = _whole(view).fingerprint
     if where is None:
@@ -223,9 +221,10 @@ def _folder(dataset: Any) -> AnyPath:
         UnsupportedError: The dataset is joined, or is in several folders.
     """
     shards = dataset.shards
-    view_shards = (
-        [shards[0].shard] if isinstance(shards, Listing) else [opened.shard for opened in shards]
-    )
+    if isinstance(shards, Listing):
+        view_shards = [shards[0].shard]
+    else:
+        view_shards = [opened.shard for opened in shards]
     above = above_parts(view_shards) if view_shards else None
     made_of_others = dataset._reader.sides or dataset._reader.windows is not None
     if (

@@ -72,7 +72,10 @@ class StoredValues(Samples):
         """
         from bushel._dataset.read.decoding import count_elements
 
-        position = self.position(item) if isinstance(item, str) else operator.index(item)
+        if isinstance(item, str):
+            position = self.position(item)
+        else:
+            position = operator.index(item)
         absolute = self._selection.at(position)
         available: dict[str, bool | range] = {}
         windows = self._reader.windows
@@ -87,11 +90,10 @@ class StoredValues(Samples):
                 if column.absent is None or not column.absent[row]:
                     available[name] = range(int(column.starts[row + 1]) - int(column.starts[row]))
             elif column.length[row] >= 0:
-                available[name] = (
-                    range(count_elements(self._reader, absolute, name))
-                    if holds_elements(column.codec) and not holds_array(column.codec)
-                    else True
-                )
+                if holds_elements(column.codec) and not holds_array(column.codec):
+                    available[name] = range(count_elements(self._reader, absolute, name))
+                else:
+                    available[name] = True
         return available
 
     def lengths(self, positions: Given, field: str) -> npt.NDArray[np.int64]:
@@ -373,9 +375,10 @@ def _stored_lengths(
         if column is None:
             continue
         places = group.places_in(total)
-        rows, counts = (
-            (group.rows, None) if column.starts is None else element_rows(column, group, elements)
-        )
+        if column.starts is None:
+            rows, counts = group.rows, None
+        else:
+            rows, counts = element_rows(column, group, elements)
         lengths_of_rows = column.length[rows]
         if counts is not None:
             ends, sums = np.cumsum(counts), offsets_of(lengths_of_rows)

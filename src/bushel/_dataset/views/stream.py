@@ -197,7 +197,9 @@ class StreamDataset:
 
         for member in members(reader, describe):
             data = member.regular and junk_kind(member.name) is None
-            split = split_name(member.name.encode("utf-8", "surrogateescape")) if data else None
+            split = None
+            if data:
+                split = split_name(member.name.encode("utf-8", "surrogateescape"))
             if split is None:
                 continue
             if sample is None or split[0] != sample.key:
@@ -219,7 +221,10 @@ class StreamDataset:
         values: dict[str, Any] = {KEY: sample.key.decode("utf-8", "surrogateescape")}
         values |= {name: [] for name in sequences}
         for place, member, data in sorted(sample.parts, key=lambda part: part[0].number or 0):
-            value = self._decoded(sample, place, member, data) if self._decode else data
+            if self._decode:
+                value = self._decoded(sample, place, member, data)
+            else:
+                value = data
             if place.number is None:
                 values[place.field.name] = value
             else:

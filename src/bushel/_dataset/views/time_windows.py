@@ -48,7 +48,9 @@ class Pick(Struct, frozen=True):
         if seconds is not None:
             seconds = positive("seconds", seconds)
         if self.fps is None:
-            return (None, seconds) if seconds else (window_length(length, self.step)[0], 0.0)
+            if seconds:
+                return None, seconds
+            return window_length(length, self.step)[0], 0.0
         rate = positive("fps", self.fps)
         if self.step != 1:
             raise ValueError("fps= says which elements are taken: leave out step=")

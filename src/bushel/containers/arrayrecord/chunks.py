@@ -61,7 +61,9 @@ class Reader:
             parts.append(self.file.read(offset, piece))
             length -= piece
             offset += piece + HEADER
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(parts) == 1:
+            return parts[0]
+        return b"".join(parts)
 
 
 class Chunks(NamedTuple):

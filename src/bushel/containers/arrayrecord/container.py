@@ -87,9 +87,10 @@ class _ArrayRecord(Container):
         except ImportError:
             module = None
         if module is None or not isinstance(path, Path):
-            what = (
-                "only local files are compared" if module else "pip install 'bushel[arrayrecord]'"
-            )
+            if module:
+                what = "only local files are compared"
+            else:
+                what = "pip install 'bushel[arrayrecord]'"
             warnings.warn(
                 f"{path}: the hashes of its chunks were not compared: {what}",
                 RuntimeWarning,
@@ -232,7 +233,9 @@ class Records:
         """Return the block file of all records, and the offset and the length of each record in it."""
         self._arrays.append("start", np.array([self._position], np.int64))
         arrays = self._arrays.finish()
-        side = Side(arrays["side_end"], arrays["side"]) if len(arrays["side"]) else None
+        side = None
+        if len(arrays["side"]):
+            side = Side(arrays["side_end"], arrays["side"])
         blocks = Blocks(
             arrays["start"],
             arrays["file"],

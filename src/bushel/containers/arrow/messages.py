@@ -365,12 +365,16 @@ class FlatTable:
         if slot + 2 > size:
             return 0
         offset = _number(self.data, vtable + slot, "<H")
-        return self.at + offset if offset else 0
+        if offset:
+            return self.at + offset
+        return 0
 
     def number(self, field: int, layout: str, default: int = 0) -> int:
         """Return a number; `layout` is its format in `struct`."""
         place = self._place(field)
-        return _number(self.data, place, layout) if place else default
+        if place:
+            return _number(self.data, place, layout)
+        return default
 
     def table(self, field: int) -> FlatTable | None:
         """Return a table, or None if it is not stored."""

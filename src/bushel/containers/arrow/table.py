@@ -210,18 +210,21 @@ class Table(RowTable):
         first, second = (array[chosen] if entries else array[:1] for array in entries_of_dictionary)
         if _holds_bytes(values[0].column):
             none = np.full(len(chosen), -1, np.int64)
-            offset = np.asarray(first, np.int64) if entries else np.zeros(len(chosen), np.int64)
+            if entries:
+                offset = np.asarray(first, np.int64)
+            else:
+                offset = np.zeros(len(chosen), np.int64)
             growing.take(offset=offset, length=np.where(valid, second, none) if entries else none)
         else:
-            present = (
-                second.astype(np.bool_) & valid if entries else np.zeros(len(chosen), np.bool_)
-            )
+            if entries:
+                present = second.astype(np.bool_) & valid
+            else:
+                present = np.zeros(len(chosen), np.bool_)
             dtype = _dtype(values[0].column)
-            numbers = (
-                np.where(present, first, 0).astype(dtype)
-                if entries
-                else np.zeros(len(chosen), dtype)
-            )
+            if entries:
+                numbers = np.where(present, first, 0).astype(dtype)
+            else:
+                numbers = np.zeros(len(chosen), dtype)
             growing.take(numbers=numbers, absent=~present)
         return True
 
@@ -274,9 +277,10 @@ class Table(RowTable):
             number = self.add_blocks(blocks)
             lines = BlockFile.over(self.file, blocks)
         column = growing.column
-        leaf, sizes = (
-            _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
-        )
+        if column.type in _LISTS and column.children:
+            leaf, sizes = _leaf(column.children[0])
+        else:
+            leaf, sizes = column, ()
         dtype = dtype_of(leaf) if column.type in _LISTS else None
         if dtype is not None:
             shape = ",".join(
@@ -291,11 +295,10 @@ class Table(RowTable):
         if column.type in _LISTS:
             starts, absent = arrays["starts"], arrays["absent"]
         text = leaf.type in _TEXTS
-        codec = (
-            ("utf8", "json")[holds_json(leaf)]
-            if text
-            else feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
-        )
+        if text:
+            codec = ("utf8", "json")[holds_json(leaf)]
+        else:
+            codec = feature.codec or codec_of_first_bytes(lines, offset, length, feature.sound)
         self.put(
             Field(column.name, codec, starts is not None),
             codec,
@@ -315,9 +318,10 @@ def _is_short_time(column: Column) -> bool:
 def _take_no_rows(growing: _Growing) -> None:
     """Give a column the arrays of its type, so that a file without rows has the types of its schema."""
     column, none = growing.column, np.zeros(0, np.int64)
-    leaf, _ = (
-        _leaf(column.children[0]) if column.type in _LISTS and column.children else (column, ())
-    )
+    if column.type in _LISTS and column.children:
+        leaf, _ = _leaf(column.children[0])
+    else:
+        leaf, _ = column, ()
     if column.type in _LISTS:
         growing.json = _is_short_time(leaf) or not (
             _holds_bytes(leaf) or dtype_of(leaf) is not None

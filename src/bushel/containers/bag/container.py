@@ -203,11 +203,10 @@ def _numbered(path: AnyPath, folders: list[tuple[int, str]]) -> list[Shard] | No
     files: tuple[str, ...] = ()
     for position, (number, name) in enumerate(folders):
         if number != position:
-            problem = (
-                f"shard {position:06d} is missing"
-                if number > position
-                else f"shard {number} exists twice"
-            )
+            if number > position:
+                problem = f"shard {position:06d} is missing"
+            else:
+                problem = f"shard {number} exists twice"
             raise FormatError(
                 f"{problem}: shards are numbered from 000000 without a gap",
                 file=str(path),
@@ -293,7 +292,10 @@ def known_codec(codec: str) -> str:
 
 
 def _index_file(shard: Shard, files: list[File], options: ReadOptions) -> ShardIndex:
-    table = separate_table(files[1], files[0]) if len(files) == 2 else inline_table(files[0])
+    if len(files) == 2:
+        table = separate_table(files[1], files[0])
+    else:
+        table = inline_table(files[0])
     column = file_column(table, options.spec)
     return ShardIndex(table.records, stamps(shard, files), {column.field.name: column}, "bag")
 

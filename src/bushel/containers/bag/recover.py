@@ -74,11 +74,10 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
 
 
 def _one_file(shard: Shard, files: list[File], options: ReadOptions, fault: Fault) -> Recovered:
-    loose = (
-        _separate(files[1], files[0], _unknown, fault)
-        if len(files) == 2
-        else _inline(files[0], None, _unknown, fault)
-    )
+    if len(files) == 2:
+        loose = _separate(files[1], files[0], _unknown, fault)
+    else:
+        loose = _inline(files[0], None, _unknown, fault)
     column = file_column(loose.table, options.spec)
     index = ShardIndex(
         loose.table.records, stamps(shard, files), {column.field.name: column}, "bag"
@@ -140,11 +139,10 @@ def _with_refs(
             fault(FormatError(message, file=file.path))
         whole &= usable
         first = np.where(whole, ref.first, np.uint64(0))
-        placeholder = (
-            Refs(first)
-            if ref.count is None
-            else Refs(first, np.where(whole, ref.count, np.uint64(0)))
-        )
+        if ref.count is None:
+            placeholder = Refs(first)
+        else:
+            placeholder = Refs(first, np.where(whole, ref.count, np.uint64(0)))
         if not loose.table.records and not whole.all() and ref.count is None:
             raise FormatError(
                 "the bag has no record, so its dataset has no intact sample", file=file.path
@@ -217,10 +215,16 @@ def _inline(file: File, records: int | None, complete: Complete, fault: Fault) -
     for start, end in _places(file, records):
         raw = file.read(start, min(end, file.size) - start)
         entries = np.frombuffer(raw.ljust(end - start, b"\0"), "<u8").astype(np.uint64)
-        starts = bool(entries[0] == 0) if records is None else len(entries) == records + 1
+        if records is None:
+            starts = bool(entries[0] == 0)
+        else:
+            starts = len(entries) == records + 1
         if records is not None and len(entries) - starts != records:
             continue
-        boundaries = entries if starts else np.concatenate([np.zeros(1, np.uint64), entries])
+        if starts:
+            boundaries = entries
+        else:
+            boundaries = np.concatenate([np.zeros(1, np.uint64), entries])
         boundaries[-1] = start
         loose = _loosen(boundaries, file, start, complete, "A" if starts else "B")
         if 2 * int(loose.whole.sum()) >= len(loose.whole) - 1:
@@ -310,7 +314,9 @@ def _records_of_plain_fields(
                 counts.add(inline_table(files[number[name]]).records)
             except FormatError:
                 continue
-    return counts.pop() if len(counts) == 1 else None
+    if len(counts) == 1:
+        return counts.pop()
+    return None
 
 
 def _records_of(ref: Refs, whole: Bools) -> int | None:
@@ -319,13 +325,17 @@ def _records_of(ref: Refs, whole: Bools) -> int | None:
     first = ref.first[rows]
     if ref.count is None:
         same = first == rows.astype(np.uint64)
-        return len(whole) if 2 * int(same.sum()) > len(rows) else None
+        if 2 * int(same.sum()) > len(rows):
+            return len(whole)
+        return None
     count = ref.count[rows]
     first, count = first[count > 0], count[count > 0]
     ends = first + count
     meets = ends[:-1] == first[1:]
     chained = np.append(meets, False) | np.insert(meets, 0, False)
-    return int(ends[chained].max()) if chained.any() else None
+    if chained.any():
+        return int(ends[chained].max())
+    return None
 
 
 def _refs(

@@ -221,9 +221,10 @@ class BagWriter(ShardWriter):
             sink = self._staging.open(f"{prefix}refs.bag")
             tables[sink] = self._write_refs(sink)
         for sink, offsets in tables.items():
-            target = (
-                self._staging.open(f"{prefix}{sink.path.stem}.idx") if generation == "C" else sink
-            )
+            if generation == "C":
+                target = self._staging.open(f"{prefix}{sink.path.stem}.idx")
+            else:
+                target = sink
             target.write(encode_table(offsets, generation))
         self._staging.open(self._shard.files[-1]).write(self._spec())
         return self._shard.files

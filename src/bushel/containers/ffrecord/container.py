@@ -204,7 +204,9 @@ def empty_folders(path: AnyPath) -> list[str]:
     """
     file = open_file(path)
     header = _read_header(file)
-    return _folder(file, header)[1] if header.form == "folder" else []
+    if header.form == "folder":
+        return _folder(file, header)[1]
+    return []
 
 
 def _hint(file: File) -> str:

@@ -111,7 +111,10 @@ class FolderTree:
         *folders, name = parts = _parts(path)
         folder = self._folder(path, folders)
         if folder is not None and name in folder:
-            kind = "a file" if isinstance(folder[name], int) else "the folder of other keys"
+            if isinstance(folder[name], int):
+                kind = "a file"
+            else:
+                kind = "the folder of other keys"
             raise SpecError(f"the key {path!r} is already {kind}")
         return parts
 

@@ -80,9 +80,10 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     else:
         field = only_field(options.spec, file)
         columns = {field.name: FieldExtents(field, field.codec, 0, offset, length, crc32)}
-        keys = (
-            None if paths is None else folder_keys([paths[row] for row in good_rows.tolist()], file)
-        )
+        if paths is None:
+            keys = None
+        else:
+            keys = folder_keys([paths[row] for row in good_rows.tolist()], file)
     index = ShardIndex(len(good_rows), (stamp,), columns, "ffrecord", keys).check(file.path)
     return Recovered(index, np.ones(len(good_rows), np.bool_), lost, gaps)
 

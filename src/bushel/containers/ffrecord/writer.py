@@ -104,7 +104,9 @@ class FFRecordWriter(ShardWriter):
     @property
     def column_limits(self) -> ColumnLimits | None:
         """Plain values that readers cannot confuse with other forms."""
-        return ColumnLimits(refused_start=MAGIC) if self._form == "plain" else None
+        if self._form == "plain":
+            return ColumnLimits(refused_start=MAGIC)
+        return None
 
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
@@ -122,11 +124,10 @@ class FFRecordWriter(ShardWriter):
             self._add_paths(self._folder, keys.rows(0, count).texts)
         for row in [0, *values.starting_with(MAGIC[:4]).tolist()] if self._folder is None else ():
             self._check_plain(values[row][:16])
-        start = (
-            self._data.write_pieces([values.content.data])
-            if values.is_large
-            else self._data.write(values.content.data)
-        )
+        if values.is_large:
+            start = self._data.write_pieces([values.content.data])
+        else:
+            start = self._data.write(values.content.data)
         rows = np.empty(count, TABLE_ROW)
         rows["crc32"] = values.crc32
         rows["offset"] = start + values.ends - values.lengths

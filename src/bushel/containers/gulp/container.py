@@ -70,9 +70,13 @@ class _Gulp(Container):
     def shards(self, path: AnyPath) -> list[Shard] | None:
         """Return one shard per chunk, in GulpIO2's order: names sorted as text, so chunk 10 comes before chunk 2."""
         if not path.is_dir():
-            return pair_chunk(path) if is_data(path.name) else None
+            if is_data(path.name):
+                return pair_chunk(path)
+            return None
         data, tables = chunk_names(path)
-        return pair_chunks(path, data, tables) if data or tables else None
+        if data or tables:
+            return pair_chunks(path, data, tables)
+        return None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one chunk, from its `.gmeta`."""
@@ -262,7 +266,10 @@ class _ChunkWriter(ShardWriter):
         stored = values[name]
         column, info = self._builder.columns[name], []
         for frame in cast("Iterator[Buffer]", stored if self._frames.sequence else (stored,)):
-            length = len(frame) if type(frame) is bytes else memoryview(frame).nbytes
+            if type(frame) is bytes:
+                length = len(frame)
+            else:
+                length = memoryview(frame).nbytes
             pad, crc32 = padding(length), kernels.crc32(frame)
             offset = self._data.write(frame)
             if pad:

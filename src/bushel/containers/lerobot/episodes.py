@@ -68,9 +68,10 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
         raise FormatError(
             f"row {row} belongs to an episode before the one of row {row - 1}", file=path, hint=HINT
         )
-    first_rows = (
-        np.append(0, np.flatnonzero(steps) + 1) if len(rows.episode) else np.zeros(0, np.int64)
-    )
+    if len(rows.episode):
+        first_rows = np.append(0, np.flatnonzero(steps) + 1)
+    else:
+        first_rows = np.zeros(0, np.int64)
     starts = np.append(first_rows, len(rows.episode))
     fields = {
         name: _field(column, starts)
@@ -82,11 +83,10 @@ def _table(rows: Rows) -> tuple[ShardIndex, Bools]:
     }
     blocks, whole = list(table.blocks), np.ones(len(first_rows), np.bool_)
     for camera, shots in rows.cameras.items():
-        lost = (
-            np.add.reduceat(shots.packet < 0, first_rows, dtype=np.int64) > 0
-            if len(first_rows)
-            else whole[:0]
-        )
+        if len(first_rows):
+            lost = np.add.reduceat(shots.packet < 0, first_rows, dtype=np.int64) > 0
+        else:
+            lost = whole[:0]
         regions, chosen = _regions(rows, camera, starts, ~lost)
         expanded, begin = regions.blocks()
         offset, length = np.zeros(len(first_rows), np.int64), np.full(len(first_rows), -1, np.int64)

@@ -145,11 +145,17 @@ def load_meta(root: AnyPath) -> Meta | None:
 
 def _listed(root: AnyPath) -> list[str]:
     folder = below(root, _EPISODES)
-    chunks = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+    if folder.is_dir():
+        chunks = sorted(entry.name for entry in folder.iterdir())
+    else:
+        chunks = []
     names = []
     for chunk in chunks:
         inside = below(folder, chunk)
-        inner = sorted(entry.name for entry in inside.iterdir()) if inside.is_dir() else []
+        if inside.is_dir():
+            inner = sorted(entry.name for entry in inside.iterdir())
+        else:
+            inner = []
         names += [f"{_EPISODES}/{chunk}/{name}" for name in inner if name.endswith(".parquet")]
     return names
 

@@ -170,11 +170,10 @@ def _fields(
 ) -> dict[str, PlainField]:
     """Return where the values of each leaf are, in the file of this number."""
     tokens = dataset.config.item_loader == TOKENS
-    leaves = (
-        iter([(begin, span)])
-        if tokens
-        else values_of(file, begin, span, [None] * len(dataset.leaves))
-    )
+    if tokens:
+        leaves = iter([(begin, span)])
+    else:
+        leaves = values_of(file, begin, span, [None] * len(dataset.leaves))
     fields = {}
     for name, format_, (offset, length) in zip(
         dataset.leaves, dataset.config.data_format, leaves, strict=True
@@ -315,11 +314,10 @@ def _walk(tree: Any, path: tuple[str, ...]) -> Iterator[str]:
     if kind is None:
         yield ".".join(path)
         return
-    keys = (
-        msgspec.json.decode(tree["context"])
-        if kind in ("builtins.dict", "collections.OrderedDict")
-        else count()
-    )
+    if kind in ("builtins.dict", "collections.OrderedDict"):
+        keys = msgspec.json.decode(tree["context"])
+    else:
+        keys = count()
     for key, child in zip(
         keys, children, strict=kind in ("builtins.dict", "collections.OrderedDict")
     ):

@@ -54,7 +54,8 @@ class _Mds(Container):
 
         The expanded file of a compressed shard is read if it is there, too.
         """
-        path = path.parent if path.name == INDEX else path
+        if path.name == INDEX:
+            path = path.parent
         if not path.is_dir():
             return None
         if (path / INDEX).exists():

@@ -126,9 +126,10 @@ def compared(file: File, expected: Data, report: Report) -> Iterator[FormatError
     for name in expected.hashes:
         new_hash = _hash(name)
         if new_hash is None:
-            advice = (
-                "pip install xxhash" if name.startswith("xx") else "another tool has to compare it"
-            )
+            if name.startswith("xx"):
+                advice = "pip install xxhash"
+            else:
+                advice = "another tool has to compare it"
             warnings.warn(
                 f"{file.path}: the hash {name} was not compared: {advice}",
                 RuntimeWarning,

@@ -56,7 +56,10 @@ class _Parquet(Container):
                 return [Shard(path.parent, path.name, (path.name,))]
             return None
         for folder, before in ((path, ""), (path / "data", "data/")):
-            names = sorted(entry.name for entry in folder.iterdir()) if folder.is_dir() else []
+            if folder.is_dir():
+                names = sorted(entry.name for entry in folder.iterdir())
+            else:
+                names = []
             visible = [name for name in names if not name.startswith(".")]
             tables = [name for name in visible if name.lower().endswith(self.suffixes)]
             further = [name for name in visible if name not in tables and not name.endswith(_ABOUT)]

@@ -125,7 +125,10 @@ def read_footer(file: File, tail: bytes | None = None) -> Footer:
         message = f"the footer is said to have {length} bytes, where the file has {size}"
         raise FormatError(message, file=file.path, offset=size - 8, hint=_HINT)
     start = size - 8 - length
-    data = tail[-8 - length : -8] if length + 8 <= len(tail) else file.read(start, length)
+    if length + 8 <= len(tail):
+        data = tail[-8 - length : -8]
+    else:
+        data = file.read(start, length)
     try:
         parsed, _ = read_struct(data)
         return _footer(parsed, size)
@@ -205,13 +208,14 @@ def _chunk(chunk: Struct, size: int) -> Chunk:
             " bytes of the file"
         )
     listed = meta.get(2)
-    encodings = (
-        tuple(encoding for encoding in listed if type(encoding) is int)
-        if isinstance(listed, list)
-        else ()
-    )
+    if isinstance(listed, list):
+        encodings = tuple(encoding for encoding in listed if type(encoding) is int)
+    else:
+        encodings = ()
     index = (chunk.get(4), chunk.get(5))
-    offset_index = (index[0], index[1]) if type(index[0]) is int and type(index[1]) is int else None
+    offset_index = None
+    if type(index[0]) is int and type(index[1]) is int:
+        offset_index = index[0], index[1]
     return Chunk(offset, length, count_in(meta, 5), _CODECS[codec], encodings, offset_index)
 
 

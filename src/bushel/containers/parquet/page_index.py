@@ -264,7 +264,10 @@ def _difference(
     # of lists, the pages have to be expanded to find out
     if not leaf.repeats and starts.row.tolist() != rows:
         first = int(np.flatnonzero(starts.row != np.array(rows))[0])
-        what = "ends with" if first == len(offsets) else f"says that page {first} begins with"
+        if first == len(offsets):
+            what = "ends with"
+        else:
+            what = f"says that page {first} begins with"
         return (
             f"its offset index {what} row {int(starts.row[first])}, but that is row {rows[first]}"
         )

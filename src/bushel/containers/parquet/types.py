@@ -128,7 +128,9 @@ def _first_value(file: File, footer: Footer, leaf: Node) -> bytes:
     if page.encoding == PLAIN:
         return bytes(values[4 : 4 + min(16, int.from_bytes(values[:4], "little"))])
     lengths, start = decode_deltas(values)
-    return bytes(values[start : start + min(16, int(lengths[0]))]) if len(lengths) else b""
+    if len(lengths):
+        return bytes(values[start : start + min(16, int(lengths[0]))])
+    return b""
 
 
 def _after_levels(data: memoryview, page: Page, leaf: Node) -> memoryview:

@@ -123,7 +123,8 @@ def scan_places(
             continue
         counts, absent = rows.finish()
         starts = offsets_of(counts)[1:] + elements
-        elements = int(starts[-1]) if len(starts) else elements
+        if len(starts):
+            elements = int(starts[-1])
         arrays.append(f"{key} starts", starts)
         arrays.append(f"{key} absent", absent)
     chosen = next((pages.kept for pages in chunks if pages.chunk.part is not None), slice(None))

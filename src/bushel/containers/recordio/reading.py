@@ -128,9 +128,10 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
     """Return the records whose header and length can be trusted, with their keys from the `.idx`."""
     files = list(map(open_file, shard.paths))
     lines = _lines(files[1], fault) if len(files) > 1 else None
-    listed = (
-        None if lines is None else np.unique(np.array([offset for _, offset in lines], np.int64))
-    )
+    if lines is None:
+        listed = None
+    else:
+        listed = np.unique(np.array([offset for _, offset in lines], np.int64))
     records = _records(files[0], listed, fault)
     if holds_maps(payloads_of(files[0], records, len(files))):
         records = _packed_maps(files[0], records, fault)
@@ -271,7 +272,10 @@ def _lines(table: File, fault: Fault) -> list[tuple[str, int]]:
         fault(error)
     else:
         rows = np.arange(len(parsed.offset), dtype=np.int64)
-        keys = list(map(str, rows.tolist())) if parsed.keys is None else parsed.keys.take(rows)
+        if parsed.keys is None:
+            keys = list(map(str, rows.tolist()))
+        else:
+            keys = parsed.keys.take(rows)
         return list(zip(keys, parsed.offset.tolist(), strict=True))
     matches = (_LINE.fullmatch(line.removesuffix(b"\r")) for line in text.split(b"\n"))
     return [

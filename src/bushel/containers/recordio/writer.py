@@ -70,7 +70,9 @@ def stored_codec(name: str, codec: str) -> str:
 
 
 def _base(codec: str, name: str) -> str:
-    return codec.partition("(")[0] if name == "image" else codec
+    if name == "image":
+        return codec.partition("(")[0]
+    return codec
 
 
 class RecordIOWriter(ShardWriter):
@@ -105,7 +107,9 @@ class RecordIOWriter(ShardWriter):
     @property
     def column_limits(self) -> ColumnLimits | None:
         """Plain values."""
-        return ColumnLimits() if self._form == "raw" else None
+        if self._form == "raw":
+            return ColumnLimits()
+        return None
 
     def extend(
         self, keys: StoredColumn | None, columns: Mapping[str, StoredColumn], room: int | None
@@ -329,4 +333,6 @@ def _pieces(headers: bytes, images: StoredColumn) -> list[bytes | memoryview]:
     for image in images.pieces:
         pieces += [padding + headers[at : at + _FRAME], image]
         at, padding = at + _FRAME, bytes(-len(image) % _WORD)
-    return [*pieces, padding] if padding else pieces
+    if padding:
+        return [*pieces, padding]
+    return pieces

@@ -66,7 +66,9 @@ class _Tar(Container):
                 Shard(path.parent, name, (name,))
                 for name in wids_archives(path.parent, path.name) or ()
             ] or None
-        return [Shard.of(path)] if path.name.lower().endswith(self.suffixes) else None
+        if path.name.lower().endswith(self.suffixes):
+            return [Shard.of(path)]
+        return None
 
     def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
         """Return the index of one archive, from one skip its headers; a compressed one is expanded for that."""
@@ -97,8 +99,13 @@ class _Tar(Container):
         from bushel.containers.tar.scan import first_comment
 
         file = open_file(shard.path(0))
-        fault = None if file.path.endswith(COMPRESSED) else fault_in(first_comment(file), file.path)
-        return [] if fault is None else [fault]
+        if file.path.endswith(COMPRESSED):
+            fault = None
+        else:
+            fault = fault_in(first_comment(file), file.path)
+        if fault is None:
+            return []
+        return [fault]
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: each field is a member whose extension is made from its name and codec."""
@@ -170,7 +177,10 @@ class _Tar(Container):
         # A field of plain bytes may have any extension: keep the extension of the existing samples.
         if archive is None and shard.root.exists():
             existing_archive = next((shard.root / other for other in _archives(shard.root)), None)
-            archive = None if existing_archive is None else scan(open_file(existing_archive))
+            if existing_archive is None:
+                archive = None
+            else:
+                archive = scan(open_file(existing_archive))
         existing = frozenset() if archive is None else _extensions(archive)
         return TarShardWriter(layout, name, sink, builder, existing, comment)
 

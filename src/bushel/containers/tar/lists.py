@@ -264,7 +264,9 @@ def scan_parts(file: File, starts: I64) -> Members | None:
     spans = list(zip(borders[:-1], borders[1:], strict=True))
     scanned = map_all(lambda span: _part(file, *span), spans, threads=len(spans))
     parts = [part for part in scanned if part is not None]
-    return Members.joined(parts) if len(parts) == len(spans) else None
+    if len(parts) == len(spans):
+        return Members.joined(parts)
+    return None
 
 
 def _part(file: File, first: int, last: int) -> Members | None:
@@ -311,11 +313,10 @@ class Comparison:
         wrong = expected[~np.isin(expected, header)]
         if len(wrong) and self._wrong is None:
             self._wrong = int(wrong[0])
-        after = (
-            np.flatnonzero(header >= self._starts[-1])
-            if len(self._starts)
-            else np.arange(len(header))
-        )
+        if len(self._starts):
+            after = np.flatnonzero(header >= self._starts[-1])
+        else:
+            after = np.arange(len(header))
         if len(after) and not self._lacking:
             self._first = members.name(int(after[0]))
         self._lacking += len(after)

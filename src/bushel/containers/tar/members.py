@@ -62,7 +62,9 @@ class ForwardReader:
             parts.append(part)
             missing -= len(part)
         self.position += size - missing
-        return parts[0] if len(parts) == 1 else b"".join(parts)
+        if len(parts) == 1:
+            return parts[0]
+        return b"".join(parts)
 
     def skip_to(self, position: int) -> bool:
         """Skip forward to a position. Return False if the stream ends before it."""
@@ -106,7 +108,8 @@ def members(
             if commented is not None and (comment := everywhere.pop(b"comment", None)) is not None:
                 commented(comment)
         elif kind in b"LKxX":
-            first = start if first is None else first
+            if first is None:
+                first = start
             data = _read_records(reader, start, size)
             if kind == b"L":
                 long_name = data.split(b"\0", 1)[0]
@@ -213,7 +216,9 @@ def _number(field: bytes) -> int | None:
             return None
         return int.from_bytes(bytes([field[0] & 0x3F]) + field[1:], "big")
     text = field.strip(b" \0")
-    return None if text.strip(b"01234567") else int(text or b"0", 8)
+    if text.strip(b"01234567"):
+        return None
+    return int(text or b"0", 8)
 
 
 def _text(name: bytes) -> str:

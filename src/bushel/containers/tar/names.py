@@ -45,7 +45,8 @@ def is_meta(name: bytes) -> bool:
     if not name.startswith(b"__"):
         return False
     first, slash, _ = name.partition(b"/")
-    first = first if slash else first.removesuffix(b"\n")
+    if not slash:
+        first = first.removesuffix(b"\n")
     return len(first) >= 4 and first.endswith(b"__")
 
 
@@ -322,7 +323,9 @@ def _is_plain(field: Field, extension: str, codec: str) -> bool:
 
 def _an_extension(field: Field) -> str:
     ending = extension_of(field)[0]
-    return f"{field.name}.000000.{ending}" if field.sequence else ending
+    if field.sequence:
+        return f"{field.name}.000000.{ending}"
+    return ending
 
 
 COMPRESSED = (".tar.gz", ".tgz", ".tar.zst")

@@ -206,7 +206,9 @@ class SampleTable:
         columns = {}
         for number, column in enumerate(self._columns):
             offset, length = (arrays.get(f"{number} {part}", none) for part in ("offset", "length"))
-            starts = arrays.get(f"{number} starts") if column.field.sequence else None
+            starts = None
+            if column.field.sequence:
+                starts = arrays.get(f"{number} starts")
             columns[column.field.name] = FieldExtents(
                 column.field, column.codec, 0, offset, length, starts=starts
             )

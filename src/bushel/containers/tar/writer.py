@@ -145,9 +145,10 @@ class TarShardWriter(ShardWriter):
         """Store these names of classes, before the first sample that is written."""
         fields = ((slot.field, slot.suffix[1:], slot.column.codec) for slot in self._declared)
         comment = comment_of(fields, labels)
-        self._description = (
-            b"" if comment in (b"", self._known_comment) else _header_of_comment(comment)
-        )
+        if comment in (b"", self._known_comment):
+            self._description = b""
+        else:
+            self._description = _header_of_comment(comment)
 
     def _describe(self) -> int:
         """Write the description of the fields before the first sample, and return its size, if it is missing."""

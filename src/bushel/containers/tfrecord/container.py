@@ -56,9 +56,10 @@ class _Tfrecord(Container):
         """Return where the features of each Example are, or the data of each record, from one skip the file."""
         real, file, blocks = _opened(shard)
         spec = options.spec or {}
-        examples = (
-            None if list(spec) == [_DATA] else usual_examples(file, real, spec, options.report)
-        )
+        if list(spec) == [_DATA]:
+            examples = None
+        else:
+            examples = usual_examples(file, real, spec, options.report)
         if examples is not None:
             stamp, blocks_of_file = (
                 FileStamp(shard.files[0], real.size, real.mtime_ns),
@@ -117,9 +118,10 @@ class _Tfrecord(Container):
             )
         else:
             field = _plain_field(spec, file)
-            codec = (
-                field.codec if spec else codec_of_first_bytes(file, records.offset, records.length)
-            )
+            if spec:
+                codec = field.codec
+            else:
+                codec = codec_of_first_bytes(file, records.offset, records.length)
             feature_table.fields[field.name] = PlainField(
                 codec, records.offset, records.length, file=first
             )
@@ -159,7 +161,9 @@ CONTAINER = _Tfrecord()
 def _stored_offset(blocks: Blocks | None, position: int) -> int:
     """Return the offset in the stored file of a position of its records."""
     place = None if blocks is None else blocks.place(position)
-    return position if place is None else place[1]
+    if place is None:
+        return position
+    return place[1]
 
 
 def _opened(shard: Shard) -> tuple[File, File, Blocks | None]:

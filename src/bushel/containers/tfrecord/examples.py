@@ -69,11 +69,10 @@ def usual_examples(
     scan = _Scan(file, real, report)
     try:
         lines = scan.lines()
-        examples = (
-            None
-            if lines is None
-            else _table(file, scan.scanner, lines, spec, int(file is not real))
-        )
+        if lines is None:
+            examples = None
+        else:
+            examples = _table(file, scan.scanner, lines, spec, int(file is not real))
     except BaseException:
         scan.arrays.close()
         raise
@@ -144,19 +143,26 @@ def _table(
         name = field_name(encoded, file)
         declared, extents = declared_type(name, kind, spec), lines.extents(place, quotes=False)
         if kind == BYTES:
-            codec = codec_of_first_bytes(file, *extents) if declared is None else declared.codec
+            if declared is None:
+                codec = codec_of_first_bytes(file, *extents)
+            else:
+                codec = declared.codec
             stored = codec
             suits = declared is None or not (declared.sequence or codec in OF_ANY_LENGTH)
         elif kinds & _MANY or (
             declared is not None and declared.codec not in ("int", "float", "f32")
         ):
             codec = LISTS[kind] if declared is None else declared.type
-            suits = (
-                codec.startswith("array(float32") if kind == FLOATS else codec == LISTS[INTEGERS]
-            )
+            if kind == FLOATS:
+                suits = codec.startswith("array(float32")
+            else:
+                suits = codec == LISTS[INTEGERS]
             stored = codec if kind == FLOATS else "varints"
         else:
-            codec, stored = ("int", "varint") if kind == INTEGERS else ("float", "f32")
+            if kind == INTEGERS:
+                codec, stored = "int", "varint"
+            else:
+                codec, stored = "float", "f32"
             suits = not kinds & _EMPTY
             if declared is not None:
                 codec = declared.codec

@@ -55,7 +55,9 @@ def field_name(name: bytes, file: File) -> str:
 
 def declared_type(name: str, kind: int, spec: Mapping[str, Field]) -> Field | None:
     """Return the type that the caller declares for a feature, or that of keys; None for the usual type."""
-    return Field(KEY, "utf8") if name == KEY and kind == BYTES else spec.get(name)
+    if name == KEY and kind == BYTES:
+        return Field(KEY, "utf8")
+    return spec.get(name)
 
 
 def is_sparse(features: int, samples: int, values: int) -> bool:
@@ -104,7 +106,10 @@ class _Step(NamedTuple):
         if where is None:
             spread[self.at] = values
         else:
-            at = np.arange(self.samples)[self.at] if isinstance(self.at, slice) else self.at
+            if isinstance(self.at, slice):
+                at = np.arange(self.samples)[self.at]
+            else:
+                at = self.at
             spread[at[where]] = values
         return spread
 
@@ -172,8 +177,14 @@ class FeatureTable:
         elif feature.record is not None or feature.counts is not None:
             value = 0
             for step in _steps(feature, self.samples):
-                single = None if feature.counts is None else feature.counts[step.rows] == 1
-                count = step.rows.stop - step.rows.start if single is None else int(single.sum())
+                if feature.counts is None:
+                    single = None
+                else:
+                    single = feature.counts[step.rows] == 1
+                if single is None:
+                    count = step.rows.stop - step.rows.start
+                else:
+                    count = int(single.sum())
                 values = slice(value, value + count)
                 value += count
                 self._append("offset", name, step.spread(feature.value_offset[values], 0, single))

@@ -166,7 +166,9 @@ class _Table:
         """Fill in members of one field that is not a sequence."""
         members, sample = self._members, self._members.sample[rows]
         offset, length, crc32 = (self._arrays[f"{part} {number}"] for part in _PARTS)
-        ordered = np.argsort(sample, kind="stable") if (sample[1:] <= sample[:-1]).any() else None
+        ordered = None
+        if (sample[1:] <= sample[:-1]).any():
+            ordered = np.argsort(sample, kind="stable")
         if ordered is not None and (same := np.flatnonzero(np.diff(sample[ordered]) == 0)).size:
             raise self._twice(int(rows[ordered[same[0] + 1]]), number)
         if (length[sample] != MISSING).any():

@@ -69,7 +69,9 @@ class Members(NamedTuple):
 
     def entry(self, member: int) -> int:
         """Return the number of the entry of a member."""
-        return member if self.order is None else int(self.order[member])
+        if self.order is None:
+            return member
+        return int(self.order[member])
 
     def name(self, member: int) -> str:
         """Return the name of a member."""
@@ -85,9 +87,10 @@ def members_of(file: File) -> Members:
     """
     entries = _entries(file)
     header = entries["header"]
-    order = (
-        None if _ascends(header) else np.argsort(header, kind="stable").astype(np.int64, copy=False)
-    )
+    if _ascends(header):
+        order = None
+    else:
+        order = np.argsort(header, kind="stable").astype(np.int64, copy=False)
     groups = MemberGroups(entries["names"], entries["name_offsets"])
     grouped = _grouped(file, entries, order, groups)
     return Members(order, **(entries | grouped), extensions=groups.extensions)
@@ -157,7 +160,10 @@ def _filter_of(part: Entries, file: File) -> U8:
     if refused.any():
         row = int(refused.argmax())
         encrypted = part.flags[row] & ENCRYPTED
-        what = "is encrypted" if encrypted else f"has compression {part.method[row]}"
+        if encrypted:
+            what = "is encrypted"
+        else:
+            what = f"has compression {part.method[row]}"
         raise FormatError(
             f"member {part.name(row)!r} {what}, which Bushel does not read",
             file=file.path,
@@ -226,7 +232,10 @@ def _data(file: File, entries: Mapping[str, npt.NDArray[Any]], numbers: I64 | sl
     outside = (data < 0) | (stored > file.size) | (data > file.size - stored)
     if outside.any():
         row = int(outside.argmax())
-        number = row + numbers.start if isinstance(numbers, slice) else int(numbers[row])
+        if isinstance(numbers, slice):
+            number = row + numbers.start
+        else:
+            number = int(numbers[row])
         name = name_in(entries["names"], entries["name_offsets"], number)
         raise FormatError(
             f"member {name!r} of {stored[row]} bytes is not where the directory says",

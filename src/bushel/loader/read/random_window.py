@@ -213,7 +213,8 @@ class RandomWindows:
                 that it is like, or no time that all of its fields have.
         """
         ranges: dict[str, Ranges] = {}
-        draws = numbers if draws is None else draws
+        if draws is None:
+            draws = numbers
         for name, (shape, clocks) in self.groups.items():
             if shape is None or clocks is None:
                 ranges |= self._by_elements(name, epoch, numbers, draws)
