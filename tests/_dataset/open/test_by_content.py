@@ -143,3 +143,13 @@ def test_a_wrong_word_of_the_caller_is_found_by_the_container(container: str, tm
     path = nameless(tmp_path, "x.stream", data=b"text of a person, " * 99) / "x.stream"
     with pytest.raises(bushel.errors.FormatError, match=r"x\.stream"):
         bushel.open(path, container=container)
+
+
+def test_a_dataset_of_lance_says_how_it_is_packed(tmp_path: Path) -> None:
+    for name in ("data/0.lance", "_versions/1.manifest"):
+        (tmp_path / "photos.lance" / name).parent.mkdir(parents=True)
+        (tmp_path / "photos.lance" / name).write_bytes(b"lance")
+    with pytest.raises(
+        bushel.errors.FormatError, match=r"bushel\.pack\(lance\.dataset\('.*photos\.lance'\), 'out\.tar'\)"
+    ):
+        bushel.open(tmp_path / "photos.lance")

@@ -80,6 +80,13 @@ def _of_the_name(path: AnyPath, container: Container) -> list[tuple[str, list[Sh
     return []
 
 
+def lance_hint(path: AnyPath) -> str | None:
+    """Return how a dataset of Lance is packed, whose files are not read in place; None for another path."""
+    if not path.name.endswith(".lance"):
+        return None
+    return f"Lance's own package reads it: bushel.pack(lance.dataset({str(path)!r}), 'out.tar')"
+
+
 def container_hint(path: AnyPath) -> str | None:
     """Return a hint that names a container which may be meant, by the names of the files; None without one."""
     named = [

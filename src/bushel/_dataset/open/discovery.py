@@ -293,7 +293,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
         datasets = _ask(path, lambda _: [get_container(container)], names)
     datasets = datasets or _ask(path, candidates, names) or _parts(path, container)
     if not datasets:
-        from bushel._dataset.open.by_content import by_content, container_hint
+        from bushel._dataset.open.by_content import by_content, container_hint, lance_hint
     if not datasets and container is not None:
         datasets = by_content(path, names, container)
         if not datasets:
@@ -335,6 +335,7 @@ def _sniff(path: AnyPath, container: str | None) -> tuple[str, list[Shard]]:
             f"({', '.join(container_names())})",
             file=str(path),
             hint=datasets_in(path, names)
+            or lance_hint(path)
             or splits_hint(path)
             or container_hint(path)
             or "`bushel pack` makes a dataset of a folder of plain files",
