@@ -251,6 +251,7 @@ def test_loaded_resumed_shared_and_joined(tmp_path: Path) -> None:
         (ValueError, "times of 'rgb'=0", ("rgb",), {"seconds": 1, "times": {"rgb": 0}}),
         (ValueError, "fps=-1", ("rgb", 3), {"fps": -1, "times": TIMES}),
         (ValueError, "seconds=inf", ("rgb",), {"seconds": float("inf"), "times": TIMES}),
+        (ValueError, "no window would have one", ("joints",), {"seconds": 0.001, "times": TIMES}),
         (TypeError, "seconds=True", ("rgb",), {"seconds": True, "times": TIMES}),
         (ValueError, "hop=0", ("rgb",), {"seconds": 1, "hop": 0, "times": TIMES}),
         (TypeError, "either the length of windows or seconds=", ("rgb", 3), {"seconds": 1, "fps": 3, "times": TIMES}),

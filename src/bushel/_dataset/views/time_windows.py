@@ -89,7 +89,13 @@ def shape_of_picks(reader: Reader, field: str, picks: Mapping[str, Pick], pad: b
         takes[name] = take or ("shown" if is_clip(reader, name) else "nearest")
         if name == field and main_offsets is None:
             takes[name] = "all"
-    return WindowShape(field, offsets, 1, 1, pad, TimeSpan(seconds, sources, takes))
+    shape = WindowShape(field, offsets, 1, 1, pad, TimeSpan(seconds, sources, takes))
+    if empty := [name for name in offsets if shape.size(name) == 0]:
+        raise ValueError(
+            f"seconds={seconds:g} is shorter than the distance of two elements of {empty[0]!r}:"
+            " no window would have one"
+        )
+    return shape
 
 
 class TimeOptions(Struct, frozen=True):
