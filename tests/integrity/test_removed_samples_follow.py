@@ -192,7 +192,9 @@ def test_calls_are_sets(path: Path) -> None:
     assert bushel.restore(path, first.call).samples == 0
     assert "k00" in bushel.open(path)
     assert "k11" not in bushel.open(path)
-    assert bushel.restore(path, second.call).samples == 2
+    last = bushel.restore(path)
+    assert (last.call, last.samples) == (second.call, 2)
+    assert bushel.restore(path).samples == 0
     assert not (path / ".bushel/removed.safetensors").exists()
 
 

@@ -215,14 +215,14 @@ def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
 
 
 @public()
-def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
+def restore(source: Any, call: str | None = None, *, index: Any = "auto") -> Removal:
     """Undo a call that removed samples. Samples that another call names, too, stay removed.
 
     Undoing it again changes nothing.
 
     Args:
         source: Anything that `bushel.open` takes.
-        call: Its id, as `remove` and `removals` give it.
+        call: Its id, as `remove` and `removals` give it; None for the last call of this dataset.
         index: As for `remove`.
 
     Returns:
@@ -238,13 +238,15 @@ def restore(source: Any, call: str, *, index: Any = "auto") -> Removal:
     """
     with locked_sources(_claimed(source, index)), open_dataset(source, index=index) as dataset:
         reader = reader_of(dataset)
+        lists = _lists(reader)
+        if call is None:
+            times = {one.time: one.id for placed in lists for one in placed.removed.calls}
+            call = times[max(times)] if times else "that removes samples"
         lists = [
-            placed
-            for placed in _lists(reader)
-            if any(one.id == call for one in placed.removed.calls)
+            placed for placed in lists if any(one.id == call for one in placed.removed.calls)
         ]
         if not lists:
-            log_warning("%s: no call %r is in force; `removals` lists those that are", source, call)
+            log_warning("%s: no call %s is in force; `removals` lists those that are", source, call)
             return Removal(call, "", 0.0, 0)
         [known, *_] = [one for one in lists[0].removed.calls if one.id == call]
         missing = sum(
