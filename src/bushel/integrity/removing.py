@@ -242,9 +242,7 @@ def restore(source: Any, call: str | None = None, *, index: Any = "auto") -> Rem
         if call is None:
             times = {one.time: one.id for placed in lists for one in placed.removed.calls}
             call = times[max(times)] if times else "that removes samples"
-        lists = [
-            placed for placed in lists if any(one.id == call for one in placed.removed.calls)
-        ]
+        lists = [placed for placed in lists if any(one.id == call for one in placed.removed.calls)]
         if not lists:
             log_warning("%s: no call %s is in force; `removals` lists those that are", source, call)
             return Removal(call, "", 0.0, 0)
