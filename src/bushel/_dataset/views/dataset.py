@@ -24,7 +24,12 @@ __all__ = ["Dataset", "Sample"]
 
 _ELSEWHERE = {
     "batch": "bushel.Loader(ds, batch_size=n)",
+    "classes": "ds.labels",
+    "column_names": "list(ds.spec)",
+    "features": "ds.spec",
+    "fields": "ds.spec for their types, or ds.select_fields(names)",
     "head": "ds[:5], or bushel.show(ds)",
+    "num_rows": "len(ds)",
     "select": "ds[[5, 1, 1]] for positions, ds.select_keys(keys), ds.where(condition) or"
     " ds.filter(function)",
     "shuffle": "bushel.Loader(ds, shuffle=True), or"
