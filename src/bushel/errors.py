@@ -25,19 +25,11 @@ __all__ = [
     "TooManyErrors",
     "UnsupportedError",
     "UntrustedWarning",
-    "command",
     "is_out_of_room",
     "name_file",
     "needed_by",
     "noted_in",
 ]
-
-
-def command(*words: object) -> str:
-    """Return a command of `bushel` that an error proposes, as a shell takes it, in backquotes."""
-    import shlex
-
-    return f"`{shlex.join(['bushel', *map(str, words)])}`"
 
 
 _NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
@@ -171,7 +163,7 @@ class FormatError(BushelError):
         >>> bushel.open("photo.jpg")
         Traceback (most recent call last):
             ...
-        bushel.errors.FormatError: photo.jpg: this file does not belong to any container that Bushel
+        bushel.errors.FormatError: ...photo.jpg: this file does not belong to any container that Bushel
             reads (bag, tar, ffrecord, ...) (`bushel pack` makes a dataset of a folder of plain
             files)
     """
@@ -268,7 +260,7 @@ class UnsupportedError(BushelError):
         >>> bushel.open_stream("train/*.tar").read([3])
         Traceback (most recent call last):
             ...
-        bushel._dataset.views.stream.ForwardOnly: train/shard-000000.tar is a stream, which cannot
+        bushel._dataset.views.stream.ForwardOnly: ...train/shard-000000.tar is a stream, which cannot
         be read at
             random and is read from front to back: run
             `bushel convert ... and open the result for random access

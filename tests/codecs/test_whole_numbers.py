@@ -71,7 +71,12 @@ def test_lines(
     path = tmp_path_factory.mktemp("lines") / f"x.{suffix}"
     rows = map(json.dumps, values) if suffix == "csv" else (json.dumps({"x": value}) for value in values)
     path.write_text("\n".join([*(["x"] if suffix == "csv" else []), *rows]))
-    dataset = bushel.open(path, spec=None if declared is None else {"x": declared}, index="memory")
+    exact = 1 << (24 if declared == "f32" else 53)
+    try:
+        dataset = bushel.open(path, spec=None if declared is None else {"x": declared}, index="memory")
+    except SpecError:
+        assert any(abs(value) > exact for value in values)
+        return
     for position, value in enumerate(values):
         try:
             found = dataset[position]["x"]

@@ -71,7 +71,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/loading.md": ({"python": 9}, [f"{PAGES_TEST}::test_loading"]),
     "docs/loading-inside.md": ({"python": 1}, [f"{PAGES_TEST}::test_loading"]),
     "docs/loading-machines.md": ({"python": 1}, [f"{PAGES_TEST}::test_loading"]),
-    "docs/loading-orders.md": ({"python": 3}, [f"{PAGES_TEST}::test_loading"]),
+    "docs/loading-orders.md": ({"python": 4, "sh": 1}, [f"{PAGES_TEST}::test_loading"]),
     "docs/packing.md": ({"python": 5, "sh": 1}, [f"{PAGES_TEST}::test_packing"]),
     "docs/reading-at-scale.md": ({"python": 1}, ["tests/cluster/test_pages.py::test_ray_train"]),
     "docs/references.md": ({"python": 1}, [f"{PAGES_TEST}::test_references"]),

@@ -168,3 +168,10 @@ def _question(near: Sequence[str]) -> str:
     if near:
         return f"did you mean {' or '.join(map(repr, near))}?"
     return ""
+
+
+def command(*words: object) -> str:
+    """Return a command of `bushel` that an error proposes, as a shell takes it, in backquotes."""
+    import shlex
+
+    return f"`{shlex.join(['bushel', *map(str, words)])}`"

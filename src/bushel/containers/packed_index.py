@@ -13,9 +13,10 @@ from msgspec.structs import replace
 from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.arrays import offsets_of
+from bushel._runtime.public import command
 from bushel._runtime.structs import Struct
 from bushel.containers.packed_map import locate
-from bushel.errors import CorruptError, FormatError, command
+from bushel.errors import CorruptError, FormatError
 from bushel.spec import Field, Spec
 
 

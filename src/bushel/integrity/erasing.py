@@ -30,14 +30,14 @@ from bushel._index.saving import save_index, save_manifest
 from bushel._index.sidecar import Manifest, ManifestShard, find_manifest
 from bushel._index.table import FOLDER, Shard
 from bushel._runtime.arrays import I64, batches_of
-from bushel._runtime.public import public
+from bushel._runtime.public import command, public
 from bushel._writer.publishing import sidecar_name
 from bushel._writer.shard_writer import ShardInProgress, ShardPlan
 from bushel._writer.target import check_same_fields
 from bushel.containers import get_container, get_writable
 from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
-from bushel.errors import FormatError, UnsupportedError, command
+from bushel.errors import FormatError, UnsupportedError
 from bushel.spec import KEY, format_spec
 from bushel.storage import AnyPath, make_folder, remove
 from bushel.storage.lock import Lock

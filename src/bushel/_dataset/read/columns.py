@@ -20,10 +20,10 @@ from bushel._index.columns import Part, Piece
 from bushel._index.elements import Group
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, offsets_of
-from bushel._runtime.public import did_you_mean
+from bushel._runtime.public import command, did_you_mean
 from bushel.codecs import get_codec, holds_clip, holds_elements
 from bushel.codecs.times import time_dtype
-from bushel.errors import CodecError, FormatError, SpecError, command
+from bushel.errors import CodecError, FormatError, SpecError
 from bushel.spec import KEY
 from bushel.storage import AnyPath
 

@@ -18,8 +18,7 @@ from bushel._dataset.views.inside import refuse_windows
 from bushel._dataset.views.samples import Samples
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.log import log_info, log_warning
-from bushel._runtime.public import did_you_mean, public
-from bushel.errors import command
+from bushel._runtime.public import command, did_you_mean, public
 from bushel.spec import KEY
 
 On = str | tuple[str, str]

@@ -17,13 +17,13 @@ from bushel._dataset.open.tables import table_to_read
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import Shard, may_lack_samples
 from bushel._recognise.junk import junk_kind
-from bushel._runtime.public import names_near, public
+from bushel._runtime.public import command, names_near, public
 from bushel.codecs import get_codec, holds_image
 from bushel.containers.base import ReadOptions
 from bushel.containers.tar.members import ForwardReader, Member, members
 from bushel.containers.tar.names import Naming, Place, field_name, split_name
 from bushel.containers.tar.scan import fields_and_names
-from bushel.errors import CodecError, FormatError, UnsupportedError, command
+from bushel.errors import CodecError, FormatError, UnsupportedError
 from bushel.spec import KEY, Field, format_spec, parse_spec
 from bushel.storage import AnyPath, absolute, expand_braces
 from bushel.storage.forward import Readable, decompressed, output_of

@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 import bushel
+from bushel._runtime.public import command
 from bushel.compat.gulpio2.errors import (
     FrameChoiceError,
     MetaFileError,
@@ -32,7 +33,6 @@ from bushel.compat.gulpio2.images import (
 from bushel.compat.gulpio2.tables import AbstractSerializer, ImgInfo, json_serializer, load_table
 from bushel.compat.gulpio2.utils import img_to_jpeg_bytes
 from bushel.containers.gulp import padding
-from bushel.errors import command
 from bushel.storage import ExtentError, Extents, File, FilePool, Sink, open_file, read_many
 
 Element = int | str | tuple[Any, Any]

@@ -16,6 +16,7 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 import bushel
+from bushel._runtime.public import command
 from bushel.compat.errors import raised_as
 from bushel.compat.mxnet.base import (
     Array,
@@ -31,7 +32,7 @@ from bushel.compat.mxnet.base import (
 )
 from bushel.compat.mxnet.pixels import UNCHANGED, decode, encode, swapped
 from bushel.containers.recordio import IMAGE_HEADER, RecordSink, check_key, parse_idx, read_record
-from bushel.errors import FormatError, command
+from bushel.errors import FormatError
 from bushel.storage import File, as_path, open_file
 
 __all__ = [

@@ -18,6 +18,7 @@ from bushel._index.builders import IndexBuilder
 from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.log import log_warning
+from bushel._runtime.public import command
 from bushel._runtime.structs import Struct
 from bushel.containers.base import (
     Container,
@@ -38,7 +39,7 @@ from bushel.containers.ffrecord.writer import (
 from bushel.containers.packed_index import PackedFields, Record, index_records
 from bushel.containers.packed_map import is_packed_map
 from bushel.containers.shard_names import next_name
-from bushel.errors import CorruptError, FormatError, SpecError, command
+from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (
     AnyPath,

@@ -13,8 +13,9 @@ import numpy as np
 from bushel import kernels
 from bushel._kinds import BEGINNINGS, JPEG, PNG
 from bushel._runtime.arrays import I64, U8, Bools, batches_of
+from bushel._runtime.public import command
 from bushel._runtime.structs import Struct
-from bushel.errors import FormatError, command
+from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 from bushel.storage import Extents, File, gather, read_many
 
