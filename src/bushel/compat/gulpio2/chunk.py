@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections import OrderedDict
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -15,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 import bushel
-from bushel._runtime.public import command
 from bushel.compat.gulpio2.errors import (
     FrameChoiceError,
     MetaFileError,
@@ -215,8 +215,9 @@ class GulpChunk:
             field="frames",
             file=self.data_file_path,
             offset=offset,
-            hint="run "
-            + command("gulp2_sanity_check", os.path.dirname(self.data_file_path) or "."),
+            hint="run `bushel gulp2_sanity_check "
+            + shlex.quote(os.path.dirname(self.data_file_path) or ".")
+            + "`",
         ) from error
 
     # Writing

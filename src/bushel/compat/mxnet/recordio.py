@@ -6,6 +6,7 @@ import itertools
 import numbers
 import os
 import re
+import shlex
 import struct
 import sys
 from bisect import bisect_left
@@ -16,7 +17,6 @@ from typing import IO, Any, NamedTuple, Self
 import numpy as np
 
 import bushel
-from bushel._runtime.public import command
 from bushel.compat.errors import raised_as
 from bushel.compat.mxnet.base import (
     Array,
@@ -246,7 +246,7 @@ class MXIndexedRecordIO(MXRecordIO):
         with path.open("rb") as file:
             text = file.read()
         if self.flag == "a" and text and not text.endswith(b"\n"):
-            hint = f"run {command('rec2idx', self.uri, path)}"
+            hint = "run `" + shlex.join(["bushel", "rec2idx", str(self.uri), str(path)]) + "`"
             raise DamagedError("the last line is cut off", file=str(path), hint=hint)
         with raised_as(IndexFileError):
             table = parse_idx(_first_columns(text), str(path))
