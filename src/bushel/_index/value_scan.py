@@ -103,11 +103,10 @@ def each_chunk(
 
 
 def _chunks(rows: I64, lengths: I64, most: int) -> Iterator[I64]:
-    first = size = 0
-    for at, length in enumerate(lengths[rows].tolist()):
-        if at > first and (size + length > _CHUNK_BYTES or at - first >= most):
-            yield rows[first:at]
-            first, size = at, 0
-        size += length
-    if first < len(rows):
-        yield rows[first:]
+    ends = np.cumsum(lengths[rows], dtype=np.int64)
+    first = before = 0
+    while first < len(rows):
+        fitting = int(np.searchsorted(ends, before + _CHUNK_BYTES, side="right"))
+        last = min(max(fitting, first + 1), first + most, len(rows))
+        yield rows[first:last]
+        first, before = last, int(ends[last - 1])

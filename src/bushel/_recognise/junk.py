@@ -12,6 +12,7 @@ _ENDS = ("~", ":Zone.Identifier")
 _SIGNS = ("._", *_FOLDERS, *_FILES, *_ENDS)
 """A text of names that contains none of these has no junk."""
 
+_SIGN = re.compile("|".join(map(re.escape, _SIGNS)))
 _BYTE_SIGNS = tuple(sign.encode() for sign in _SIGNS)
 _JUNK = re.compile(
     rf"(?:.*/)?(?:(?P<folder>{'|'.join(map(re.escape, _FOLDERS))})/.*"
@@ -28,6 +29,8 @@ def junk_kind(name: str) -> str | None:
     Args:
         name: Its path relative to the dataset.
     """
+    if _SIGN.search(name) is None:  # most names: the pattern for all of a name takes twice as long
+        return None
     match = _JUNK.fullmatch(name)
     if match is None:
         return None
