@@ -241,10 +241,13 @@ def restore(source: Any, call: str | None = None, *, index: Any = "auto") -> Rem
         lists = _lists(reader)
         if call is None:
             times = {one.time: one.id for placed in lists for one in placed.removed.calls}
-            call = times[max(times)] if times else "that removes samples"
+            if not times:
+                log_warning("%s: no samples are removed", source)
+                return Removal("", "", 0.0, 0)
+            call = times[max(times)]
         lists = [placed for placed in lists if any(one.id == call for one in placed.removed.calls)]
         if not lists:
-            log_warning("%s: no call %s is in force; `removals` lists those that are", source, call)
+            log_warning("%s: no call %r is in force; `removals` lists those that are", source, call)
             return Removal(call, "", 0.0, 0)
         [known, *_] = [one for one in lists[0].removed.calls if one.id == call]
         missing = sum(

@@ -161,6 +161,17 @@ def test_stamps_depend_on_size_and_blocks(tmp_path: Path) -> None:
         assert stamp_of(open_file(path)) == zlib.crc32(b"".join(blocks)), size
 
 
+@pytest.mark.parametrize(
+    ("name", "whole"), [("x.csv", True), ("x.jsonl", True), ("x.tar", False), ("x.tar.gz", False), ("x.csv.gz", False)]
+)
+def test_only_files_of_lines_are_hashed_whole(tmp_path: Path, name: str, *, whole: bool) -> None:
+    stamps = set[int]()
+    for middle in (b"a", b"b"):
+        (tmp_path / name).write_bytes(bytes(50_000) + middle + bytes(50_000))
+        stamps.add(stamp_of(open_file(tmp_path / name)))
+    assert len(stamps) == (2 if whole else 1)
+
+
 def test_what_a_stamp_cannot_see(tmp_path: Path) -> None:
     """A change in the middle of a large file, with the same size: only checksums find it."""
     with bushel.Writer(tmp_path / "x.tar", {"data": "bytes"}, sync=False) as writer:

@@ -130,13 +130,13 @@ def compared(
 ) -> tuple[list[Shard], Incomplete | None, tuple[str, ...]]:
     """Compare the shards in a folder with its manifest, which is complete.
 
-    With `partial`, listed shards may be missing.
+    With `allow_incomplete`, listed shards may be missing.
 
     Returns:
         The listed shards that exist, the missing part, and the names of shards that are not listed.
 
     Raises:
-        FormatError: Listed shards are gone, and `partial` is false.
+        FormatError: Listed shards are gone, and `allow_incomplete` is false.
     """
     names = manifest_and_names(path, shards)[1]
     gone, unlisted = _differences(manifest, names)

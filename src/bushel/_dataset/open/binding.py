@@ -58,8 +58,9 @@ def stamp_of(file: File) -> int:
 
 @lru_cache(maxsize=64)
 def _is_edited(suffix: str) -> bool:
-    """Return whether files with such a suffix hold lines of text."""
-    return any(container.stores_text for container in candidates([f"x{suffix}"]))
+    """Return whether files with such a suffix are always lines of text; `.gz` files may hold anything."""
+    owners = candidates([f"x{suffix}"])
+    return bool(owners) and all(container.stores_text for container in owners)
 
 
 def stamps_of(shard: Shard) -> tuple[FileStamp, ...]:

@@ -113,7 +113,7 @@ def _read(
 
 
 def load_listed(shard: Shard, stamps: Sequence[FileStamp], samples: int) -> ShardIndex:
-    """Return the table of a shard, if it and the files are as the manifest lists them.
+    """Return the table of a shard, if it and its files match the manifest.
 
     Raises:
         FormatError: The sidecar is missing, damaged or of other files, or the files have changed.

@@ -35,7 +35,7 @@ class Clock(Struct, frozen=True, eq=False):
         return (self.end - self.first) / self.count
 
     def nearest(self, seconds: F64) -> I64:
-        """Return the element whose time is nearest to each time: int64[n]. The earlier one, if both are as near."""
+        """Return the element whose time is nearest to each time: int64[n]. The earlier of two that are equally near."""
         before = np.clip(self.shown(seconds), 0, self.count - 1)
         after = np.minimum(before + 1, self.count - 1)
         is_after = self.times(after) - seconds < seconds - self.times(before) - self.slack

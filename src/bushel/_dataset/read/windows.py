@@ -55,9 +55,9 @@ class WindowShape(Struct, frozen=True, eq=False):
     def size(self, name: str) -> int | None:
         """Return the number of elements that every window has of a field; None if it differs."""
         offsets, time = self.offsets[name], self.time
-        if offsets is not None or time is None:
-            if offsets is not None:
-                return len(offsets)
+        if offsets is not None:
+            return len(offsets)
+        if time is None:
             return None
         if time.take[name] != "all":
             if name == self.field:

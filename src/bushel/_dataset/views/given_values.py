@@ -184,9 +184,9 @@ def _as_array(values: Any) -> npt.NDArray[Any] | None:
 
 def _codec_of(rows: npt.NDArray[Any]) -> str:
     dtype = rows.dtype
-    if rows.ndim > 1 or dtype.kind == "c":
-        if rows.ndim > 1:
-            return f"array({dtype.name},{','.join(map(str, rows.shape[1:]))})"
+    if rows.ndim > 1:
+        return f"array({dtype.name},{','.join(map(str, rows.shape[1:]))})"
+    if dtype.kind == "c":
         return f"array({dtype.name})"
     return _CODECS.get(dtype.kind, "f32" if dtype.itemsize <= 4 else "float")
 
