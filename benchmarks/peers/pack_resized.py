@@ -24,11 +24,11 @@ def bushel_into(container: str, quality: int) -> Callable[[Path, Path], None]:
     """Pack with `bushel.pack`, in two threads."""
     import bushel
     from bushel.compat.mxnet.steps import im2rec_steps
-    from bushel.sources import ImageFolder
+    from bushel.sources import LabelledFolder
 
     def pack(folder: Path, out: Path) -> None:
         bushel.pack(
-            ImageFolder(folder),
+            LabelledFolder(folder),
             out,
             container=container,
             transforms=im2rec_steps(EDGE, quality=quality),

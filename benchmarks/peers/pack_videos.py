@@ -19,9 +19,9 @@ RATE, EDGE, QUALITY, WORKERS, PER_CHUNK = 12, 256, 90, 2, 8
 def with_bushel(folder: Path, out: Path) -> None:
     """Pack with Bushel: PyAV in two threads."""
     import bushel
-    from bushel.sources import Frames, VideoFolder
+    from bushel.sources import Frames, LabelledFolder
 
-    source = VideoFolder(folder, Frames(rate=RATE, short_edge=EDGE, quality=QUALITY))
+    source = LabelledFolder(folder, Frames(rate=RATE, short_edge=EDGE, quality=QUALITY))
     bushel.pack(source, out, container="gulp", threads=WORKERS, shard_samples=PER_CHUNK)
 
 

@@ -15,12 +15,12 @@ from tests.sources.folders import jpeg
 import bushel
 from bushel._pack.encoder import Encoder
 from bushel.errors import CodecError, TooManyErrors
-from bushel.sources import Files, ImageFolder, files
+from bushel.sources import Files, LabelledFolder, files
 
 TARGETS = {"bag": "x", "tar": "x.tar", "ffrecord": "x.ffr", "recordio": "x.rec", "gulp": "x"}
 
 
-class OneByOne(ImageFolder):
+class OneByOne(LabelledFolder):
     """The same samples, one by one."""
 
     def __getitem__(self, position: int) -> Any:
@@ -66,7 +66,7 @@ def packed(source: Any, target: Path, **options: Any) -> tuple[dict[str, bytes],
 def test_files_are_the_same(photos: Path, tmp_path: Path, container: str, shard_bytes: int | None) -> None:
     name = TARGETS[container] if shard_bytes is None else "x"
     options = {"container": container, "shard_bytes": shard_bytes}
-    fast, errors = packed(ImageFolder(photos), tmp_path / "fast" / name, **options)
+    fast, errors = packed(LabelledFolder(photos), tmp_path / "fast" / name, **options)
     slow, _ = packed(OneByOne(photos), tmp_path / "slow" / name, **options)
     assert {path: data.replace(b"/slow/", b"/fast/") for path, data in slow.items()} == fast
     assert errors == 3  # a link that leads nowhere is no file
@@ -86,7 +86,7 @@ def test_files_that_do_not_fit_into_the_buffer(
 ) -> None:
     expected, _ = packed(OneByOne(photos), tmp_path / "slow" / "x", container="bag")
     monkeypatch.setattr(files, "_ROOM", room)
-    found, _ = packed(ImageFolder(photos), tmp_path / "fast" / "x", container="bag", threads=3)
+    found, _ = packed(LabelledFolder(photos), tmp_path / "fast" / "x", container="bag", threads=3)
     assert found == expected
 
 
@@ -99,22 +99,22 @@ def test_samples_that_cannot_be_written_as_columns_are_found_one_by_one(tmp_path
         writer.append({"image": jpeg(0)}, key="3")
     options: dict[str, Any] = {"container": "bag", "shard_samples": 1}
     with pytest.raises(TooManyErrors, match=r"3\.jpg.*already"):
-        bushel.pack(ImageFolder(folder), tmp_path / "x", threads=1, mode="append", **options)
+        bushel.pack(LabelledFolder(folder), tmp_path / "x", threads=1, mode="append", **options)
     with pytest.warns(bushel.errors.IncompleteWarning):
         assert list(bushel.open(tmp_path / "x").keys) == ["3", "0", "1", "2"]
-    done = bushel.pack(ImageFolder(folder), tmp_path / "x", mode="resume", max_errors=1, **options)
+    done = bushel.pack(LabelledFolder(folder), tmp_path / "x", mode="resume", max_errors=1, **options)
     assert done.errors == 1
     assert list(bushel.open(tmp_path / "x").keys) == ["3", "0", "1", "2", "4", "5", "6", "7", "8"]
 
 
 def test_a_run_that_is_resumed_gives_the_same_files(photos: Path, tmp_path: Path) -> None:
     options: dict[str, Any] = {"container": "bag", "shard_samples": 5}
-    expected, _ = packed(ImageFolder(photos), tmp_path / "whole" / "x", **options)
+    expected, _ = packed(LabelledFolder(photos), tmp_path / "whole" / "x", **options)
     target = tmp_path / "part" / "x"
     target.parent.mkdir()
     with pytest.raises(TooManyErrors):
-        bushel.pack(ImageFolder(photos), target, max_errors=1, threads=1, **options)
-    bushel.pack(ImageFolder(photos), target, max_errors=9, mode="resume", **options)
+        bushel.pack(LabelledFolder(photos), target, max_errors=1, threads=1, **options)
+    bushel.pack(LabelledFolder(photos), target, max_errors=9, mode="resume", **options)
     found = {name: data for name, data in files_of(target.parent).items() if ".bushel" not in name}
     assert {name: data.replace(b"/whole/", b"/part/") for name, data in expected.items()} == found
 
@@ -122,10 +122,10 @@ def test_a_run_that_is_resumed_gives_the_same_files(photos: Path, tmp_path: Path
 def test_threads_and_memory_end_with_the_run(photos: Path, tmp_path: Path) -> None:
     before = set(threading.enumerate())
     with pytest.raises(TooManyErrors):
-        bushel.pack(ImageFolder(photos), tmp_path / "x.tar", threads=4)
+        bushel.pack(LabelledFolder(photos), tmp_path / "x.tar", threads=4)
     assert set(threading.enumerate()) <= before
     descriptors = len(os.listdir("/proc/self/fd")) if Path("/proc/self/fd").is_dir() else 0
-    bushel.pack(ImageFolder(photos), tmp_path / "y.tar", threads=4, max_errors=9)
+    bushel.pack(LabelledFolder(photos), tmp_path / "y.tar", threads=4, max_errors=9)
     assert not descriptors or len(os.listdir("/proc/self/fd")) <= descriptors
     assert np.array_equal(bushel.open(tmp_path / "y.tar").column("label"), [0] * 9 + [1] * 8 + [2] * 7)
 

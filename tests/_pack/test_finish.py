@@ -1,8 +1,9 @@
-"""The finish joins the manifests of parts, and compares the hashes of their keys within bounds of memory."""
+"""The finish joins the manifests of parts, and compares the hashes of their keys."""
 
 from __future__ import annotations
 
 import json
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -14,20 +15,13 @@ from tests._pack.pack_sources import Numbered, files_of
 from tests.storage.objects.memory import Buckets, objects_in
 
 import bushel
-from bushel._pack import finish
-from bushel._pack.finish import KeyHashes
+from bushel._pack.finish import repeated_hashes
 from bushel._pack.run_folder import find_run
 from bushel.engines.local import LocalEngine
 from bushel.storage.objects.location import ObjectPath
 
 SOURCE = Numbered(20, bad=(4, 15))
 OPTIONS: dict[str, Any] = {"container": "tar", "parts": 7, "shard_samples": 2, "max_errors": 2}
-
-
-@pytest.fixture
-def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Look at few keys at a time."""
-    monkeypatch.setattr(finish, "_IN_MEMORY", 5)
 
 
 def everything(path: Path) -> tuple[dict[str, bytes], bytes, Any]:
@@ -38,7 +32,7 @@ def everything(path: Path) -> tuple[dict[str, bytes], bytes, Any]:
     return files_of(path), path.with_name(f"{path.name}.errors.jsonl").read_bytes(), manifest
 
 
-def test_here_and_on_an_engine(tmp_path: Path, small: None) -> None:
+def test_here_and_on_an_engine(tmp_path: Path) -> None:
     bushel.pack(SOURCE, tmp_path / "here", **OPTIONS)
     bushel.pack(SOURCE, tmp_path / "processes", engine=LocalEngine(2), **OPTIONS)
     assert everything(tmp_path / "processes") == everything(tmp_path / "here")
@@ -46,7 +40,7 @@ def test_here_and_on_an_engine(tmp_path: Path, small: None) -> None:
     assert names == {"plan.json", "result.json"}
 
 
-def test_in_an_object_store(tmp_path: Path, small: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_in_an_object_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     Buckets(monkeypatch, tmp_path / "scratch")
     bushel.pack(SOURCE, tmp_path / "out", **OPTIONS)
     out = ObjectPath.parse("s3://bucket/out")
@@ -59,17 +53,11 @@ def test_in_an_object_store(tmp_path: Path, small: None, monkeypatch: pytest.Mon
 
 @given(
     st.lists(st.lists(st.integers(0, 2**64 - 1), unique=True, max_size=20), min_size=1, max_size=6),
-    st.integers(1, 200),
     st.data(),
 )
-def test_hashes_that_several_parts_have(parts: list[list[int]], in_memory: int, data: Any) -> None:
+def test_hashes_that_several_parts_have(parts: list[list[int]], data: Any) -> None:
     if parts[0]:
         parts[-1] = list({*parts[-1], data.draw(st.sampled_from(parts[0]))})
-    counts: dict[int, int] = {}
-    for value in (value for part in parts for value in part):
-        counts[value] = counts.get(value, 0) + 1
-    with pytest.MonkeyPatch.context() as patch, KeyHashes(None) as hashes:
-        patch.setattr(finish, "_IN_MEMORY", in_memory)
-        for part in parts:
-            hashes.add(np.array(part, np.uint64))
-        assert hashes.repeated().tolist() == sorted(value for value, count in counts.items() if count > 1)
+    counts = Counter(value for part in parts for value in part)
+    repeated = repeated_hashes([np.array(part, np.uint64) for part in parts])
+    assert repeated.tolist() == sorted(value for value, count in counts.items() if count > 1)

@@ -14,7 +14,7 @@ from tests.sources.folders import image_folder
 
 import bushel
 from bushel._pack.own_source import overlap
-from bushel.sources import Files, ImageFolder
+from bushel.sources import Files, LabelledFolder
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_a_path_is_refused(place: Path, source: str, target: str, message: str, 
 
 
 def test_opened_sources_are_refused(place: Path) -> None:
-    for source in (ImageFolder("photos"), Files(place / "photos")):
+    for source in (LabelledFolder("photos"), Files(place / "photos")):
         with pytest.raises(FileExistsError, match="in the source"):
             bushel.pack(source, "photos/out", container="tar")
     whole, single = bushel.open("data/train"), bushel.open("files/train.tar")

@@ -26,13 +26,13 @@ from bushel._pack.run_plan import part_starts
 from bushel._runtime.shuffle import make_order
 from bushel.codecs import get_codec
 from bushel.errors import SpecError, StateError, UnsupportedError
-from bushel.sources import ImageFolder, Stream
+from bushel.sources import LabelledFolder, Stream
 from bushel.transforms import CenterCrop, Resize
 
 
 @each_format
 def test_an_image_folder(tmp_path: Path, container: str, generation: Literal["B", "C"] | None) -> None:
-    source = ImageFolder(image_folder(tmp_path / "photos", 10))
+    source = LabelledFolder(image_folder(tmp_path / "photos", 10))
     done = bushel.pack(tmp_path / "photos", tmp_path / "out", container=container, generation=generation, sync=False)
     assert (done.container, done.samples, done.kept, done.errors, done.error_logs) == (container, 10, 0, 0, ())
     assert done.paths == (str(tmp_path / "out"),)

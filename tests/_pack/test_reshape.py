@@ -10,7 +10,7 @@ from tests._pack.pack_sources import Numbered, files_of
 
 import bushel
 from bushel._dataset.read.splitting import share_out
-from bushel._pack.reshape import merge, reshard, split
+from bushel._pack.reshape import merge, split
 from bushel.errors import UnsupportedError
 
 
@@ -87,13 +87,11 @@ def test_merge_takes_a_list(dataset: Path, tmp_path: Path) -> None:
         bushel.merge([], tmp_path / "out")
 
 
-def test_merge_and_reshard(dataset: Path, tmp_path: Path) -> None:
+def test_merge(dataset: Path, tmp_path: Path) -> None:
     parts = split(dataset, tmp_path / "out", {"a": 0.5, "b": 0.5}, shuffle=None)
     assert merge([tmp_path / "out/a", tmp_path / "out/b"], tmp_path / "one.tar").samples == 21
     assert [sample["label"] for sample in opened(tmp_path / "one.tar")] == list(range(21))
     assert merge((tmp_path / "out" / name for name in parts), tmp_path / "bag", container="bag").container == "bag"
-    reshard(tmp_path / "one.tar", tmp_path / "again", shard_samples=8)
-    assert files_of(tmp_path / "again") == files_of(dataset)
 
 
 def test_a_split_is_not_written_into_a_dataset_or_over_a_file(dataset: Path, tmp_path: Path) -> None:

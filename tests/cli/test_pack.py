@@ -139,7 +139,6 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
         (["--columns", "id"], "it is for table"),
         (["--clip"], "it is for videos"),
         (["--rate", "3"], "it is for videos"),
-        (["--allow-commands"], "it is for recipe"),
         (["--kind", "list", "--exts", ".png"], "it is for images, files, videos"),
         (["--kind", "kinetics"], "needs --root, the folder of its videos"),
         (["--kind", "videos", "--color", "0"], "videos take only"),

@@ -231,7 +231,7 @@ def test_packing_from_there_to_there(bucket: ObjectPath, tmp_path: Path) -> None
 def test_a_hundred_thousand_objects(bucket: ObjectPath) -> None:
     names = [f"class{number % 10}/{number:06d}.jpg" for number in range(100_000)]
     _put_many(bucket / "many", names)
-    source = bushel.sources.ImageFolder(f"{bucket}/many")
+    source = bushel.sources.LabelledFolder(f"{bucket}/many")
     assert len(source) == 100_000
     assert [source.origin(position) for position in (0, 50_000, 99_999)] == [
         f"{bucket}/many/class0/000000.jpg",

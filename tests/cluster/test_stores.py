@@ -209,7 +209,6 @@ def test_a_worker_loses_its_network_in_mid_part(tmp_path: Path, proxy: Proxy, na
     assert out.leftovers() == []
     run, plan = find_run(out.path)
     assert (run.missing(plan), len(run.written(plan))) == ([], PARTS)
-    assert run.load_status()["retries"] > 0
 
 
 @pytest.fixture

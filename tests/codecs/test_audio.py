@@ -231,7 +231,10 @@ def test_a_folder_of_sounds(tmp_path: Path) -> None:
     assert list(dataset.keys) == ["cat/b", "cat/c", "dog/a"]
     assert [int(sample["label"]) for sample in dataset] == [0, 0, 1]
     (tmp_path / "sounds" / "dog" / "d.flac").write_bytes(FILES["flac"])
-    assert bushel.sources.AudioFolder(tmp_path / "sounds").spec == {"audio": "audio", "label": "int"}
+    assert bushel.sources.LabelledFolder(tmp_path / "sounds", bushel.sources.Audio()).spec == {
+        "audio": "audio",
+        "label": "int",
+    }
 
 
 def test_sounds_that_are_whole_need_no_other_package(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,6 @@ def webdataset(root: Path) -> dict[str, Any]:
     for number in range(9):
         (root / f"folder/{number}.jpg").write_bytes(jpeg(number))
         (root / f"folder/{number}.cls").write_text(str(number))
-    (root / "recipe").write_text("a.cls text:1\na.jpg folder/1.jpg\n")
     bushel.pack([{"__key__": "x", "jpg": jpeg(1), "cls": 3}], root / "more.tar")
     samples = [{"__key__": f"s{number}", "jpg": jpeg(number), "cls": number} for number in range(9)]
     return {"samples": samples, "change": lambda image: image[::-1]}

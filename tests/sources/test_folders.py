@@ -5,18 +5,18 @@ from pathlib import Path
 import pytest
 from tests.sources.folders import image_folder, jpeg, png
 
-from bushel.sources import Files, Foldered, ImageFolder, Selective
-from bushel.sources.base import Names, extend_labels
+from bushel.sources import Files, LabelledFolder
+from bushel.sources.base import extend_labels
 from bushel.sources.files import walk
 from bushel.testing import check_source
 
 
-class TestImageFolder:
+class TestLabelledFolder:
     def test_classes_are_folders_and_keys_are_paths(self, tmp_path: Path) -> None:
-        source = ImageFolder(image_folder(tmp_path, 4, classes=2))
+        source = LabelledFolder(image_folder(tmp_path, 4, classes=2))
         check_source(source)
         assert source.spec == {"image": "jpg", "label": "int"}
-        assert source.label2idx == {"class0": 0, "class1": 1}
+        assert source.labels == {"label": ("class0", "class1")}
         keys = ["class0/0000", "class0/0002", "class1/0001", "class1/0003"]
         assert [source[at]["__key__"] for at in range(4)] == keys
         assert source[2] == {"__key__": "class1/0001", "image": jpeg(1), "label": 1}
@@ -26,7 +26,7 @@ class TestImageFolder:
         (tmp_path / "cats/old").mkdir(parents=True)
         (tmp_path / "cats/old/1.JPEG").write_bytes(jpeg(1))
         (tmp_path / "cats/0.jpg").write_bytes(jpeg(0))
-        source = ImageFolder(tmp_path)
+        source = LabelledFolder(tmp_path)
         assert [(sample["__key__"], sample["label"]) for sample in map(source.__getitem__, range(2))] == [
             ("cats/0", 0),
             ("cats/old/1", 0),
@@ -34,7 +34,7 @@ class TestImageFolder:
 
     def test_images_in_the_folder_itself_have_no_label(self, tmp_path: Path) -> None:
         (tmp_path / "a.png").write_bytes(png(0))
-        source = ImageFolder(tmp_path)
+        source = LabelledFolder(tmp_path)
         check_source(source)
         assert source.spec == {"image": "png"}
         assert source[0] == {"__key__": "a", "image": png(0)}
@@ -43,43 +43,37 @@ class TestImageFolder:
         (tmp_path / "a.png").write_bytes(png(0))
         (tmp_path / "b.jpg").write_bytes(jpeg(0))
         (tmp_path / "c.txt").write_text("no image")
-        source = ImageFolder(tmp_path)
+        source = LabelledFolder(tmp_path)
         assert source.spec == {"image": "image"}
         assert len(source) == 2
 
     def test_other_files_are_counted_by_kind(self, tmp_path: Path) -> None:
         image_folder(tmp_path, 3)
-        assert ImageFolder(tmp_path).skipped == {}
+        assert LabelledFolder(tmp_path).skipped == {}
         for name in ("stray.jpg", "README", "class0/a.cr2", "class1/b.CR2", "class0/c.mp4"):
             (tmp_path / name).write_bytes(b"")
-        source = ImageFolder(tmp_path)
+        source = LabelledFolder(tmp_path)
         assert len(source) == 3
         assert source.skipped == {".cr2": 2, ".jpg outside class folders": 1, ".mp4": 1, "no extension": 1}
         assert source.first_skipped == str(tmp_path / "README")
-        assert isinstance(source, Selective)
 
     def test_where_most_images_lie_beside_folders_they_have_no_classes(self, tmp_path: Path) -> None:
         for number in range(4):
             (image_folder(tmp_path, 3) / f"stray{number}.jpg").write_bytes(jpeg(9))
-        source = ImageFolder(tmp_path)
+        source = LabelledFolder(tmp_path)
         assert (source.spec, len(source)) == ({"image": "jpg"}, 7)
 
     def test_two_files_of_one_stem_have_their_names_as_keys(self, tmp_path: Path) -> None:
         (tmp_path / "a.png").write_bytes(png(0))
         (tmp_path / "a.jpg").write_bytes(jpeg(0))
-        source = ImageFolder(tmp_path)
+        source = LabelledFolder(tmp_path)
         assert [source[at]["__key__"] for at in range(2)] == ["a.jpg", "a.png"]
 
     def test_nothing_to_pack(self, tmp_path: Path) -> None:
         with pytest.raises(FileNotFoundError, match="has no file with one of the suffixes"):
-            ImageFolder(tmp_path)
+            LabelledFolder(tmp_path)
         with pytest.raises(FileNotFoundError):
-            ImageFolder(tmp_path / "missing")
-
-    def test_known_labels_keep_their_numbers(self, tmp_path: Path) -> None:
-        source = ImageFolder(image_folder(tmp_path, 3), label2idx={"class1": 5, "gone": 2})
-        assert source.label2idx == {"class1": 5, "gone": 2, "class0": 6, "class2": 7}
-        assert source[0]["label"] == 6
+            LabelledFolder(tmp_path / "missing")
 
 
 class TestFiles:
@@ -109,7 +103,6 @@ class TestFiles:
         (tmp_path / "a/x").write_bytes(b"1")
         (tmp_path / "e/y.bin").write_bytes(b"2")
         source = Files(tmp_path)
-        assert isinstance(source, Foldered)
         assert list(source.folders or ()) == ["a/b", "a/c/d", "f"]
         assert [source[at]["__key__"] for at in range(len(source))] == ["a/x", "e/y.bin"]
         assert list(Files(tmp_path, suffixes=[".bin"]).folders or ()) == []
@@ -135,20 +128,6 @@ class TestWalk:
         (tmp_path / ".bushel/index.safetensors").touch()
         (tmp_path / "x").touch()
         assert list(walk(tmp_path)) == ["x"]
-
-
-def test_names_are_a_sequence_of_text() -> None:
-    names = Names(["a", "", "é\udcff", "bc"])
-    assert list(names) == ["a", "", "é\udcff", "bc"]
-    assert (len(names), names[-1], names[1:3]) == (4, "bc", ["", "é\udcff"])
-    with pytest.raises(IndexError):
-        names[4]
-    assert list(Names([])) == []
-    assert names.take([3, 0, 2]) == ["bc", "a", "é\udcff"]
-    assert names.take([]) == []
-    for outside in (-1, 4):
-        with pytest.raises(IndexError):
-            names.take([outside])
 
 
 def test_labels_are_extended_in_sorted_order() -> None:

@@ -11,7 +11,7 @@ from tests.sources.folders import image_folder
 
 import bushel
 from bushel.errors import FormatError, TooManyErrors
-from bushel.sources import Files, ImageFolder, ListFile, Table
+from bushel.sources import Files, LabelledFolder, ListFile, Table
 
 
 @pytest.fixture
@@ -82,4 +82,4 @@ def test_listings(name: str, photos: Path) -> None:
         Files(photos, listing=[name])[0]
     if name.endswith(".jpg"):
         with pytest.raises(FormatError):
-            ImageFolder(photos, listing=[f"{name}", f"class0/{name}"])[0]
+            LabelledFolder(photos, listing=[f"{name}", f"class0/{name}"])[0]

@@ -10,7 +10,7 @@ from tests.sources.folders import jpeg, picture, png
 import bushel
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, SpecError
-from bushel.sources import Clip, Frames, Image, VideoFolder
+from bushel.sources import Clip, Frames, Image, LabelledFolder
 from bushel.testing import check_source
 
 pytest.importorskip("av")
@@ -96,11 +96,11 @@ class TestFrames:
             Frames(**options)
 
 
-class TestVideoFolder:
+class TestLabelledFolder:
     def test_frames_and_labels(self, tmp_path: Path) -> None:
         clip(tmp_path / "in/run/a.mp4")
         clip(tmp_path / "in/jump/b.webm")
-        source = VideoFolder(tmp_path / "in", Frames(stride=3))
+        source = LabelledFolder(tmp_path / "in", Frames(stride=3))
         check_source(source)
         assert source.spec == {"frames": "jpg[]", "label": "int"}
         done = bushel.pack(source, tmp_path / "out", container="gulp")
@@ -113,7 +113,7 @@ class TestVideoFolder:
 
     def test_clips_as_they_are(self, tmp_path: Path) -> None:
         path = clip(tmp_path / "in/a.mp4")
-        source = VideoFolder(tmp_path / "in", Clip())
+        source = LabelledFolder(tmp_path / "in", Clip())
         assert source.spec == {"clip": "mp4"}
         bushel.pack(source, tmp_path / "x.tar")
         dataset = bushel.open(tmp_path / "x.tar")
@@ -145,8 +145,8 @@ class TestVideoFolder:
         (tmp_path / "in/b.avi").parent.mkdir()
         (tmp_path / "in/b.avi").write_bytes(clip(tmp_path / "in/a.mp4").read_bytes())
         with pytest.raises(SpecError, match=r"all are \.mp4, .*: select these"):
-            VideoFolder(tmp_path / "in", Clip())
-        assert len(VideoFolder(tmp_path / "in", Frames(stride=3))) == 2
+            LabelledFolder(tmp_path / "in", Clip())
+        assert len(LabelledFolder(tmp_path / "in", Frames(stride=3))) == 2
 
 
 def test_kinds_of_images() -> None:

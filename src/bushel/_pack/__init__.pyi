@@ -3,11 +3,9 @@
 from bushel._pack.packing import convert as convert
 from bushel._pack.packing import pack as pack
 from bushel._pack.reshape import merge as merge
-from bushel._pack.reshape import reshard as reshard
 from bushel._pack.reshape import split as split
 from bushel._pack.run_folder import part_path as part_path
 from bushel._pack.side_files import error_log_path as error_log_path
-from bushel._pack.side_files import load_labels as load_labels
 from bushel._pack.write_dataset import PackResult as PackResult
 
 __all__: list[str]

@@ -7,7 +7,7 @@ error, so that one damaged sample does not fail its batch.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from bushel.codecs import get_codec, is_light
 from bushel.codecs.base import NumberLayout
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
-from bushel.sources.base import Columnar, Fetching, Sample, Source, Traceable
+from bushel.sources.base import Sample
 from bushel.spec import KEY
 
 Batch: TypeAlias = npt.NDArray[np.int64] | list[tuple[int, Sample]]
@@ -38,7 +38,7 @@ Columns: TypeAlias = tuple[Mapping[str, Any], Sequence[str] | None]
 class SourceFeed(Struct, frozen=True):
     """The samples of a source, or of a stream, whose batches contain the samples."""
 
-    source: Source | None
+    source: Any  # None for a stream
     # by the name of the field in the source
     plans: Mapping[str, FieldPlan]
     # field to the new numbers of its classes
@@ -54,7 +54,7 @@ class SourceFeed(Struct, frozen=True):
                 yield position, None, self._renumbered(sample_of_stream)
             return
         positions = batch.tolist()
-        if isinstance(source, Fetching) and source.remote:
+        if getattr(source, "remote", False):
             source = source.fetched(positions)
         for position in positions:
             try:
@@ -79,9 +79,7 @@ class SourceFeed(Struct, frozen=True):
     @property
     def file_field(self) -> str | None:
         """The field of a source of local files that is read into one buffer."""
-        if isinstance(self.source, Columnar):
-            return self.source.file_field
-        return None
+        return getattr(self.source, "file_field", None)
 
     @property
     def in_memory(self) -> bool:
@@ -91,7 +89,7 @@ class SourceFeed(Struct, frozen=True):
     @property
     def has_columns(self) -> bool:
         """Whether the source has columns that can be stored without work on single samples."""
-        if not isinstance(self.source, Columnar) or not self.source.has_columns:
+        if not getattr(self.source, "has_columns", False):
             return False
         classes = type(self.source).__mro__
         [by_column, alone] = [
@@ -105,8 +103,6 @@ class SourceFeed(Struct, frozen=True):
 
     def columns(self, positions: npt.NDArray[np.int64]) -> Columns | None:
         """Return the first of these samples as columns; None if each has to be read alone."""
-        if not isinstance(self.source, Columnar):
-            return None
         columns, keys = self.source.columns(positions)
         try:
             for name, numbers in self.changes.items():
@@ -126,10 +122,9 @@ class SourceFeed(Struct, frozen=True):
 
     def origin(self, position: int) -> str | None:
         """Return the path or other origin of an item, if the source has it."""
-        if not isinstance(self.source, Traceable):
-            return None
+        origin: Callable[[int], str] | None = getattr(self.source, "origin", None)
         try:
-            return self.source.origin(position)
+            return None if origin is None else origin(position)
         except Exception:
             return None
 

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import ExitStack, suppress
+from contextlib import suppress
 from pathlib import Path
-from typing import IO, Self
 
 import msgspec
 import numpy as np
@@ -56,7 +55,6 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
     _complete_parts(run, plan)
     joined = _Joined(run)
     missing: list[int] = []
-    folder = run.folder if isinstance(run.folder, Path) else None
 
     def read(number: int) -> tuple[Manifest | None, list[U64]]:
         manifest = run.load_part(number, plan)
@@ -65,25 +63,23 @@ def _finish(run: RunFolder, plan: RunPlan, allowed: int | None) -> Totals:
         # copies, so that no table stays in memory
         return manifest, [np.array(keys.hashes) for keys in _keys_of(run, number, manifest)]
 
-    with KeyHashes(folder) as hashes:
-        parts = parallel_map(read, range(plan.parts), threads=_threads(run), name="bushel-finish")
-        for number, (manifest, hashes_of_part) in enumerate(parts):
-            if manifest is None:
-                missing.append(number)
-                continue
-            joined.add(run.part(number).name, manifest)
-            for hashes_of_shard in hashes_of_part:
-                hashes.add(hashes_of_shard)
-        if missing:
-            raise StateError(
-                f"{len(missing)} of {plan.parts} parts of {run.target} are missing:"
-                f" {format_numbers(missing)}. Run the same `bushel pack` or `bushel convert` again,"
-                " which writes only those"
-            )
-        result = joined.result()
-        check_errors(run, plan, result.errors, allowed)
-        repeated = hashes.repeated()
-    if len(repeated):
+    hashes: list[U64] = []
+    parts = parallel_map(read, range(plan.parts), threads=_threads(run), name="bushel-finish")
+    for number, (manifest, hashes_of_part) in enumerate(parts):
+        if manifest is None:
+            missing.append(number)
+            continue
+        joined.add(run.part(number).name, manifest)
+        hashes += hashes_of_part
+    if missing:
+        raise StateError(
+            f"{len(missing)} of {plan.parts} parts of {run.target} are missing:"
+            f" {format_numbers(missing)}. Run the same `bushel pack` or `bushel convert` again,"
+            " which writes only those"
+        )
+    result = joined.result()
+    check_errors(run, plan, result.errors, allowed)
+    if len(repeated := repeated_hashes(hashes)):
         _refuse_taken_keys(run, plan, repeated)
     joined.save(plan)
     run.save_result(result)
@@ -188,71 +184,8 @@ def _refuse_taken_keys(run: RunFolder, plan: RunPlan, hashes: U64) -> None:
     )
 
 
-_RANGES = 256  # hashes are compared in this many equal ranges, one after another
-_IN_MEMORY = 4 << 20  # number of hashes that are not in a file
-_BOUNDS = np.arange(1, _RANGES, dtype=np.uint64) << np.uint64(56)
-
-
-class KeyHashes:
-    """The hashes of the keys of all parts: up to 4 million in memory, the others sorted in a file without a name.
-
-    Args:
-        folder: The folder for that file; None for the usual one.
-    """
-
-    def __init__(self, folder: Path | None) -> None:
-        self._folder, self._closing = folder, ExitStack()
-        self._file: IO[bytes] | None = None
-        self._runs: list[list[int]] = []  # offsets of the ranges of each sorted run in the file
-        self._recent: list[U64] = []
-        self._count = 0
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._closing.close()
-
-    def add(self, hashes: U64) -> None:
-        """Add the hashes of keys that differ."""
-        self._recent.append(hashes)
-        self._count += len(hashes)
-        if self._count >= _IN_MEMORY:
-            self._spill()
-
-    def _spill(self) -> None:
-        """Write the hashes that are in memory to the file."""
-        if self._file is None:
-            import tempfile  # which few runs need
-
-            file = tempfile.TemporaryFile(dir=self._folder)  # noqa: SIM115
-            self._file = self._closing.enter_context(file)
-        hashes = np.sort(np.concatenate(self._recent))
-        starts = [0, *np.searchsorted(hashes, _BOUNDS).tolist(), len(hashes)]
-        first = self._file.seek(0, 2)
-        self._file.write(hashes.data)
-        self._runs.append([first + 8 * start for start in starts])
-        self._recent, self._count = [], 0
-
-    def repeated(self) -> U64:
-        """Return the hashes that were added more than once, ascending."""
-        if self._file is None:
-            return _repeated(self._recent)
-        if self._recent:
-            self._spill()
-        return np.concatenate([_repeated(self._in_range(number)) for number in range(_RANGES)])
-
-    def _in_range(self, number: int) -> list[U64]:
-        assert self._file is not None
-        pieces: list[U64] = []
-        for starts in self._runs:
-            self._file.seek(starts[number])
-            data = self._file.read(starts[number + 1] - starts[number])
-            pieces.append(np.frombuffer(data, np.uint64))
-        return pieces
-
-
-def _repeated(pieces: Sequence[U64]) -> U64:
+def repeated_hashes(pieces: Sequence[U64]) -> U64:
+    """Return the hashes that occur more than once, ascending."""
     hashes = np.sort(np.concatenate([np.zeros(0, np.uint64), *pieces]))
     return np.unique(hashes[1:][hashes[1:] == hashes[:-1]])
 

@@ -39,9 +39,8 @@ from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode, WriterOptions
 from bushel.loader.values.bad_samples import error_limit
 from bushel.sources.arrays import Arrays
-from bushel.sources.base import Fingerprinted, Listed
+from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Samples, Stream
-from bushel.sources.stored import StoredStream
 from bushel.storage import AnyPath, parse_bytes
 from bushel.storage.lock import Lock
 from bushel.storage.names import remove_tree
@@ -102,9 +101,7 @@ def pack_in_parts(
     local, limit = options.run.engine is None, _limit(prepared, options)
     run = RunFolder(target, suffix)
     new_plan = _plan(prepared, parts, options)
-    listing = None
-    if isinstance(prepared.source, Listed):
-        listing = prepared.source.listing
+    listing = getattr(prepared.source, "listing", None)
     if local or options.workers.threads:
         workers = options.workers
     else:
@@ -135,7 +132,7 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
         "range": [0, order.samples],
     }
     # a program may mend what it has in memory, and go on
-    if not isinstance(source, Samples | Arrays) and isinstance(source, Fingerprinted):
+    if not isinstance(source, Samples | Arrays) and hasattr(source, "fingerprint"):
         plan["source"] = prepared.identity
     return Part(
         target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan

@@ -46,10 +46,10 @@ from bushel.codecs.extensions import tar_storage
 from bushel.containers import Container, get_container, writable_containers
 from bushel.containers.base import Layout, WriteOptions
 from bushel.errors import FormatError, SpecError
-from bushel.sources.base import Foldered, Named, Source
+from bushel.sources.base import Source
+from bushel.sources.foreign import StoredStream
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Stream
-from bushel.sources.stored import StoredStream
 from bushel.spec import Field, Spec, parse_spec
 from bushel.storage import AnyPath
 
@@ -88,8 +88,8 @@ def _facts_of(source: Dataset | Source | Stream) -> _Facts:
     if isinstance(source, StoredStream):
         stored = {name: frozenset({tar_storage(field.codec)[1]}) for name, field in fields.items()}
         return _Facts(fields, stored)
-    folders = source.folders if isinstance(source, Foldered) else None
-    labels = check_labels(source.labels) if isinstance(source, Named) else {}
+    folders = getattr(source, "folders", None)
+    labels = check_labels(getattr(source, "labels", {}))
     return _Facts(
         fields,
         {},

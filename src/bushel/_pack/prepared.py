@@ -22,16 +22,9 @@ from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32
-from bushel.sources.base import (
-    Fetching,
-    Fingerprinted,
-    Named,
-    Selective,
-    Source,
-    Traceable,
-)
+from bushel.sources.base import Source
+from bushel.sources.foreign import StoredStream
 from bushel.sources.samples import Stream
-from bushel.sources.stored import StoredStream
 from bushel.spec import Field, Spec, format_spec
 
 if TYPE_CHECKING:
@@ -90,15 +83,13 @@ class Prepared(Struct, frozen=True):
             return _DATASET
         if self.by_columns:
             return _FILES
-        remote = isinstance(self.source, Fetching) and self.source.remote
+        remote = getattr(self.source, "remote", False)
         return _REMOTE if remote else _SAMPLES
 
     @property
     def skipped(self) -> dict[str, int]:
         """Files of the source that are not samples, by kind."""
-        if isinstance(self.source, Selective):
-            return dict(self.source.skipped)
-        return {}
+        return dict(getattr(self.source, "skipped", {}))
 
     @property
     def identity(self) -> str:
@@ -121,13 +112,13 @@ class Prepared(Struct, frozen=True):
     @property
     def _fingerprint(self) -> str:
         """The fingerprint of the source: its own if it has one, else one of its length, spec, labels and origins."""
-        source = self.source
-        if isinstance(source, Fingerprinted):
-            return source.fingerprint
+        source: Any = self.source
+        if hasattr(source, "fingerprint"):
+            return str(source.fingerprint)
         facts: list[Any] = [self.items, dict(source.spec)]
-        if isinstance(source, Named):
+        if hasattr(source, "labels"):
             facts.append({name: list(names) for name, names in source.labels.items()})
-        if isinstance(source, Traceable) and self.items:
+        if hasattr(source, "origin") and self.items:
             positions = np.unique(np.linspace(0, self.items - 1, _ORIGINS).astype(np.int64))
             facts.append([source.origin(position) for position in positions.tolist()])
         import hashlib  # which imports OpenSSL
@@ -200,11 +191,11 @@ def check_none_skipped(source: Dataset | Source | Stream) -> None:
     Raises:
         FormatError: The source skips files; the message lists their kinds.
     """
-    if isinstance(source, Selective) and source.skipped:
-        kinds = describe_skipped(source.skipped)
+    if skipped := getattr(source, "skipped", None):
+        kinds = describe_skipped(skipped)
         raise FormatError(
             f"strict_files=True, but the source skips files: {kinds}. This is the first one",
-            file=source.first_skipped,
+            file=getattr(source, "first_skipped", None),
             hint="move them away, convert them, or leave out strict_files",
         )
 

@@ -1,4 +1,4 @@
-"""Split, merge and reshard datasets with `convert`."""
+"""Split and merge datasets with `convert`."""
 
 from __future__ import annotations
 
@@ -158,35 +158,6 @@ def merge(
     kind = container or (None if implied else datasets[0].info.container)
     return convert(
         one_after_another(datasets), target, container=kind, progress=progress, **options
-    )
-
-
-def reshard(
-    source: Any,
-    target: str | os.PathLike[str] | AnyPath,
-    *,
-    shard_samples: int | None = None,
-    shard_bytes: int | str | None = None,
-    **options: Any,
-) -> PackResult:
-    """Write a dataset in the same container, in shards of another size; without a size, in one shard.
-
-    Args:
-        source: A dataset, or anything that `bushel.open` takes.
-        target: See `bushel.convert`.
-        shard_samples: See `bushel.Writer`.
-        shard_bytes: See `bushel.Writer`.
-        options: See `bushel.convert`.
-    """
-    dataset = _open(source)
-    kind = dataset.info.container
-    return convert(
-        dataset,
-        target,
-        container=kind,
-        shard_samples=shard_samples,
-        shard_bytes=shard_bytes,
-        **options,
     )
 
 

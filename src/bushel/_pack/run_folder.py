@@ -11,7 +11,6 @@ import os
 import zlib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 import msgspec
 
@@ -29,7 +28,6 @@ from bushel.storage import (
     AnyPath,
     as_path,
     create_whole,
-    read_text,
     read_whole,
     remove,
     walk_names,
@@ -282,17 +280,3 @@ class RunFolder(Struct, frozen=True):
     def forget_result(self) -> None:
         """Note that the run has to be finished again, since a part is written again."""
         remove(self.folder / "result.json")
-
-    def save_status(self, status: dict[str, Any]) -> None:
-        """Write `status.json`, for others who look at the run."""
-        write_whole(self.folder / "status.json", msgspec.json.encode(status), sync=False)
-
-    def load_status(self) -> dict[str, Any]:
-        """Return `status.json`; empty if it is missing or damaged."""
-        try:
-            status = msgspec.json.decode(read_text(self.folder / "status.json"))
-        except (OSError, ValueError):
-            return {}
-        if isinstance(status, dict):
-            return status
-        return {}

@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import os
-import socket
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -288,11 +284,7 @@ def _write_parts(
             task = task.after(number, report)
     elif numbers:
         engine = connect(options.engine)
-        with meter.status():
-            drive(task, numbers, engine, options.tasks, finished=add, looking=meter.look)
-
-
-_STATUS_SECONDS = 5.0
+        drive(task, numbers, engine, options.tasks, finished=add, looking=meter.look)
 
 
 class RunMeter:
@@ -314,8 +306,6 @@ class RunMeter:
         self._before = plan.parts - len(numbers)
         self._done = self.parts = 0
         self._retries = 0
-        self._started = time.monotonic()
-        self._next_status = 0.0
         self.samples = self.bytes = self.errors = 0
 
     def _items(self, number: int) -> int:
@@ -332,26 +322,13 @@ class RunMeter:
         self.report(0, 0, 0, 0)
 
     def look(self, retries: int) -> None:
-        """Take the number of retries of the driver, and write `status.json` from time to time."""
+        """Take the number of retries of the driver."""
         self._retries = retries
         self.report(0, 0, 0, 0)
-        if time.monotonic() >= self._next_status:
-            self._save("running")
 
     def finish(self) -> None:
         """Report the end of the run."""
         self._reporter.finish()
-
-    @contextmanager
-    def status(self) -> Iterator[None]:
-        """Keep `status.json` while a run is driven."""
-        self._save("running")
-        try:
-            yield
-        except BaseException as error:
-            self._save("stopped", f"{type(error).__name__}: {error}")
-            raise
-        self._save("written")
 
     def report(self, done: int, samples: int, errors: int, size: int) -> None:
         """Report the numbers of items, samples, errors and bytes of a part that this process writes."""
@@ -366,25 +343,4 @@ class RunMeter:
                 parts=(self._before + self.parts, self._plan.parts),
                 retries=self._retries,
             )
-        )
-
-    def _save(self, state: str, error: str | None = None) -> None:
-        seconds = time.monotonic() - self._started
-        self._next_status = time.monotonic() + _STATUS_SECONDS
-        self._run.save_status(
-            {
-                "state": state,
-                "error": error,
-                "driver": f"{socket.gethostname()}:{os.getpid()}",
-                "updated": time.time(),
-                "seconds": round(seconds, 1),
-                "parts": self._plan.parts,
-                "done": self._before + self.parts,
-                "samples": self.samples,
-                "bytes": self.bytes,
-                "samples_per_second": round(self.samples / max(seconds, 1e-9), 1),
-                "bytes_per_second": round(self.bytes / max(seconds, 1e-9), 1),
-                "errors": self.errors,
-                "retries": self._retries,
-            }
         )

@@ -1,4 +1,4 @@
-"""Files beside a packed dataset: the error log, the record of the run, and older numbers of labels."""
+"""Files beside a packed dataset: the error log and the record of the run."""
 
 from __future__ import annotations
 
@@ -317,26 +317,3 @@ _RECORD = msgspec.json.Decoder(_Noted)
 def record_path(root: AnyPath, name: str) -> AnyPath:
     """Return the path of the record of a packing run: see `RunRecord`."""
     return below(root, f"{FOLDER}/{name or 'dataset'}.pack.json", any_text=True)
-
-
-@public("bushel.runs")
-def load_labels(path: AnyPath) -> dict[str, int]:
-    """Return the numbers of label names in a file; empty if the file does not exist.
-
-    Raises:
-        FormatError: The file is malformed.
-
-    Examples:
-        >>> size = Path("labels.json").write_text('{"cat": 0, "dog": 1}')
-        >>> bushel.runs.load_labels(Path("labels.json"))
-        {'cat': 0, 'dog': 1}
-    """
-    try:
-        labels = json.loads(read_whole(path))
-    except FileNotFoundError:
-        return {}
-    except ValueError as error:
-        raise FormatError(f"invalid JSON: {error}", file=str(path)) from error
-    if not isinstance(labels, dict) or not all(type(number) is int for number in labels.values()):
-        raise FormatError("expected a map of label names to whole numbers", file=str(path))
-    return labels

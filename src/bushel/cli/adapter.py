@@ -136,7 +136,7 @@ def run(module: str, name: str, arguments: Sequence[str] | None = None) -> None:
     from bushel.cli.messages import exit_code_of
     from bushel.cli.output import count, print_text, say
     from bushel.compat.gulpio2.scripts import load_class
-    from bushel.sources.adapters import Adapter
+    from bushel.sources.foreign import Adapter
 
     def work() -> None:
         kind = load_class(module, name)

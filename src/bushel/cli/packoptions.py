@@ -26,11 +26,10 @@ GULPIO_LAYOUTS = ("20bn-json", "20bn-csv-webm", "20bn-csv-jpeg", "kinetics", "ac
 """The names of the layouts in `compat.gulpio2.layouts`, which is imported for them only."""
 _WITH_VIDEOS = ("videos", "table", *GULPIO_LAYOUTS)
 _KINDS: Mapping[str, Collection[str]] = {
-    "--root": ("list", "table", "recipe", *GULPIO_LAYOUTS),
+    "--root": ("list", "table", *GULPIO_LAYOUTS),
     "--file": ("table",),
     "--columns": ("table",),
     "--exts": ("images", "files", "videos", "sounds"),
-    "--allow-commands": ("recipe",),
     "--rate": _WITH_VIDEOS,
     "--stride": _WITH_VIDEOS,
     "--clip": _WITH_VIDEOS,
@@ -54,7 +53,7 @@ class SourceOptions(Struct, frozen=True):
         str | None,
         Option(
             "images, videos, list, table, arrays or dataset, detected from SOURCE by"
-            " default; or files, recipe, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg,"
+            " default; or files, 20bn-json, 20bn-csv-webm, 20bn-csv-jpeg,"
             " kinetics, activitynet.",
             values=source_kinds,
         ),
@@ -71,7 +70,6 @@ class SourceOptions(Struct, frozen=True):
     exts: Annotated[list[str] | None, Option("Suffix of the files to pack; may be repeated.")] = (
         None
     )
-    allow_commands: Annotated[bool, Option("Allow a recipe to run commands.")] = False
     split: Annotated[
         str | None,
         Option("Split of a folder of splits, such as train/ and val/; 'all' joins them."),
@@ -83,7 +81,6 @@ class SourceOptions(Struct, frozen=True):
             "suffixes": self.exts or None,
             "root": self.root,
             "file": self.file,
-            "allow_commands": self.allow_commands or None,
             "columns": None if self.columns is None else self.columns.split(","),
         }
         return {name: value for name, value in arguments.items() if value is not None}

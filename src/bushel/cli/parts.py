@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
@@ -19,7 +18,7 @@ def command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show how far a run in parts is: missing parts, errors, and its driver.
+    """Show how far a run in parts is: missing parts and errors.
 
     Parts without their files count as missing.
 
@@ -32,7 +31,7 @@ def command(
     from bushel.cli.output import count, print_json, print_text
 
     run, plan = find_run(target)
-    written, result, status = run.written(plan), run.load_result(), run.load_status()
+    written, result = run.written(plan), run.load_result()
     numbers = [number for number in range(plan.parts) if number not in written]
     errors = sum(totals.errors for totals in written.values())
     if missing:
@@ -40,7 +39,7 @@ def command(
         return
     if as_json:
         facts = {"parts": plan.parts, "missing": numbers, "samples": plan.samples, "errors": errors}
-        print_json({"target": target, **facts, "finished": result is not None, "status": status})
+        print_json({"target": target, **facts, "finished": result is not None})
         return
     if result is not None:
         state = "finished"
@@ -55,10 +54,3 @@ def command(
     )
     if errors:
         print_text(f"{count(errors, 'item')} could not be packed")
-    if status and result is None:
-        age = max(time.time() - float(status.get("updated", 0)), 0)
-        print_text(
-            f"driver {status.get('driver')}: {status.get('state')}, {age:.0f} s ago, "
-            f"{status.get('samples_per_second', 0):,} samples/s, {status.get('retries', 0)} tried"
-            " again"
-        )

@@ -4,22 +4,12 @@
 the few methods of a source of your own, and `bushel.testing.check_source` checks one.
 """
 
-from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
-from bushel.sources.base import (
-    Fetching,
-    Foldered,
-    Named,
-    Sample,
-    Selective,
-    Source,
-    Traceable,
-    extend_labels,
-)
-from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder, walk
+from bushel.sources.base import Sample, Source, extend_labels
+from bushel.sources.files import Files, LabelledFolder, walk
+from bushel.sources.foreign import Adapter
 from bushel.sources.lists import ListFile, ListLine, format_line, parse_line
 from bushel.sources.media import VIDEOS, Audio, Clip, Frames, Image, Media, Pick, decode_video
-from bushel.sources.members import Recipe
 from bushel.sources.opening import open_source
 from bushel.sources.samples import Samples, Stream
 from bushel.sources.tables import Row, Table, parse_json, read_list, read_rows
@@ -29,30 +19,21 @@ __all__ = [
     "Adapter",
     "Arrays",
     "Audio",
-    "AudioFolder",
     "Clip",
-    "Fetching",
     "Files",
-    "Foldered",
     "Frames",
     "Image",
-    "ImageFolder",
     "LabelledFolder",
     "ListFile",
     "ListLine",
     "Media",
-    "Named",
     "Pick",
-    "Recipe",
     "Row",
     "Sample",
     "Samples",
-    "Selective",
     "Source",
     "Stream",
     "Table",
-    "Traceable",
-    "VideoFolder",
     "decode_video",
     "extend_labels",
     "format_line",

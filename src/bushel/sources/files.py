@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from bushel import kernels
-from bushel._index.class_names import in_order
 from bushel._index.sidecar import FOLDER
 from bushel._recognise.layout import FolderLayout, layout_of_kind
 from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside, junk_of, layout_report
 from bushel.containers.kept_folder import names_below
 from bushel.containers.stored_column import StoredColumn
-from bushel.sources.base import Names, Sample, extend_labels
+from bushel.sources.base import Sample
 from bushel.sources.fetching import FileSource, read_file
-from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS, Audio, Clip, Image, Media
+from bushel.sources.media import UNCHANGED, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
 from bushel.storage.names import below
@@ -115,7 +114,7 @@ class _Folder(FileSource):
     """Files of a folder, by their relative paths."""
 
     root: AnyPath
-    _names: Names
+    _names: Sequence[str]
 
     def __len__(self) -> int:
         return len(self._names)
@@ -130,8 +129,23 @@ class _Folder(FileSource):
     def _read(self, positions: Sequence[int]) -> StoredColumn:
         """Read local files into one buffer: those before one that cannot be read, and that it has room for."""
         room = room_for(_ROOM)
-        names = self._names.take(positions)
+        names = _taken(self._names, positions)
         return StoredColumn(room, *kernels.read_files(names, room, folder=str(self.root)))
+
+    def _identity(self, *facts: object) -> str:
+        """Return a digest of the folder and its files, and other facts."""
+        import hashlib  # which imports OpenSSL
+
+        digest = hashlib.sha256(repr((str(self.root), *facts)).encode("utf-8", "surrogateescape"))
+        digest.update("\0".join(self._names).encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()[:32]
+
+
+def _taken(values: Sequence[str], positions: Sequence[int]) -> list[str]:
+    """Return the values at some positions. Raise IndexError if one is negative or too large."""
+    if min(positions, default=0) < 0:
+        raise IndexError(f"position {min(positions)} is negative")
+    return [values[position] for position in positions]
 
 
 class Files(_Folder):
@@ -169,7 +183,7 @@ class Files(_Folder):
         self.root, self._field = as_path(root), field
         empty: list[str] = []
         listed = walk(self.root, suffixes, empty=suffixes is None) if listing is None else listing
-        self._names = Names(_without_folders(listed, empty))
+        self._names = tuple(_without_folders(listed, empty))
         self.folders: Sequence[str] | None = empty
         self.spec: Mapping[str, str] = {field: "bytes"}
 
@@ -187,7 +201,7 @@ class Files(_Folder):
         """Return the bytes of the first of these files, and their paths as keys."""
         rows = positions.tolist()
         files = self._read(rows)
-        return {self._field: files}, self._names.take(rows[: len(files)])
+        return {self._field: files}, _taken(self._names, rows[: len(files)])
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
@@ -201,11 +215,11 @@ class Files(_Folder):
     @property
     def fingerprint(self) -> str:
         """A digest of the folder and the paths in it."""
-        return f"{self._field} {self.root} {self._names.digest}"
+        return self._identity(self._field)
 
 
 class LabelledFolder(_Folder):
-    """Files in one folder per class.
+    """Files of one medium in one folder per class: the fields that `media` makes, and `label`.
 
     The class of a file is the first folder of its relative path, and its key is that path without
     the suffix, as when the folder is opened (docs/folders.md). If most files are in the folder
@@ -214,15 +228,14 @@ class LabelledFolder(_Folder):
 
     Args:
         root: The folder.
-        media: Turns a file into a field.
-        suffixes: Suffixes of the files to use.
-        label2idx: Classes with given numbers; others follow in sorted order.
+        media: Turns a file into a field: `Image()`, `Audio()`, `Clip()`, or such as
+            `Frames(rate=12, short_edge=256)`.
+        suffixes: Suffixes of the files to use; by default all of the medium.
         listing: The attribute `listing` of another process; by default the folder is listed.
 
     Attributes:
         root: The folder.
         spec: The field that `media` makes, and `label`, an `int`.
-        label2idx: Class names to labels.
         skipped: Number of files that are skipped, by kind, such as `{".nef": 3}`.
         first_skipped: Path of one of them, or None.
         report: Logs how many classes and files there are, and which are skipped.
@@ -231,8 +244,10 @@ class LabelledFolder(_Folder):
         FileNotFoundError: The folder does not exist, or holds no such file.
 
     Examples:
-        >>> from bushel.sources import Image, LabelledFolder
-        >>> source = LabelledFolder("photos/", Image(), [".jpg"])
+        >>> from bushel.sources import LabelledFolder
+        >>> source = LabelledFolder("photos/")
+        >>> source.spec, source.labels
+        ({'image': 'jpg', 'label': 'int'}, {'label': ('cat', 'dog')})
         >>> source[0]["__key__"], source.origin(0)
         ('cat/0', 'photos/cat/0.jpg')
     """
@@ -240,12 +255,12 @@ class LabelledFolder(_Folder):
     def __init__(
         self,
         root: str | os.PathLike[str] | AnyPath,
-        media: Media,
-        suffixes: Collection[str],
-        label2idx: Mapping[str, int] | None = None,
+        media: Media | None = None,
+        suffixes: Collection[str] | None = None,
         listing: Iterable[str] | None = None,
     ) -> None:
-        self.root = as_path(root)
+        self.root, media = as_path(root), media or Image()
+        suffixes = media.suffixes if suffixes is None else suffixes
         names = names_below(self.root) if listing is None else list(listing)
         lowered_suffixes = {suffix.lower() for suffix in suffixes}
         classes = classes_beside(self.root)
@@ -255,8 +270,7 @@ class LabelledFolder(_Folder):
                 f"{root} has no file with one of the suffixes {', '.join(suffixes)}"
             )
         files = [names[number] for number in layout.fields["file"].files]
-        field, codec = media.field(files)
-        self._lay_out(names, layout, files, media, field, codec, label2idx)
+        self._lay_out(names, layout, files, media, *media.field(files))
         if listing is None:
             self.report()
 
@@ -280,7 +294,7 @@ class LabelledFolder(_Folder):
         files, source = layout.fields[field], cls.__new__(cls)
         source.root = root
         paths = [names[number] for number in files.files]
-        source._lay_out(names, layout, paths, UNCHANGED[field], field, files.codec, None)
+        source._lay_out(names, layout, paths, UNCHANGED[field], field, files.codec)
         return source
 
     def _lay_out(
@@ -291,22 +305,20 @@ class LabelledFolder(_Folder):
         media: Media,
         field: str,
         codec: str,
-        label2idx: Mapping[str, int] | None,
     ) -> None:
         """Keep the samples of a layout: `files` has the file of each."""
-        self._media, self._field, classes = media, field, layout.classes
+        self._media, self._field, self._classes = media, field, layout.class_of
         left_out = Counter(kind for _, kind in layout.left_out)
         self.report = layout_report(self.root, layout, [field], junk_of(names))
         self.skipped: Mapping[str, int] = dict(sorted((junk_of(names) + left_out).items()))
         first = min(layout.left_out, default=None)
-        if first is None:
-            self.first_skipped = None
-        else:
-            self.first_skipped = str(_file(self.root, first[0]))
-        self._names, self._keys = Names(files), Names(layout.keys)
-        self._classes = Names(classes[number] for number in layout.class_of) if classes else None
-        self.label2idx: Mapping[str, int] = extend_labels(classes, label2idx) if classes else {}
-        self.spec: Mapping[str, str] = {field: codec} | ({"label": "int"} if classes else {})
+        self.first_skipped = None if first is None else str(_file(self.root, first[0]))
+        self._names, self._keys = tuple(files), layout.keys
+        self.labels: Mapping[str, Sequence[str]] = {}
+        self.spec: Mapping[str, str] = {field: codec}
+        if layout.classes:
+            self.labels = {"label": layout.classes}
+            self.spec = {field: codec, "label": "int"}
 
     @property
     def file_field(self) -> str | None:
@@ -324,9 +336,9 @@ class LabelledFolder(_Folder):
         files = self._read(rows)
         rows = rows[: len(files)]
         columns: dict[str, Any] = {self._field: files}
-        if self._classes is not None:
-            columns["label"] = [self.label2idx[name] for name in self._classes.take(rows)]
-        return columns, self._keys.take(rows)
+        if self.labels:
+            columns["label"] = [self._classes[row] for row in rows]
+        return columns, _taken(self._keys, rows)
 
     def __getitem__(self, position: int) -> Sample:
         name = self._names[position]
@@ -334,8 +346,8 @@ class LabelledFolder(_Folder):
             KEY: self._keys[position],
             self._field: self._media.read(self._at(_file(self.root, name))),
         }
-        if self._classes is not None:
-            sample["label"] = self.label2idx[self._classes[position]]
+        if self.labels:
+            sample["label"] = self._classes[position]
         return sample
 
     @property
@@ -345,100 +357,8 @@ class LabelledFolder(_Folder):
 
     @property
     def fingerprint(self) -> str:
-        """A digest of the folder, the paths in it and the numbers of the classes."""
-        numbers = Names(f"{name}={number}" for name, number in self.label2idx.items())
-        return f"{self._field} {self.root} {self._names.digest} {numbers.digest} {self._media!r}"
-
-    @property
-    def labels(self) -> Mapping[str, Sequence[str]]:
-        """The classes in the order of their numbers, for the field `label`."""
-        if self.label2idx:
-            return {"label": in_order(self.label2idx)}
-        return {}
-
-
-class _MediaFolder(LabelledFolder):
-    """Files of one medium in one folder per class."""
-
-    _media_and_suffixes: ClassVar[tuple[Callable[[], Media], Collection[str]]]
-
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | AnyPath,
-        *,
-        suffixes: Collection[str] | None = None,
-        label2idx: Mapping[str, int] | None = None,
-        listing: Iterable[str] | None = None,
-    ) -> None:
-        media, usual = self._media_and_suffixes
-        super().__init__(root, media(), usual if suffixes is None else suffixes, label2idx, listing)
-
-
-class ImageFolder(_MediaFolder):
-    """Images in one folder per class: the fields `image` (the file unchanged) and `label`.
-
-    Args:
-        root: The folder.
-        suffixes: Suffixes of the files to use; by default all suffixes of images.
-        label2idx: Classes with given numbers; others follow in sorted order.
-        listing: The attribute `listing` of another process; by default the folder is listed.
-
-    Examples:
-        >>> from bushel.sources import ImageFolder
-        >>> source = ImageFolder("photos/", label2idx={"dog": 0})
-        >>> source.spec, source.labels
-        ({'image': 'jpg', 'label': 'int'}, {'label': ('dog', 'cat')})
-    """
-
-    _media_and_suffixes = Image, IMAGES
-
-
-class AudioFolder(_MediaFolder):
-    """Sounds in one folder per class: the fields `audio` (the file unchanged) and `label`.
-
-    Args:
-        root: The folder.
-        suffixes: Suffixes of the files to use; by default all suffixes of sounds.
-        label2idx: Classes with given numbers; others follow in sorted order.
-        listing: The attribute `listing` of another process; by default the folder is listed.
-
-    Examples:
-        >>> from bushel.sources import AudioFolder
-        >>> source = AudioFolder("sounds/")
-        >>> source.spec, source.labels
-        ({'audio': 'wav', 'label': 'int'}, {'label': ('bell', 'drum')})
-    """
-
-    _media_and_suffixes = Audio, SOUNDS
-
-
-class VideoFolder(LabelledFolder):
-    """Videos in one folder per class: the fields `clip` (the file unchanged), or `frames`, and `label`.
-
-    Args:
-        root: The folder.
-        media: `Clip()`, the default, or such as `Frames(rate=12, short_edge=256)`.
-        suffixes: Suffixes of the files to use.
-        label2idx: Classes with given numbers; others follow in sorted order.
-        listing: The attribute `listing` of another process; by default the folder is listed.
-
-    Examples:
-        >>> from bushel.sources import Frames, VideoFolder
-        >>> source = VideoFolder("clips/", Frames(rate=4))
-        >>> source.spec, source.labels
-        ({'frames': 'jpg[]', 'label': 'int'}, {'label': ('blue', 'red')})
-    """
-
-    def __init__(
-        self,
-        root: str | os.PathLike[str] | AnyPath,
-        media: Media | None = None,
-        *,
-        suffixes: Collection[str] = VIDEOS,
-        label2idx: Mapping[str, int] | None = None,
-        listing: Iterable[str] | None = None,
-    ) -> None:
-        super().__init__(root, media or Clip(), suffixes, label2idx, listing)
+        """A digest of the folder, the paths in it and the classes."""
+        return self._identity(self._field, self._media, *self.labels.get("label", ()))
 
 
 def _without_folders(paths: Iterable[str], folders: list[str]) -> Iterator[str]:

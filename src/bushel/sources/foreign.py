@@ -1,17 +1,24 @@
-"""Samples of other libraries: torch and other sequences, pandas, polars, Arrow, Lance."""
+"""Samples of others: torch and other sequences, frames, Arrow, Lance, GulpIO's adapters, streams of archives."""
 
 from __future__ import annotations
 
+import copy
+import itertools
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
-from bushel.errors import SpecError
+from bushel._dataset.views.stream import StreamDataset
+from bushel.errors import FormatError, SpecError
 from bushel.sources.base import Sample
-from bushel.sources.samples import Samples, infer_spec
+from bushel.sources.samples import Samples, Stream, infer_spec
+from bushel.spec import KEY
 
 _ROWS_AT_ONCE = 1000
+# samples, or bytes, of a stream that are read to find its fields
+_FIRST_SAMPLES, _FIRST_BYTES = 1024, 16 << 20
 
 Types: TypeAlias = Mapping[str, str] | None
 
@@ -160,3 +167,101 @@ class _ArrowRows(_Rows):
         if self._is_whole:
             return self._table.slice(first, _ROWS_AT_ONCE)
         return self._table.take(list(range(first, min(first + _ROWS_AT_ONCE, self._rows))))
+
+
+class AdapterLike(Protocol):
+    """The protocol of GulpIO's adapters."""
+
+    def __len__(self) -> int:
+        """Return the number of items."""
+        ...
+
+    def iter_data(self, slice_element: slice | None = None, /) -> Iterator[Mapping[str, Any]]:
+        """Yield items with `id`, `frames` (RGB or grey arrays, or JPEG bytes) and `meta` (a dict)."""
+        ...
+
+
+class Adapter:
+    """The items of an adapter: the fields `frames` and `meta`; the key is the id.
+
+    The adapter yields one item at a time, to one thread at a time, since adapters keep state while
+    they iterate. `processes=` runs several copies of one.
+
+    Args:
+        adapter: The adapter.
+
+    Attributes:
+        spec: `frames` as a sequence of JPEGs, and `meta` as JSON.
+
+    Examples:
+        >>> from bushel.sources import Adapter
+        >>> class Grey:  # as GulpIO calls it
+        ...     def __len__(self):
+        ...         return 3
+        ...     def iter_data(self, part):
+        ...         for number in range(*part.indices(3)):
+        ...             yield {"id": number, "frames": [np.full((8, 8), number, np.uint8)], "meta": {"label": number}}
+        >>> bushel.pack(Adapter(Grey()), "grey/", container="gulp").samples
+        3
+    """
+
+    spec: Mapping[str, str] = {"frames": "jpg[]", "meta": "json"}
+
+    def __init__(self, adapter: AdapterLike) -> None:
+        self._adapter = adapter
+        self._lock = threading.Lock()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"_adapter": self._adapter}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state, _lock=threading.Lock())
+
+    def __len__(self) -> int:
+        return len(self._adapter)
+
+    def __getitem__(self, position: int) -> Sample:
+        if not 0 <= position < len(self):
+            raise IndexError(f"position {position} is out of range for {len(self)} samples")
+        with self._lock:
+            # A copy, because some adapters cut their own list down to the requested slice.
+            items = list(copy.copy(self._adapter).iter_data(slice(position, position + 1)))
+        if len(items) != 1 or not len(items[0]["frames"]):
+            raise FormatError(f"the adapter returned no frames for item {position}")
+        [item] = items
+        return {KEY: str(item["id"]), "frames": list(item["frames"]), "meta": dict(item["meta"])}
+
+
+class StoredStream(Stream):
+    """The samples of a stream of archives as stored bytes, in order.
+
+    It has the fields of the stream's spec and of its first samples, up to 1024 or 16 MiB, which are
+    read at once.
+
+    Args:
+        stream: The stream.
+    """
+
+    def __init__(self, stream: StreamDataset) -> None:
+        samples = iter(stream.stored())
+        self._head = list(_first(samples))
+        super().__init__(itertools.chain(self._head, samples), spec=stream.spec)
+
+    def lacking(self, names: Sequence[str]) -> Iterator[tuple[str, str]]:
+        """Yield the key of each of the first samples that lacks a field, with the name of the field."""
+        for sample in self._head:
+            yield from ((sample[KEY], name) for name in names if name not in sample)
+
+
+def _first(samples: Iterator[Sample]) -> Iterator[Sample]:
+    size = 0
+    for number, sample in enumerate(samples, 1):
+        yield sample
+        values = (
+            value if isinstance(value, list) else [value]
+            for name, value in sample.items()
+            if name != KEY
+        )
+        size += sum(len(element) for value in values for element in value)
+        if size >= _FIRST_BYTES or number == _FIRST_SAMPLES:
+            return

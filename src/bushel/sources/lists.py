@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
-from bushel.sources.base import Names, Sample
+from bushel.sources.base import Sample
 from bushel.sources.fetching import FileSource, listed, read_file, relative_to
 from bushel.sources.media import Image
 from bushel.spec import KEY
@@ -116,7 +116,7 @@ class ListFile(FileSource):
         numbered = [
             (number, line) for number, line in enumerate(text.split("\n"), 1) if line.strip()
         ]
-        self._lines = Names(line.removesuffix("\r") for _, line in numbered)
+        self._lines = [line.removesuffix("\r") for _, line in numbered]
         self._numbers = np.array([number for number, _ in numbered], np.int64)
         self._kind = self._label_kind()
         self.spec = {"image": self._image_codec(), "label": self._kind}

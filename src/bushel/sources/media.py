@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import io
 import os
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -38,15 +38,21 @@ class Media(Protocol):
 
     Examples:
         >>> class Text:  # the text of a file, in the field `text`
+        ...     suffixes = [".txt"]
         ...     def field(self, names):
         ...         return "text", "utf8"
         ...     def read(self, path):
         ...         return path.read_text("utf-8")
         >>> Path("texts/a").mkdir(parents=True)
         >>> _ = Path("texts/a/1.txt").write_text("straw")
-        >>> bushel.sources.LabelledFolder("texts/", Text(), [".txt"])[0]
+        >>> bushel.sources.LabelledFolder("texts/", Text())[0]
         {'__key__': 'a/1', 'text': 'straw', 'label': 0}
     """
+
+    @property
+    def suffixes(self) -> Sequence[str]:
+        """Usual suffixes of the files."""
+        ...
 
     def field(self, names: Collection[str]) -> tuple[str, str]:
         """Return name and type of the field that files with these names make."""
@@ -63,9 +69,26 @@ class Media(Protocol):
 
 
 class _Unchanged:
-    """Files unchanged."""
+    """Files unchanged, in a field that is called like their kind."""
 
     __slots__ = ()
+    kind: ClassVar[str]
+    suffixes: ClassVar[Sequence[str]]
+
+    def field(self, names: Collection[str]) -> tuple[str, str]:
+        """Return the kind, with the codec of all names, or the codec of the kind if there are several.
+
+        Raises:
+            SpecError: No codec reads files of one of the names.
+        """
+        endings = {os.path.splitext(name)[1] for name in names}
+        codecs = {codec_of_extension(ending[1:]) for ending in endings}
+        if self.kind == "clip" and not all(map(holds_clip, codecs)):
+            raise SpecError(
+                f"clips are stored unchanged if all are {', '.join(_CLIPS)}: select these"
+                " with suffixes= (--exts), or store frames: Frames() (--frames)"
+            )
+        return self.kind, codecs.pop() if len(codecs) == 1 else self.kind
 
     def read(self, path: AnyPath) -> bytes:
         """Return the file's bytes."""
@@ -82,9 +105,7 @@ class Image(_Unchanged):
         (('image', 'jpg'), ('image', 'image'))
     """
 
-    def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Return `image`, with the codec of all names, or the codec `image` if there are several kinds."""
-        return "image", _codec(names, "image")
+    kind, suffixes = "image", IMAGES
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +113,12 @@ class Clip(_Unchanged):
     """Video files unchanged, in the field `clip`.
 
     Examples:
-        >>> from bushel.sources import Clip, VideoFolder
-        >>> VideoFolder("clips/", Clip()).spec
+        >>> from bushel.sources import Clip, LabelledFolder
+        >>> LabelledFolder("clips/", Clip()).spec
         {'clip': 'mp4', 'label': 'int'}
     """
 
-    def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Return `clip`, with the codec of all names, or the codec `clip` if there are several kinds.
-
-        Raises:
-            SpecError: No codec reads files of one of the names.
-        """
-        suffixes = {os.path.splitext(name)[1] for name in names}
-        if not all(holds_clip(codec_of_extension(suffix[1:])) for suffix in suffixes):
-            raise SpecError(
-                f"clips are stored unchanged if all are {', '.join(_CLIPS)}: select these"
-                " with suffixes= (--exts), or store frames: Frames() (--frames)"
-            )
-        return "clip", _codec(names, "clip")
+    kind, suffixes = "clip", VIDEOS
 
 
 @dataclass(frozen=True, slots=True)
@@ -122,9 +131,7 @@ class Audio(_Unchanged):
         ('audio', 'wav')
     """
 
-    def field(self, names: Collection[str]) -> tuple[str, str]:
-        """Return `audio`, with the codec of all names, or the codec `audio` if there are several kinds."""
-        return "audio", _codec(names, "audio")
+    kind, suffixes = "audio", SOUNDS
 
 
 def media_of_names(names: Collection[str]) -> Media:
@@ -163,12 +170,13 @@ class Frames:
         quality: Quality of the JPEGs, 1 to 100.
 
     Examples:
-        >>> from bushel.sources import Frames, VideoFolder
-        >>> source = VideoFolder("clips/", Frames(rate=4, short_edge=32))
+        >>> from bushel.sources import Frames, LabelledFolder
+        >>> source = LabelledFolder("clips/", Frames(rate=4, short_edge=32))
         >>> source.spec, len(source[0]["frames"])
         ({'frames': 'jpg[]', 'label': 'int'}, 8)
     """
 
+    suffixes: ClassVar[Sequence[str]] = VIDEOS
     rate: float | None = None
     stride: int = 1
     short_edge: int | None = None
@@ -265,15 +273,6 @@ class Frames:
 def _ticks_before(time: Fraction, step: Fraction) -> int:
     """Return how many of the times 0, step, 2 step … are before a time."""
     return -(-time // step)
-
-
-def _codec(names: Collection[str], several: str) -> str:
-    codecs = {
-        codec_of_extension(suffix[1:]) for suffix in {os.path.splitext(name)[1] for name in names}
-    }
-    if len(codecs) == 1:
-        return codecs.pop()
-    return several
 
 
 Pick = Callable[[Iterator[Any], Any], Iterator[tuple[Any, int]]]

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import os
+import posixpath
 from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
 
 from bushel._dataset.open.discovery import holds_parts, names_in
 from bushel._dataset.open.open import open_any
+from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.stream import StreamDataset
 from bushel._recognise.layout import layout_of
@@ -19,29 +22,24 @@ from bushel.containers.folder import classes_beside
 from bushel.containers.folder_metadata import is_metadata
 from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
-from bushel.sources.adapters import Adapter
 from bushel.sources.arrays import Arrays
 from bushel.sources.base import Source
-from bushel.sources.files import AudioFolder, Files, ImageFolder, LabelledFolder, VideoFolder
-from bushel.sources.foreign import samples_of
+from bushel.sources.files import Files, LabelledFolder
+from bushel.sources.foreign import Adapter, StoredStream, samples_of
 from bushel.sources.lists import ListFile
-from bushel.sources.media import IMAGES, SOUNDS, VIDEOS
-from bushel.sources.members import Recipe
-from bushel.sources.paths import are_paths, folder_of, holds_paths, media_kind, rows_of
-from bushel.sources.samples import Samples, Stream
-from bushel.sources.stored import StoredStream
+from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS
+from bushel.sources.samples import Samples, Stream, holds_paths, rows_of
 from bushel.sources.tables import Table, first_row
 from bushel.storage import AnyPath, as_path, is_object
 
 KINDS: Mapping[str, Any] = {
-    "images": ImageFolder,
+    "images": LabelledFolder,
     "files": Files,
     "list": ListFile,
     "table": Table,
     "arrays": Arrays,
-    "videos": VideoFolder,
-    "sounds": AudioFolder,
-    "recipe": Recipe,
+    "videos": partial(LabelledFolder, media=UNCHANGED["clip"]),
+    "sounds": partial(LabelledFolder, media=UNCHANGED["audio"]),
     "dataset": lambda path: _stored(open_any(path, verify=True)),
 }
 """Names of the kinds of sources that a path can be, and the classes that make them."""
@@ -51,7 +49,13 @@ _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", 
 
 _LISTED = ("images", "files", "videos", "sounds")  # the kinds that list a folder
 # number of kinds of files to name in the error about a folder without any that Bushel reads
-_KINDS = 5
+_NAMED = 5
+_KIND_OF_SUFFIX = {
+    suffix: kind
+    for kind, suffixes in (("images", IMAGES), ("videos", VIDEOS), ("sounds", SOUNDS))
+    for suffix in suffixes
+}
+_SIGNS = "*?[{"
 
 
 def open_source(
@@ -206,7 +210,7 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         return "videos", None
     there = ": it is empty"
     if kinds:
-        counts = [f"{number:,} {kind}" for kind, number in kinds.most_common(_KINDS)]
+        counts = [f"{number:,} {kind}" for kind, number in kinds.most_common(_NAMED)]
         there = f": it has {', '.join(counts)}"
     raise FormatError(
         "this folder is not a dataset, and has neither images nor videos nor sounds that Bushel"
@@ -222,7 +226,73 @@ _KIND_OF = {"image": "images", "clip": "videos", "audio": "sounds"}
 def _names_files(table: AnyPath) -> bool:
     """Return whether a table has the column `path`, or a value with the suffix of a media file in its first row."""
     first = first_row(table)
-    media = (*IMAGES, *VIDEOS, *SOUNDS)
+    media = tuple(_KIND_OF_SUFFIX)
     return "path" in first or any(
         isinstance(value, str) and value.lower().endswith(media) for value in first.values()
     )
+
+
+def are_paths(values: object) -> bool:
+    """Return whether a list holds paths and nothing else."""
+    return (
+        isinstance(values, Sequence)
+        and len(values) > 0
+        and all(isinstance(path, str | os.PathLike) for path in values)
+    )
+
+
+def media_kind(source: Any) -> str | None:
+    """Return the kind of the files that a pattern, a path or a list of paths names: `images`, `videos` or `sounds`.
+
+    Returns:
+        The kind by the suffixes; None if a path is a folder or has another suffix.
+
+    Raises:
+        FormatError: The files of a list are of several kinds.
+    """
+    is_single = isinstance(source, str | os.PathLike)
+    names = [os.fspath(path) for path in ([source] if is_single else source)]
+    kinds = Counter(
+        _KIND_OF_SUFFIX.get(os.path.splitext(name)[1].lower(), "other files") for name in names
+    )
+    if is_single and next(iter(kinds)) != "other files" and as_path(source).is_dir():
+        return None
+    if len(kinds) > 1:
+        counts = ", ".join(f"{number:,} {kind}" for kind, number in kinds.most_common())
+        raise FormatError(
+            f"a list of files must be of one kind, but this one has {counts}",
+            hint=(
+                "pack dicts, whose values can be paths: [{'image': Path('a.jpg'), 'text':"
+                " Path('a.txt')}]"
+            ),
+        )
+    if "other files" in kinds:
+        return None
+    return next(iter(kinds))
+
+
+def folder_of(source: Any) -> tuple[str, list[str]]:
+    """Return the folder that holds the files of a pattern or a list, and their names in it, in order.
+
+    The folder of a pattern is what comes before its first wildcard; the folder of a list is the
+    innermost one that holds all of the files.
+
+    Raises:
+        FileNotFoundError: A file does not exist, or nothing matches the pattern.
+    """
+    paths = [str(path) for path in expand_paths(source)]
+    if (
+        isinstance(source, str)
+        and any(sign in source for sign in _SIGNS)
+        and not as_path(source).exists()
+    ):
+        fixed = os.path.expanduser(source)
+        fixed = fixed[: min(fixed.index(sign) for sign in _SIGNS if sign in fixed)]
+        folder = posixpath.dirname(fixed)
+    else:
+        folders = [posixpath.dirname(path).split("/") for path in paths]
+        folder = "/".join(os.path.commonprefix(folders))  # of lists, it compares their items
+        if not folder and paths[0].startswith("/"):
+            folder = "/"
+    start = len(folder) + 1 if folder and not folder.endswith("/") else len(folder)
+    return folder or ".", [path[start:] for path in paths]

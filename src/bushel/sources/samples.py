@@ -6,16 +6,18 @@ import os
 import re
 import sys
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from bushel._kinds import WEAK, kind_of
+from bushel.codecs import codec_of_extension
 from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.sources.base import Sample
-from bushel.sources.paths import codec_of_path, with_files
 from bushel.spec import KEY
+from bushel.storage import as_path, read_whole
 
 
 class Samples:
@@ -206,7 +208,7 @@ def _type_of(name: str, value: Any) -> str:
     if (image := image_codec(name, value)) is not None:
         return image
     if isinstance(value, os.PathLike):
-        return codec_of_path(value)
+        return codec_of_extension(Path(value).suffix[1:])
     if isinstance(value, bytes | bytearray | memoryview):
         kind = kind_of(value)
         if kind is None or kind in WEAK:
@@ -231,3 +233,39 @@ def _type_of(name: str, value: Any) -> str:
         if len(kinds) == 1 and not (kind := kinds.pop()).endswith("[]"):
             return f"{kind}[]"
     raise SpecError(f"the type of field {name!r} cannot be inferred from {value!r:.80}: pass spec=")
+
+
+def with_files(sample: Sample) -> Sample:
+    """Return a sample in which paths are replaced by the bytes of their files, also in lists.
+
+    Raises:
+        FileNotFoundError: A file does not exist.
+    """
+    if not isinstance(sample, Mapping) or not any(map(holds_paths, sample.values())):
+        return sample
+    return {name: _with_file(value) for name, value in sample.items()}
+
+
+def holds_paths(value: object) -> bool:
+    """Return whether a value is a path object, or a list that begins with one."""
+    return isinstance(value, os.PathLike) or (
+        isinstance(value, list | tuple) and bool(value) and isinstance(value[0], os.PathLike)
+    )
+
+
+def _with_file(value: Any) -> Any:
+    if isinstance(value, os.PathLike):
+        return read_whole(as_path(value))
+    if holds_paths(value):
+        return [_with_file(member) for member in value]
+    return value
+
+
+def rows_of(columns: Mapping[str, Any]) -> list[Sample]:
+    """Return columns as dicts. Some columns are lists of paths. Raise ValueError if the columns differ in length."""
+    lengths = {name: len(column) for name, column in columns.items()}
+    if len(set(lengths.values())) != 1:
+        raise ValueError(
+            f"the columns of a source must have the same length, but these have {lengths}"
+        )
+    return [dict(zip(columns, row, strict=True)) for row in zip(*columns.values(), strict=True)]

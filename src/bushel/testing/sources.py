@@ -8,7 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from bushel.codecs import get_codec
-from bushel.sources.base import Source, Traceable
+from bushel.sources.base import Source
 from bushel.spec import KEY, Field, parse_spec
 from bushel.testing.expect import expect, expect_equal, expect_raises
 
@@ -28,9 +28,9 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
         ConformanceError: A check failed.
 
     Examples:
-        >>> from bushel.sources import ImageFolder
+        >>> from bushel.sources import LabelledFolder
         >>> from bushel.testing import check_source
-        >>> check_source(ImageFolder("photos/"))
+        >>> check_source(LabelledFolder("photos/"))
     """
     fields, samples = parse_spec(source.spec), len(source)
     expect(samples >= 0, f"the length is {samples}")
@@ -55,10 +55,10 @@ def check_source(source: Source, *, pickles: bool = True) -> None:
             expect_equal(
                 dict(copy[position]), first[position], f"sample {position} of a pickled copy"
             )
-    if isinstance(source, Traceable):
+    if (origin := getattr(source, "origin", None)) is not None:
         for position in range(samples):
             expect(
-                isinstance(source.origin(position), str),
+                isinstance(origin(position), str),
                 f"the origin of sample {position} is not a str",
             )
 

@@ -28,7 +28,6 @@ from bushel._runtime.progress import Progress
 from bushel.compat.gulpio2.layouts import twentybn_csv_jpeg
 from bushel.compat.mxnet.lists import find_images, write_lists
 from bushel.errors import FormatError, TooManyErrors, UnsupportedError
-from bushel.sources.base import Fetching, Traceable
 from bushel.sources.files import walk
 from bushel.sources.opening import kind_of, open_source
 from bushel.spec import parse_spec
@@ -69,12 +68,9 @@ def assert_same(local: Any, remote: Any) -> None:
     assert remote.spec == local.spec
     np.testing.assert_equal(samples(remote), expected)
     np.testing.assert_equal(samples(pickle.loads(pickle.dumps(remote))), expected)
-    assert isinstance(remote, Traceable)
     assert remote.origin(0).startswith("s3://bucket/some/files")
-    assert isinstance(remote, Fetching)
     assert remote.remote
     np.testing.assert_equal(samples(remote.fetched(range(len(expected)))), expected)
-    assert isinstance(local, Fetching)
     assert not local.remote
 
 
@@ -84,8 +80,8 @@ FILES = {f"{folder}/{number}.jpg": jpeg(number) for folder in ("cat", "dog", "do
 class TestFolders:
     def test_images(self, buckets: Buckets, tmp_path: Path) -> None:
         local, remote = both(tmp_path, FILES)
-        assert_same(sources.ImageFolder(local), sources.ImageFolder(remote))
-        assert_same(sources.ImageFolder(local), sources.ImageFolder(str(remote)))
+        assert_same(sources.LabelledFolder(local), sources.LabelledFolder(remote))
+        assert_same(sources.LabelledFolder(local), sources.LabelledFolder(str(remote)))
         assert kind_of(remote) == kind_of(str(remote)) == "images"
         assert isinstance(open_source(str(remote)), sources.LabelledFolder)
 
@@ -98,7 +94,7 @@ class TestFolders:
             kind_of("s3://bucket/notes")
 
     def test_nothing_there(self, buckets: Buckets) -> None:
-        for source in (sources.ImageFolder, sources.Files):
+        for source in (sources.LabelledFolder, sources.Files):
             with pytest.raises(FileNotFoundError, match="s3://bucket/none"):
                 source("s3://bucket/none")
 
@@ -186,13 +182,10 @@ class TestLists:
         assert_same(here, there)
         assert there[1]["frames"] == [jpeg(frame) for frame in range(4)]
 
-    def test_recipes_and_arrays(self, buckets: Buckets, tmp_path: Path) -> None:
+    def test_arrays(self, buckets: Buckets, tmp_path: Path) -> None:
         buffer = io.BytesIO()
         np.savez(buffer, x=np.arange(6).reshape(3, 2), y=np.arange(3))
-        recipe = b"a.jpg cat/0.jpg\na.txt text:hello\nb.jpg file:dog/1.jpg\n"
-        local, remote = both(tmp_path, FILES | {"r.recipe": recipe, "a.npz": buffer.getvalue()})
-        there = sources.Recipe(str(remote / "r.recipe"), root=remote)
-        assert_same(sources.Recipe(local / "r.recipe", root=local), there)
+        local, remote = both(tmp_path, FILES | {"a.npz": buffer.getvalue()})
         np.testing.assert_equal(samples(open_source(str(remote / "a.npz"))), samples(open_source(local / "a.npz")))
 
     def test_datasets(self, buckets: Buckets, tmp_path: Path) -> None:
@@ -231,7 +224,7 @@ class TestFetching:
         rewriting = Rewriting(None, frozenset())
         results = [
             Encoder(SourceFeed(source, plans), plans, {}, 0, False, False, rewriting, True)(np.arange(2, 40))
-            for source in (sources.ImageFolder(local), sources.ImageFolder(remote))
+            for source in (sources.LabelledFolder(local), sources.LabelledFolder(remote))
         ]
         assert results[0] == results[1]
         assert [result.key for result in results[1] if isinstance(result, EncodedSample)] == [
@@ -346,4 +339,4 @@ class TestHttp:
 
     def test_folders(self, server: Server) -> None:
         with pytest.raises(UnsupportedError, match="cannot list its files"):
-            sources.ImageFolder(f"{server.url}/photos")
+            sources.LabelledFolder(f"{server.url}/photos")

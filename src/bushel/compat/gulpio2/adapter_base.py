@@ -10,13 +10,12 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import bushel
 from bushel.compat.gulpio2.images import Image
 from bushel.compat.gulpio2.utils import resize_by_short_edge
 from bushel.compat.gulpio2.video import read_video
 from bushel.errors import FormatError
 from bushel.sources import extend_labels
-from bushel.storage import write_whole
+from bushel.storage import read_whole, write_whole
 
 Item = dict[str, Any]
 
@@ -49,9 +48,27 @@ def video_frames(path: str, size: int, rate: float | None = None) -> list[Image]
 
 def number_labels(names: Iterable[str], folder: str) -> dict[str, int]:
     """Return labels to numbers: known labels of the folder keep theirs, and others follow in sorted order."""
-    return extend_labels(names, bushel.runs.load_labels(Path(folder, "label2idx.json")))
+    return extend_labels(names, _load_labels(Path(folder, "label2idx.json")))
 
 
 def write_labels(labels: Mapping[str, int], folder: str) -> None:
     """Write `label2idx.json` with GulpIO2's bytes."""
     write_whole(Path(folder, "label2idx.json"), json.dumps(labels).encode())
+
+
+def _load_labels(path: Path) -> dict[str, int]:
+    """Return the numbers of label names in a file; empty if the file does not exist.
+
+    Raises:
+        FormatError: The file is malformed.
+
+    """
+    try:
+        labels = json.loads(read_whole(path))
+    except FileNotFoundError:
+        return {}
+    except ValueError as error:
+        raise FormatError(f"invalid JSON: {error}", file=str(path)) from error
+    if not isinstance(labels, dict) or not all(type(number) is int for number in labels.values()):
+        raise FormatError("expected a map of label names to whole numbers", file=str(path))
+    return labels
