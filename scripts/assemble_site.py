@@ -13,6 +13,7 @@ import ast
 import importlib
 import inspect
 import json
+import os
 import posixpath
 import re
 import shutil
@@ -469,7 +470,7 @@ def _listed(entries: Sequence[Any]) -> Iterator[tuple[str, str]]:
 def _first_sentence(text: str) -> str:
     for block in "".join(line for is_text, line in outside_code(text) if is_text).split("\n\n")[1:]:
         plain = " ".join(_LINK.sub(r"\2", block).split())
-        if plain and plain[0] not in "#|`:!<-":
+        if plain and plain[0] not in "#|`:!?<-":
             return re.split(r"(?<=[.:])\s", plain)[0].rstrip(":")
     return ""
 
@@ -482,15 +483,17 @@ def _toml(value: Any) -> str:
     return "[\n" + "".join(f"  {_toml(each)},\n" for each in value) + "]"
 
 
+DESCRIPTION = "Open training data in place, look at it, and feed it to PyTorch, JAX or NumPy."
+
 CONFIG = """\
 [project]
 site_name = "Bushel"
-site_description = "Open training data in place, look at it, and feed it to PyTorch, JAX or NumPy."
+site_description = "{description}"
 docs_dir = "pages"
 site_dir = "site"
 use_directory_urls = true
 extra_css = ["assets/copy.css"]
-nav = {navigation}
+{addresses}nav = {navigation}
 
 [project.extra.version]
 provider = "mike"
@@ -498,6 +501,7 @@ default = "latest"
 
 [project.theme]
 language = "en"
+custom_dir = "theme"
 logo = "assets/mark.svg"
 favicon = "assets/mark.svg"
 features = ["content.code.copy", "content.tooltips", "navigation.footer", "navigation.indexes", "navigation.instant",
@@ -556,6 +560,46 @@ COPY_STYLE = "code[data-md-copying] :is(.gp, .go, .gt) { display: none }\n"
 """The copy button copies the input of an example, without prompts and outputs."""
 
 
+PREVIEW = """\
+{% extends "base.html" %}
+{% block extrahead %}
+{% if page is defined and page.meta is defined and page.meta %}
+<meta property="og:type" content="website">
+<meta property="og:site_name" content="Bushel">
+<meta property="og:title" content="{{ page.title | striptags }}">
+<meta property="og:description" content="{{ page.meta.description }}">
+<meta name="twitter:card" content="summary_large_image">
+{% if config.site_url %}
+<meta property="og:url" content="{{ page.canonical_url }}">
+<meta property="og:image" content="{{ config.site_url }}view-grid.jpg">
+{% endif %}
+{% endif %}
+{% endblock %}
+"""
+"""The head of every page has what chats and social networks show of a link: its title, a sentence and a picture."""
+
+
+def config_of(shown: Sequence[Any], entries: Mapping[str, str], repository: str) -> str:
+    """Return the configuration of the site.
+
+    Args:
+        shown: The navigation.
+        entries: Names in docstrings to their entries in the reference.
+        repository: `owner/name` on GitHub, which its workflows have in `GITHUB_REPOSITORY`. If it is empty, as in a
+            clone that was never pushed, the site links to no repository and its previews have no picture.
+    """
+    owner, _, name = repository.partition("/")
+    urls = {"site_url": f"https://{owner.lower()}.github.io/{name}/", "repo_url": f"https://github.com/{repository}"}
+    return CONFIG.format(
+        description=DESCRIPTION,
+        addresses="".join(f"{key} = {_toml(url)}\n" for key, url in urls.items() if repository),
+        navigation=_toml(shown),
+        source=ROOT / "src",
+        links=ROOT / "scripts/reference_links.py",
+        names=_toml(entries),
+    )
+
+
 def main() -> None:
     """Write the sources of the site."""
     modules = public_modules()
@@ -574,10 +618,13 @@ def main() -> None:
     texts["reference/commands.md"] = reference_of_commands()
     shown = navigation(reference)
     for page, text in texts.items():
-        (target / "pages" / page).write_text(text, encoding="utf-8")
+        about = _toml(_first_sentence(text).translate({ord("`"): None, ord('"'): "'"}) or DESCRIPTION)
+        (target / "pages" / page).write_text(f"---\ndescription: {about}\n---\n{text}", encoding="utf-8")
     (target / "pages/assets").mkdir()
     shutil.copy(ROOT / "src/bushel/viewer/static/mark.svg", target / "pages/assets/mark.svg")
     (target / "pages/assets/copy.css").write_text(COPY_STYLE, encoding="utf-8")
+    (target / "theme").mkdir()
+    (target / "theme/main.html").write_text(PREVIEW, encoding="utf-8")
     (target / "pages/notebooks").mkdir()
     for pattern in ("*.svg", "*.jpg", "notebooks/*.ipynb"):
         for file in (ROOT / "docs").glob(pattern):
@@ -585,8 +632,7 @@ def main() -> None:
     (target / "pages/llms.txt").write_text(llms(shown, texts), encoding="utf-8")
     full = "\n\n".join(texts[page] for page in texts if not page.startswith("reference/"))
     (target / "pages/llms-full.txt").write_text(full, encoding="utf-8")
-    links, names = ROOT / "scripts/reference_links.py", _toml(entries_of(modules))
-    config = CONFIG.format(navigation=_toml(shown), source=ROOT / "src", links=links, names=names)
+    config = config_of(shown, entries_of(modules), os.environ.get("GITHUB_REPOSITORY", ""))
     (target / "zensical.toml").write_text(config, encoding="utf-8")
     print(f"{len(texts)} pages in {target}")
 

@@ -76,11 +76,16 @@ def test_docstrings_find_the_entries_of_the_names_that_they_mention(site: Any) -
     assert entries["Dataset.where"] == "bushel.Dataset.where"
     assert entries["bushel.open"] == "bushel.open"
     assert "open" not in entries  # which may be a parameter
-    config = site.CONFIG.format(navigation="[]", source="src", links="links.py", names=site._toml(entries))
-    [extension] = tomllib.loads(config)["project"]["plugins"]["mkdocstrings"]["handlers"]["python"]["options"][
-        "extensions"
-    ]
-    assert extension == {"links.py": {"names": entries}}
+    config = tomllib.loads(site.config_of([], entries, ""))["project"]
+    [extension] = config["plugins"]["mkdocstrings"]["handlers"]["python"]["options"]["extensions"]
+    assert list(extension.values()) == [{"names": entries}]
+
+
+def test_a_site_that_a_workflow_builds_knows_its_address_and_its_repository(site: Any) -> None:
+    config = tomllib.loads(site.config_of([], {}, "Acme/bushel"))["project"]
+    assert config["site_url"] == "https://acme.github.io/bushel/"
+    assert config["repo_url"] == "https://github.com/Acme/bushel"
+    assert not {"site_url", "repo_url"} & tomllib.loads(site.config_of([], {}, ""))["project"].keys()
 
 
 def test_the_home_has_cards_and_no_commands_of_a_checkout(site: Any) -> None:
