@@ -15,8 +15,6 @@ from bushel._pack.scale_out import RunOptions
 from bushel._writer.options import WriterOptions
 
 NOT_GROUPED = {"source", "split", "target", "progress"}
-ELSEWHERE = {"retries": "tasks"}
-"""Arguments whose field has another name."""
 
 
 def arguments(function: Callable[..., Any]) -> dict[str, Any]:
@@ -32,7 +30,7 @@ def test_every_argument_is_in_a_group(function: Callable[..., Any]) -> None:
         each.name for kind in (SampleOptions, ErrorOptions, WriterOptions, Workers, RunOptions) for each in fields(kind)
     }
     known |= {each.name for each in fields(PackOptions)}
-    assert {ELSEWHERE.get(name, name) for name in arguments(function)} <= known
+    assert arguments(function).keys() <= known
 
 
 def test_convert_is_pack_with_the_same_options() -> None:
@@ -67,4 +65,4 @@ def test_arguments_reach_their_groups() -> None:
     assert options.workers == Workers(2, 5)
     run = options.run
     assert (run.engine, run.parts, run.part, run.plan_only) == (None, 4, 1, True)
-    assert (run.tasks.retries, run.tasks.speculate) == (6, 0)
+    assert run.retries == 6

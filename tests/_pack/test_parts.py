@@ -28,7 +28,6 @@ from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals, find_run, planned_listing
 from bushel._pack.run_plan import RunPlan, describe, part_starts
 from bushel._pack.scale_out import RunOptions, join_run, run_parts
-from bushel._runtime.tasks.drive import TaskOptions
 from bushel._runtime.tasks.engine import format_numbers
 from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import WriterOptions
@@ -439,8 +438,7 @@ def _die(*_: Any, **__: Any) -> None:
 def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> None:
     task, writes = _run(tmp_path / "out", 3)
     seen: list[bushel.runs.Progress] = []
-    options = RunOptions(tasks=TaskOptions())
-    totals = run_parts(task.run, task.plan, writes.write, options, ErrorLimit(), seen.append)
+    totals = run_parts(task.run, task.plan, writes.write, RunOptions(), ErrorLimit(), seen.append)
     assert (totals.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
 

@@ -10,16 +10,16 @@ from tests.engines.jobs import Doubling, KillsOnce
 
 import bushel
 from bushel._pack.run_folder import find_run
-from bushel._runtime.tasks.drive import TaskOptions, drive
-from bushel.engines import Attempt, LostWorkerError, connect
+from bushel._runtime.tasks.drive import drive
+from bushel.engines import LostWorkerError, connect
 from bushel.engines.local import LocalEngine
 from bushel.testing import check_engine
 
 
-def run(folder: Path, numbers: int, **options: float) -> dict[int, int]:
+def run(folder: Path, numbers: int, retries: int = 3) -> dict[int, int]:
     results: dict[int, int] = {}
-    how = TaskOptions(backoff=0.01, **options)  # type: ignore[arg-type]
-    drive(Doubling(folder), range(numbers), LocalEngine(2), how, finished=results.__setitem__)
+    note, engine = results.__setitem__, LocalEngine(2)
+    drive(Doubling(folder), range(numbers), engine, finished=note, retries=retries, backoff=0.01)
     return results
 
 
@@ -35,11 +35,6 @@ def test_killed_and_failing_workers(tmp_path: Path) -> None:
         run(tmp_path, 1, retries=0)
 
 
-def test_a_hung_worker_is_replaced(tmp_path: Path) -> None:
-    (tmp_path / "hang-0").touch()
-    assert run(tmp_path, 6, speculate=1.5, patience=0.2) == {number: 2 * number for number in range(6)}
-
-
 def test_conformance(tmp_path: Path) -> None:
     check_engine(lambda: LocalEngine(2), tmp_path)
 
@@ -47,7 +42,7 @@ def test_conformance(tmp_path: Path) -> None:
 def test_tasks_that_cannot_be_pickled() -> None:
     engine, lock = connect("local"), threading.Lock()
     with pytest.raises(TypeError, match="pickle"):
-        engine.submit(lambda number: lock, Attempt(0, 0))
+        engine.submit(lambda number: lock, 0)
     engine.close()
     with pytest.raises(ValueError, match="processes=0"):
         LocalEngine(0)
@@ -106,5 +101,5 @@ def test_ctrl_c_ends_the_workers(tmp_path: Path) -> None:
 
     (tmp_path / "hang-1").touch()
     with pytest.raises(KeyboardInterrupt):
-        drive(Doubling(tmp_path), range(2), engine, TaskOptions(), finished=interrupt)
+        drive(Doubling(tmp_path), range(2), engine, finished=interrupt)
     assert engine.wait(0) == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import Any
@@ -12,22 +11,22 @@ import pytest
 from tests._pack.pack_sources import Numbered
 
 import bushel
-from bushel.engines import Attempt, Finished, Task
+from bushel.engines import Finished, Task
 
 
 class Threads:
-    """An engine whose attempts are threads of this process."""
+    """An engine whose tasks are threads of this process."""
 
     slots = 4
 
     def __init__(self) -> None:
         self._pool = ThreadPoolExecutor(self.slots)
-        self._busy: dict[Future[Any], Attempt] = {}
+        self._busy: dict[Future[Any], int] = {}
 
-    def submit(self, task: Task, attempt: Attempt) -> None:
-        self._busy[self._pool.submit(task, attempt.number)] = attempt
+    def submit(self, task: Task, number: int) -> None:
+        self._busy[self._pool.submit(task, number)] = number
 
-    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
+    def wait(self, seconds: float) -> list[Finished]:
         done, _ = wait(self._busy, seconds, FIRST_COMPLETED)
         finished = []
         for each in done:

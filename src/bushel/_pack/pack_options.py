@@ -11,7 +11,6 @@ from bushel._pack.images import Jpeg
 from bushel._pack.scale_out import RunOptions
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.structs import Struct
-from bushel._runtime.tasks.drive import TaskOptions
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.engines import connect
@@ -122,8 +121,6 @@ class PackOptions(Struct, frozen=True):
                 options,
                 # here, so that a wrong name is an early error
                 engine=None if engine is None else connect(engine),
-                # the lock of a part excludes second attempts
-                tasks=TaskOptions(options["retries"], speculate=0),
             ),
         )
 

@@ -6,7 +6,6 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from msgspec import field
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
@@ -22,7 +21,7 @@ from bushel._pack.run_plan import RunPlan, refuse_difference
 from bushel._pack.side_files import error_log_path
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.structs import Struct
-from bushel._runtime.tasks.drive import TaskOptions, drive
+from bushel._runtime.tasks.drive import RETRIES, drive
 from bushel._writer.options import Mode
 from bushel._writer.target import check_alone, holds_dataset
 from bushel.containers import writable_containers
@@ -43,7 +42,11 @@ class RunOptions(Struct, frozen=True):
     parts: int | None = None
     part: int | None = None  # the only part to write, or None for all that are missing
     plan_only: bool = False  # whether to write no part
-    tasks: TaskOptions = field(default_factory=TaskOptions)  # how parts are tried again
+    retries: int = RETRIES  # how often a part is tried again on an engine
+
+    def __post_init__(self) -> None:
+        if self.retries < 0:
+            raise ValueError(f"retries={self.retries} must be 0 or more")
 
 
 class RunTotals(Struct, frozen=True):
@@ -284,7 +287,7 @@ def _write_parts(
             task = task.after(number, report)
     elif numbers:
         engine = connect(options.engine)
-        drive(task, numbers, engine, options.tasks, finished=add, looking=meter.look)
+        drive(task, numbers, engine, finished=add, looking=meter.look, retries=options.retries)
 
 
 class RunMeter:

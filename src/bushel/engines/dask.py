@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
-from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
 from bushel.engines.local import call_pickled
 from bushel.errors import UnsupportedError, needed_by
@@ -74,7 +74,7 @@ class DaskEngine:
         self._open_client: Any = None if self._owned else client
         self._most, self._resources = max_in_flight, resources
         self._job: Any = None
-        self._attempts: dict[Any, Attempt] = {}
+        self._running: dict[Any, int] = {}
         self._failed: dict[int, set[str]] = {}
 
     @property
@@ -91,8 +91,8 @@ class DaskEngine:
         """Number of tasks that the workers can run at a time, which changes when workers come and go."""
         return self._most or max(1, sum(self._client.nthreads().values()))
 
-    def submit(self, task: Task, attempt: Attempt) -> None:
-        """Start an attempt."""
+    def submit(self, task: Task, number: int) -> None:
+        """Start a task, elsewhere than where it has failed."""
         if self._job is None:
             job = dumps(task)
             large = len(job) > _LARGE
@@ -103,41 +103,27 @@ class DaskEngine:
         future = self._client.submit(
             _call,
             self._job,
-            attempt.number,
+            number,
             pure=False,
             resources=self._resources,
-            workers=self._others(attempt) if attempt.attempt else None,
+            workers=self._others(number) if number in self._failed else None,
         )
-        self._attempts[future] = attempt
+        self._running[future] = number
 
-    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return the finished attempts. Dask cannot end a running task; unwanted attempts are forgotten."""
-        finished = [
-            self._forget(future)
-            for future, attempt in list(self._attempts.items())
-            if attempt in unwanted
-        ]
-        if not self._attempts:
-            time.sleep(0 if finished else seconds)
-            return finished
-        try:
-            distributed.wait(
-                list(self._attempts),
-                timeout=0 if finished else seconds,
-                return_when="FIRST_COMPLETED",
-            )
-        except TimeoutError:
-            return finished
-        return [
-            *finished,
-            *(self._finished(future) for future in list(self._attempts) if future.done()),
-        ]
+    def wait(self, seconds: float) -> list[Finished]:
+        """Return the tasks that have finished."""
+        if not self._running:
+            time.sleep(seconds)
+            return []
+        with suppress(TimeoutError):
+            distributed.wait(list(self._running), timeout=seconds, return_when="FIRST_COMPLETED")
+        return [self._finished(future) for future in list(self._running) if future.done()]
 
     def close(self) -> None:
         """Cancel what waits, and close a client and a cluster that this engine has made."""
-        attempts, self._attempts, self._failed = self._attempts, {}, {}
-        if attempts:
-            self._client.cancel(list(attempts), force=True)
+        running, self._running, self._failed = self._running, {}, {}
+        if running:
+            self._client.cancel(list(running), force=True)
         self._job = None
         if self._owned and self._open_client is not None:
             self._open_client.close()
@@ -146,28 +132,13 @@ class DaskEngine:
             self._cluster.close()
             self._cluster = None
 
-    def _others(self, attempt: Attempt) -> list[str] | None:
-        """Return the workers on which no other attempt of this task has failed or may hang; None if all have."""
-        keys = {
-            future.key for future, other in self._attempts.items() if other.number == attempt.number
-        }
-        failed = self._failed.get(attempt.number, set())
-        keys_by_worker = self._client.processing()
-        return [
-            worker
-            for worker, running in keys_by_worker.items()
-            if keys.isdisjoint(running) and worker not in failed
-        ] or None
-
-    def _forget(self, future: Any) -> Finished:
-        attempt = self._attempts.pop(future)
-        self._client.cancel([future], force=True)
-        return Finished(
-            attempt, error=LostWorkerError("the task was cancelled, as its result was not needed")
-        )
+    def _others(self, number: int) -> list[str] | None:
+        """Return the workers on which a task has not failed; None if it has on all."""
+        workers = self._client.nthreads()
+        return [worker for worker in workers if worker not in self._failed[number]] or None
 
     def _finished(self, future: Any) -> Finished:
-        attempt = self._attempts.pop(future)
+        number = self._running.pop(future)
         try:
             worker, result, failure = future.result()
         except (
@@ -176,16 +147,15 @@ class DaskEngine:
             distributed.comm.CommClosedError,
         ) as error:
             return Finished(
-                attempt,
-                error=LostWorkerError(f"Dask lost the worker of task {attempt.number}: {error}"),
+                number, error=LostWorkerError(f"Dask lost the worker of task {number}: {error}")
             )
         except Exception as error:
-            return Finished(attempt, error=error)
+            return Finished(number, error=error)
         if failure is None:
-            self._failed.pop(attempt.number, None)
+            self._failed.pop(number, None)
         else:
-            self._failed.setdefault(attempt.number, set()).add(worker)
-        return Finished(attempt, result, failure)
+            self._failed.setdefault(number, set()).add(worker)
+        return Finished(number, result, failure)
 
 
 def _call(job: bytes, number: int) -> tuple[str, Any, BaseException | None]:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import pickle
 import select
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +14,7 @@ from bushel._runtime.processes import (
     pickle_for_worker,
     portable,
 )
-from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
 from bushel._runtime.threads import cpu_count
 
 
@@ -59,33 +58,30 @@ class LocalEngine:
             raise ValueError(f"processes={processes} is too small: give 1 or more")
         self.slots = processes
         self._idle: list[WorkerProcess] = []
-        self._busy: dict[Attempt, WorkerProcess] = {}
+        self._busy: dict[int, WorkerProcess] = {}
         self._job: bytes | None = None
 
-    def submit(self, task: Task, attempt: Attempt) -> None:
-        """Start an attempt in a process that is idle, or in a new one."""
+    def submit(self, task: Task, number: int) -> None:
+        """Start a task in a process that is idle, or in a new one."""
         if self._job is None:
             self._job = pickle_for_worker(task, "the source and the transforms")
         worker = self._idle.pop() if self._idle else self._start(self._job)
-        self._busy[attempt] = worker
-        worker.send(attempt.number.to_bytes(8, "little"))
+        self._busy[number] = worker
+        worker.send(number.to_bytes(8, "little"))
 
-    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return the finished attempts. Processes with unwanted ones are killed."""
-        finished = [self._end(attempt) for attempt in unwanted if attempt in self._busy]
+    def wait(self, seconds: float) -> list[Finished]:
+        """Return the tasks that have finished."""
         poll = select.poll()
-        owners = {worker.fileno(): attempt for attempt, worker in self._busy.items()}
+        owners = {worker.fileno(): number for number, worker in self._busy.items()}
         for descriptor in owners:
             poll.register(descriptor, select.POLLIN)
-        for descriptor, _ in poll.poll(0 if finished else seconds * 1000):
-            finished.append(self._receive(owners[descriptor]))
-        return finished
+        return [self._receive(owners[descriptor]) for descriptor, _ in poll.poll(seconds * 1000)]
 
     def close(self) -> None:
         """Kill the processes that work, and end the others."""
-        for attempt in list(self._busy):
-            self._end(attempt)
-        idle, self._idle, self._job = self._idle, [], None
+        for worker in self._busy.values():
+            worker.kill()
+        idle, self._idle, self._busy, self._job = self._idle, [], {}, None
         for worker in idle:
             worker.close()
         for worker in idle:
@@ -96,24 +92,16 @@ class LocalEngine:
         worker.send(job)
         return worker
 
-    def _receive(self, attempt: Attempt) -> Finished:
-        worker = self._busy.pop(attempt)
+    def _receive(self, number: int) -> Finished:
+        worker = self._busy.pop(number)
         try:
             message, _ = worker.receive()
         except WorkerDiedError as error:
             worker.close()
-            return Finished(attempt, error=LostWorkerError(str(error)))
+            return Finished(number, error=LostWorkerError(str(error)))
         self._idle.append(worker)
         result, failure = pickle.loads(message)
-        return Finished(attempt, result, failure)
-
-    def _end(self, attempt: Attempt) -> Finished:
-        worker = self._busy.pop(attempt)
-        worker.kill()
-        return Finished(
-            attempt,
-            error=LostWorkerError("the worker process was killed, as its result was not needed"),
-        )
+        return Finished(number, result, failure)
 
 
 def serve(descriptor: int) -> None:

@@ -1,14 +1,14 @@
-"""Run tasks on Ray: tasks of Ray Core, one for each attempt."""
+"""Run tasks on Ray: tasks of Ray Core."""
 
 from __future__ import annotations
 
 import random
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
 
-from bushel._runtime.tasks.engine import Attempt, Finished, LostWorkerError, Task
+from bushel._runtime.tasks.engine import Finished, LostWorkerError, Task
 from bushel.engines.local import call
 from bushel.errors import needed_by
 
@@ -67,7 +67,7 @@ class RayEngine:
         self._run, self._options = ray.remote(_call), options
         self._num_cpus, self._most = num_cpus, max_in_flight
         self._task: Any = None
-        self._attempts: dict[Any, Attempt] = {}
+        self._running: dict[Any, int] = {}
         self._failed: dict[int, set[str]] = {}
         self._looked, self._slots = -_LOOK_SECONDS, 1
 
@@ -85,40 +85,34 @@ class RayEngine:
             )
         return self._slots
 
-    def submit(self, task: Task, attempt: Attempt) -> None:
-        """Start an attempt. The task is sent to a node once."""
+    def submit(self, task: Task, number: int) -> None:
+        """Start a task, elsewhere than where it has failed. The task is sent to a node once."""
         self._connect()
         if self._task is None:
             self._task = ray.put(task)
         options = self._options
-        if attempt.number in self._failed:
-            options = {
-                **options,
-                "scheduling_strategy": self._elsewhere(self._failed[attempt.number]),
-            }
-        self._attempts[self._run.options(**options).remote([self._task], attempt.number)] = attempt
+        if number in self._failed:
+            options = {**options, "scheduling_strategy": self._elsewhere(self._failed[number])}
+        self._running[self._run.options(**options).remote([self._task], number)] = number
 
-    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return the finished attempts. The workers of unwanted ones are killed."""
-        for reference, attempt in self._attempts.items():
-            if attempt in unwanted:
-                ray.cancel(reference, force=True)
-        if not self._attempts:
+    def wait(self, seconds: float) -> list[Finished]:
+        """Return the tasks that have finished."""
+        if not self._running:
             time.sleep(seconds)
             return []
-        ready, _ = ray.wait(list(self._attempts), num_returns=1, timeout=seconds)
-        more, _ = ray.wait(list(self._attempts), num_returns=len(self._attempts), timeout=0)
+        ready, _ = ray.wait(list(self._running), num_returns=1, timeout=seconds)
+        more, _ = ray.wait(list(self._running), num_returns=len(self._running), timeout=0)
         return [self._finished(reference) for reference in dict.fromkeys([*ready, *more])]
 
     def close(self) -> None:
         """Cancel what runs, and end a cluster that this engine has started."""
         if not ray.is_initialized():
             return
-        attempts, self._attempts, self._failed = self._attempts, {}, {}
-        for reference in attempts:
+        running, self._running, self._failed = self._running, {}, {}
+        for reference in running:
             ray.cancel(reference, force=True)
-        if attempts:
-            ray.wait(list(attempts), num_returns=len(attempts), timeout=_LOOK_SECONDS)
+        if running:
+            ray.wait(list(running), num_returns=len(running), timeout=_LOOK_SECONDS)
         self._task = None
         if self._started:
             ray.shutdown()
@@ -132,24 +126,23 @@ class RayEngine:
             )
 
     def _finished(self, reference: Any) -> Finished:
-        attempt = self._attempts.pop(reference)
+        number = self._running.pop(reference)
         try:
             node, result, failure = ray.get(reference)
         except _LOST as error:
             return Finished(
-                attempt,
-                error=LostWorkerError(f"Ray lost the worker of task {attempt.number}: {error}"),
+                number, error=LostWorkerError(f"Ray lost the worker of task {number}: {error}")
             )
         except exceptions.RayError as error:
-            return Finished(attempt, error=error)
+            return Finished(number, error=error)
         if failure is None:
-            self._failed.pop(attempt.number, None)
+            self._failed.pop(number, None)
         else:
-            self._failed.setdefault(attempt.number, set()).add(node)
-        return Finished(attempt, result, failure)
+            self._failed.setdefault(number, set()).add(node)
+        return Finished(number, result, failure)
 
     def _elsewhere(self, failed: set[str]) -> Any:
-        """Return a strategy that prefers a node on which no attempt of the task has failed, if there is one."""
+        """Return a strategy that prefers a node on which the task has not failed, if there is one."""
         alive = [
             node
             for node in ray.nodes()

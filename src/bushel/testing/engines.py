@@ -10,7 +10,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from bushel.engines import Attempt, Engine, Finished, LostWorkerError, Task
+from bushel.engines import Engine, Finished, LostWorkerError, Task
 from bushel.testing.expect import expect, expect_equal
 
 _TASKS = 7
@@ -19,7 +19,7 @@ _HANG_SECONDS = 600.0
 
 
 def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True) -> None:
-    """Check an engine: results, errors with their types, lost workers, unwanted attempts, and its end.
+    """Check an engine: results, errors with their types, lost workers, tasks that hang, and its end.
 
     Args:
         make: Returns a new engine with at least two slots.
@@ -74,32 +74,28 @@ def check_engine(make: Callable[[], Engine], folder: Path, *, kills: bool = True
 
 
 def _check_hung(make: Callable[[], Engine], folder: Path) -> None:
-    """Check that an attempt that hangs does not stop others, and that the engine can be closed."""
+    """Check that a task that hangs does not stop others, and that the engine can be closed."""
     engine = make()
     with _closing(engine):
         (folder / "hang-0").touch()
-        first, second = Attempt(0, 0), Attempt(0, 1)
         task = _Task(folder)
-        engine.submit(task, first)
-        _until(lambda: not (folder / "hang-0").exists(), "the first attempt did not start")
-        engine.submit(task, second)
+        engine.submit(task, 0)
+        _until(lambda: not (folder / "hang-0").exists(), "the first task did not start")
+        engine.submit(task, 3)
         ended: list[Finished] = []
-        _until(lambda: bool(_take(engine, ended)), "the second attempt did not finish")
-        expect_equal(
-            [(end.attempt, end.result) for end in ended], [(second, 0)], "what has finished"
-        )
-        engine.submit(task, Attempt(3, 0))
-        ended.clear()
-        _until(
-            lambda: any(end.result == 9 for end in _take(engine, ended, first)),
-            "a task after an unwanted attempt did not finish",
-        )
+
+        def has_ended() -> bool:
+            ended.extend(engine.wait(0.1))
+            return bool(ended)
+
+        _until(has_ended, "the other task did not finish")
+        expect_equal([(end.number, end.result) for end in ended], [(3, 9)], "what has finished")
     engine.close()  # may be called twice
 
 
 @dataclass(frozen=True)
 class _Task:
-    """Returns the square of the number; a file in the folder makes one attempt fail, die or hang."""
+    """Returns the square of the number; a file in the folder makes one call fail, die or hang."""
 
     folder: Path
 
@@ -126,29 +122,25 @@ class _Cube:
 
 
 def _run(engine: Engine, task: Task, numbers: range) -> dict[int, Finished]:
-    waiting = [Attempt(number, 0) for number in numbers]
-    running: set[Attempt] = set()
+    waiting = list(numbers)
+    running: set[int] = set()
     ends: dict[int, Finished] = {}
     end = time.monotonic() + _PATIENCE_SECONDS
     while waiting or running:
         expect(
             time.monotonic() < end,
-            f"these attempts did not finish: {sorted(attempt.number for attempt in running)}",
+            f"these tasks did not finish: {sorted(running)}",
         )
         while waiting and len(running) < engine.slots:
             running.add(waiting[0])
             engine.submit(task, waiting.pop(0))
         for finished in engine.wait(0.2):
             expect(
-                finished.attempt in running, f"{finished.attempt} has finished, but does not run"
+                finished.number in running,
+                f"task {finished.number} has finished, but does not run",
             )
-            running.discard(finished.attempt)
-            ends[finished.attempt.number] = finished
-    return ends
-
-
-def _take(engine: Engine, ends: list[Finished], *unwanted: Attempt) -> list[Finished]:
-    ends += engine.wait(0.1, unwanted)
+            running.discard(finished.number)
+            ends[finished.number] = finished
     return ends
 
 

@@ -14,11 +14,12 @@ class LostWorkerError(RuntimeError):
     """The process or machine that ran a task has died. The task can be tried again.
 
     Examples:
-        >>> from bushel.engines import Attempt, connect
+        >>> import os
+        >>> from bushel.engines import connect
         >>> engine = connect("local")
-        >>> engine.submit(hex, Attempt(1, 0))
-        >>> engine.wait(seconds=60, unwanted=[Attempt(1, 0)])[0].error
-        LostWorkerError('the worker process was killed, as its result was not needed')
+        >>> engine.submit(os._exit, 1)
+        >>> type(engine.wait(seconds=60)[0].error)
+        <class 'bushel.engines.LostWorkerError'>
         >>> engine.close()
     """
 
@@ -28,9 +29,9 @@ class Task(Protocol):
     """A function of a number. It can be pickled, and may be called twice with the same number.
 
     Examples:
-        >>> from bushel.engines import Attempt, connect
+        >>> from bushel.engines import connect
         >>> engine = connect("local")
-        >>> engine.submit(bin, Attempt(5, 0))  # any function of a number that can be pickled
+        >>> engine.submit(bin, 5)  # any function of a number that can be pickled
         >>> engine.wait(seconds=60)[0].result
         '0b101'
         >>> engine.close()
@@ -42,39 +43,21 @@ class Task(Protocol):
 
 
 @public("bushel.engines")
-class Attempt(Struct, frozen=True):
-    """One start of a task.
+class Finished(Struct, frozen=True):
+    """The end of a task.
 
     Attributes:
         number: Number of the task.
-        attempt: Number of this start of it, from 0.
-
-    Examples:
-        >>> from bushel.engines import Attempt
-        >>> Attempt(number=3, attempt=1)  # the second start of task 3
-        Attempt(number=3, attempt=1)
-    """
-
-    number: int
-    attempt: int
-
-
-@public("bushel.engines")
-class Finished(Struct, frozen=True):
-    """The end of an attempt.
-
-    Attributes:
-        attempt: Which one.
         result: The result of the task; None after an error.
         error: The error that it raised; `LostWorkerError` if its worker died.
 
     Examples:
-        >>> from bushel.engines import Attempt, Finished
-        >>> Finished(Attempt(3, 0), result="part-00003").result
+        >>> from bushel.engines import Finished
+        >>> Finished(3, result="part-00003").result
         'part-00003'
     """
 
-    attempt: Attempt
+    number: int
     result: Any = None
     error: BaseException | None = None
 
@@ -82,12 +65,12 @@ class Finished(Struct, frozen=True):
 @public("bushel.engines")
 @runtime_checkable
 class Engine(Protocol):
-    """Runs attempts of one task elsewhere: at most `slots` at a time, and second attempts of tasks that hang.
+    """Runs one task with many numbers elsewhere, at most `slots` at a time.
 
     Examples:
-        >>> from bushel.engines import Attempt, connect
+        >>> from bushel.engines import connect
         >>> engine = connect("local")
-        >>> engine.submit(hex, Attempt(255, 0))
+        >>> engine.submit(hex, 255)
         >>> [finished.result for finished in engine.wait(seconds=60)]
         ['0xff']
         >>> engine.close()
@@ -95,31 +78,27 @@ class Engine(Protocol):
 
     @property
     def slots(self) -> int:
-        """Number of attempts that run at a time. It may change."""
+        """Number of tasks that run at a time. It may change."""
         ...
 
-    def submit(self, task: Task, attempt: Attempt) -> None:
-        """Start an attempt. Until the engine is closed, all of its attempts have the same task.
+    def submit(self, task: Task, number: int) -> None:
+        """Start a task with a number. Until the engine is closed, the task is the same.
+
+        A number that has finished may be submitted again, after an error.
 
         Raises:
             TypeError: The task cannot be pickled.
         """
         ...
 
-    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> Sequence[Finished]:
-        """Return the attempts that have finished since the last call.
-
-        Args:
-            seconds: How long to wait if none has finished yet.
-            unwanted: Attempts whose results are not needed. End them if you can, and return them as
-                finished then.
-        """
+    def wait(self, seconds: float) -> Sequence[Finished]:
+        """Return the tasks that have finished since the last call; wait this long if none has."""
         ...
 
     def close(self) -> None:
-        """End all attempts that run, hung ones too, and free what this engine has started.
+        """End all tasks that run, hung ones too, and free what this engine has started.
 
-        May be called twice. Attempts of another task can be submitted after it.
+        May be called twice. Another task can be submitted after it.
         """
         ...
 
