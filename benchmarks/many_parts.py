@@ -19,7 +19,6 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -35,27 +34,27 @@ from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, part_starts
 from bushel._pack.scale_out import RunMeter, join_run
-from bushel._runtime.tasks.drive import TaskOptions, drive
-from bushel.engines import Attempt, Finished, Task
+from bushel._runtime.tasks.drive import drive
+from bushel.engines import Finished, Task
 from measure import SCRATCH, console
 
 SAMPLES = 100
 
 
 class Here:
-    """An engine that runs each attempt at once, in this process."""
+    """An engine that runs each task at once, in this process."""
 
     slots = 2
 
     def __init__(self) -> None:
         self._finished: list[Finished] = []
 
-    def submit(self, task: Task, attempt: Attempt) -> None:
-        """Run an attempt."""
-        self._finished.append(Finished(attempt, task(attempt.number)))
+    def submit(self, task: Task, number: int) -> None:
+        """Run a task."""
+        self._finished.append(Finished(number, task(number)))
 
-    def wait(self, seconds: float, unwanted: Sequence[Attempt] = ()) -> list[Finished]:
-        """Return the finished attempts."""
+    def wait(self, seconds: float) -> list[Finished]:
+        """Return the finished tasks."""
         finished, self._finished = self._finished, []
         return finished
 
@@ -109,7 +108,7 @@ def simulate(parts: int, folder: Path) -> dict[str, float]:
     task = PartTask(run, plan, Simulated(data, index, run, plan).write, ErrorLimit())
     start = _peak()
     meter = RunMeter(run, plan, range(parts), None)
-    drive(task, range(parts), Here(), TaskOptions(), finished=meter.add, looking=meter.look)
+    drive(task, range(parts), Here(), finished=meter.add, looking=meter.look)
     driver, before = _peak(), time.process_time()
     result = finish_run(run, plan)
     claim.release()
