@@ -30,7 +30,7 @@ def tour(folder: Path) -> int:
 
 def conformance(folder: Path) -> int:
     """Run the checks of every container, and return how many applied."""
-    from bushel.testing import CONTAINER_CHECKS, check_container
+    from tests.conformance.suite import CONTAINER_CHECKS, check_container
 
     applied = 0
     for container in ("bag", "ffrecord", "gulp", "recordio", "tar"):

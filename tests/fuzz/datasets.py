@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from tests.conformance.samples import make_samples
+from tests.conformance.target import Target, numbered
 from tests.formats import FORMATS
 from tests.paths import GOLDEN
-
-from bushel.testing.samples import make_samples
-from bushel.testing.target import Target, numbered
 
 ORIGINALS = {
     "bag": [

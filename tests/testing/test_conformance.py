@@ -1,4 +1,4 @@
-"""The shipped conformance suite, over the five containers, the codecs and the kinds of storage."""
+"""The five containers that are written, and the shipped conformance suite over codecs and kinds of storage."""
 
 from __future__ import annotations
 
@@ -10,21 +10,20 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
+from tests.conformance.samples import POOL, fit, make_samples
+from tests.conformance.suite import CONTAINER_CHECKS, check_container
+from tests.conformance.target import Target
 from tests.formats import each_format
 from upath import UPath
 
 from bushel.codecs import Codec
 from bushel.testing import (
-    CONTAINER_CHECKS,
     ConformanceError,
     InapplicableError,
-    Target,
     check_codec,
-    check_container,
     check_storage,
 )
 from bushel.testing.expect import expect_equal, expect_raises, same
-from bushel.testing.samples import POOL, fit, make_samples
 
 
 @pytest.mark.parametrize("check", CONTAINER_CHECKS)

@@ -27,9 +27,9 @@ class InapplicableError(Exception):
 
     Examples:
         >>> from bushel.testing import InapplicableError
-        >>> def check_clips(target):  # a check of your own
-        ...     if "clip" not in target.fit():
-        ...         raise InapplicableError(f"{target.container} cannot hold clips")
+        >>> def check_clips(readable):  # a check of your own
+        ...     if "clip" not in readable.golden.samples[0]:
+        ...         raise InapplicableError(f"{readable.container} has no clips")
     """
 
 

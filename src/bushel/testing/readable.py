@@ -7,15 +7,15 @@ import pickle
 import random
 import shutil
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from bushel.containers import Container, ReadOptions, get_container
 from bushel.errors import BushelError, DamagedWarning, SpecError
-from bushel.testing.damage import flip
 from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises, same
 
 _DAMAGES = 60  # number of damaged copies of each file
@@ -259,10 +259,14 @@ def check_pickling(readable: Readable) -> None:
 
 
 def check_conversion(readable: Readable) -> None:
-    """Check that a converted dataset has the same samples and keys."""
+    """Check that a converted dataset has the same samples and keys, also in the container itself if it is written."""
     import bushel
 
     dataset = readable.open(readable.copied("conversion"))
+    if readable.own.is_written:
+        rewritten = readable.folder / "rewritten"
+        bushel.convert(dataset, rewritten, container=readable.container, keys=True)
+        readable.compare(bushel.open(rewritten, verify=True), "written again")
     try:
         bushel.convert(dataset, readable.folder / "out", container="tar", keys=True)
     except SpecError:  # names and lists that tars cannot hold
@@ -310,3 +314,55 @@ def _read_all(readable: Readable, path: Path) -> None:
                         dataset[position]
         except BushelError:
             return
+
+
+def flip(file: Path, at: int) -> None:
+    """Flip a bit as a failing disk does, without changing size and time."""
+    stat = file.stat()
+    with open(file, "r+b") as handle:
+        handle.seek(at)
+        [byte] = handle.read(1)
+        handle.seek(at)
+        handle.write(bytes([byte ^ 0x10]))
+    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
+
+
+READABLE_CHECKS: Mapping[str, Callable[[Readable], None]] = {
+    name.removeprefix("check_"): check
+    for name, check in list(vars().items())
+    if name.startswith("check_")
+}
+"""Checks of containers, by name. A check raises `InapplicableError` if the container lacks what it tests."""
+
+
+def check_readable(container: str, golden: Golden) -> list[str]:
+    """Check a container that is read, whether or not Bushel writes it, by a dataset of its original tool.
+
+    Recognition, tables, values at random, verifying, epochs, pickling, conversion and damage are
+    checked, on copies of the dataset in a temporary folder.
+
+    Args:
+        container: Name of the container.
+        golden: The dataset, and what must come out of it.
+
+    Returns:
+        The names of the checks that did not apply.
+
+    Raises:
+        ConformanceError: A check failed.
+
+    Examples:
+        >>> from bushel.testing import Golden, check_readable
+        >>> with bushel.Writer("words.ffr", {"data": "bytes"}) as writer:
+        ...     numbers = writer.append({"data": b"one"}), writer.append({"data": b"two"})
+        >>> check_readable("ffrecord", Golden(Path("words.ffr"), [{"data": b"one"}, {"data": b"two"}]))
+        []
+    """
+    skipped = []
+    for name, check in READABLE_CHECKS.items():
+        with TemporaryDirectory(prefix="bushel-check-") as folder:
+            try:
+                check(Readable(container, golden, Path(folder)))
+            except InapplicableError:
+                skipped.append(name)
+    return skipped

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.conformance.target import forget
 from tests.formats import each_format
 from tests.integrity.small import SPEC, key, sample, write
 from tests.integrity.spots import COUNT, SPOTS, Generation, damage, undecidable
@@ -17,7 +18,6 @@ from tests.integrity.spots import COUNT, SPOTS, Generation, damage, undecidable
 import bushel
 from bushel._dataset.read.shards import OpenShard
 from bushel.errors import FormatError
-from bushel.testing.target import forget
 
 SEEDS = int(os.environ.get("DAMAGE_SEEDS", "6"))
 

@@ -19,7 +19,7 @@ from bushel._index.sidecar import load_index
 from bushel.containers.checksums import with_checksums
 from bushel.errors import CorruptError
 from bushel.storage import IN_TABLE, open_file
-from bushel.testing.damage import flip
+from bushel.testing.readable import flip
 from bushel.transforms import RandomResizedCrop
 
 COUNT = 24

@@ -10,14 +10,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.samples import make_samples
+from tests.conformance.target import Target, numbered
 from tests.formats import FORMATS
 from tests.fuzz.datasets import FOREIGN, ORIGINALS
 from tests.paths import GOLDEN
 
 import bushel
 from bushel.errors import FormatError
-from bushel.testing.samples import make_samples
-from bushel.testing.target import Target, numbered
 
 __all__ = ["CONTAINERS", "TIME", "Material", "Value", "make_materials", "plain", "repaired_as", "write_files"]
 

@@ -1,6 +1,6 @@
 """Conformance checks of killed writers: a real process, a real SIGKILL, and `mode="resume"` after it.
 
-The processes (`bushel.testing.killed_writer`) write samples that the parent can make, too, and kill
+The processes (`tests.conformance.killed_writer`) write samples that the parent can make, too, and kill
 themselves at a chosen moment: after a number of samples, in the middle of one, or before one of the
 renames of finished files.
 """
@@ -16,9 +16,11 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.samples import make_sample, make_samples
+from tests.conformance.target import Target, compare, numbered
+from tests.paths import ROOT
+
 from bushel.testing.expect import expect, expect_equal
-from bushel.testing.samples import make_sample, make_samples
-from bushel.testing.target import Target, compare, numbered
 
 COUNT = 17
 """Number of samples of the final dataset."""
@@ -56,9 +58,7 @@ def check_kill_and_resume(target: Target) -> None:
 
 def check_kill_while_finishing(target: Target) -> None:
     """Check that a kill between the renames of a finished shard's files is recovered from, too."""
-    plans = [
-        Plan(f"renamed-{renames}", COUNT, renames=renames, shard_samples=5) for renames in range(8)
-    ]
+    plans = [Plan(f"renamed-{renames}", COUNT, renames=renames, shard_samples=5) for renames in range(8)]
     _check(target, target.fit(), plans)
 
 
@@ -69,9 +69,7 @@ def _check(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
         whole = target.folder / f"whole-{plan.shard_samples}"
         if not whole.exists():
             target.write(whole.name, spec, samples, keys, shard_samples=plan.shard_samples)
-        with target.writer(
-            plan.name, spec, mode="resume", shard_samples=plan.shard_samples
-        ) as writer:
+        with target.writer(plan.name, spec, mode="resume", shard_samples=plan.shard_samples) as writer:
             stored = len(writer)
             finished = 0
             if plan.shard_samples:
@@ -94,10 +92,8 @@ def _kill(target: Target, spec: dict[str, str], plans: Sequence[Plan]) -> None:
         "spec": spec,
         "plans": [asdict(plan) for plan in plans],
     }
-    command = [sys.executable, "-m", "bushel.testing.killed_writer"]
-    process = subprocess.run(
-        command, input=json.dumps(work), capture_output=True, text=True, check=False
-    )
+    command = [sys.executable, "-m", "tests.conformance.killed_writer"]
+    process = subprocess.run(command, cwd=ROOT, input=json.dumps(work), capture_output=True, text=True, check=False)
     expect(process.returncode == 0, f"{' '.join(command)} failed: {process.stderr}")
     for plan, code in zip(plans, json.loads(process.stdout), strict=True):
         expect(
@@ -117,9 +113,5 @@ def _expect_same_files(path: Path, whole: Path, what: str) -> None:
 
 
 def _files(path: Path) -> list[str]:
-    names = (
-        path_below.relative_to(path).as_posix()
-        for path_below in path.rglob("*")
-        if path_below.is_file()
-    )
+    names = (path_below.relative_to(path).as_posix() for path_below in path.rglob("*") if path_below.is_file())
     return sorted(name for name in names if ".bushel/" not in name)

@@ -5,15 +5,15 @@ from __future__ import annotations
 import os
 import warnings
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.conformance.samples import make_samples
+from tests.conformance.target import Target, forget, numbered
 
 from bushel.errors import BushelError, CorruptError, DamagedWarning
 from bushel.testing.expect import expect, expect_equal, expect_raises, same
-from bushel.testing.samples import make_samples
-from bushel.testing.target import Target, forget, numbered
+from bushel.testing.readable import flip
 
 
 def check_lost_sidecar(target: Target) -> None:
@@ -34,10 +34,7 @@ def check_lost_sidecar(target: Target) -> None:
                 is_read = any(same(leaf, element) for leaf in leaves)
                 expect(
                     is_read,
-                    (
-                        f"{name}={element!r} of sample {number} is missing from"
-                        f" {dataset.spec} without the sidecar"
-                    ),
+                    (f"{name}={element!r} of sample {number} is missing from {dataset.spec} without the sidecar"),
                 )
 
 
@@ -75,9 +72,7 @@ def check_damage(target: Target) -> None:
                     sample = row
                 else:
                     sample = int(np.searchsorted(starts, row, side="right")) - 1
-                place = shard.index.place(
-                    column.file, int(column.offset[row]) + int(column.length[row]) // 2
-                )
+                place = shard.index.place(column.file, int(column.offset[row]) + int(column.length[row]) // 2)
                 if place.file is not None:
                     places.append((name, sample, shard.shard.path(place.file), place.offset))
     expect(places, "no field has bytes in a file")
@@ -107,17 +102,6 @@ def check_damage(target: Target) -> None:
     expect(bushel.verify(path).ok, "verify reports problems after the damage was undone")
 
 
-def flip(file: Path, at: int) -> None:
-    """Flip a bit as a failing disk does, without changing size and time."""
-    stat = file.stat()
-    with open(file, "r+b") as handle:
-        handle.seek(at)
-        [byte] = handle.read(1)
-        handle.seek(at)
-        handle.write(bytes([byte ^ 0x10]))
-    os.utime(file, ns=(stat.st_atime_ns, stat.st_mtime_ns))
-
-
 def check_stale_index(target: Target) -> None:
     """Check that an index older than the data is not used: new samples are found, truncated files refused."""
     spec = target.fit(limit=3)
@@ -129,9 +113,7 @@ def check_stale_index(target: Target) -> None:
         # samples whose bytes are left can still be read
         warnings.simplefilter("error", DamagedWarning)
         with (
-            expect_raises(
-                BushelError, DamagedWarning, what="a data file that lost its second half"
-            ),
+            expect_raises(BushelError, DamagedWarning, what="a data file that lost its second half"),
             target.open(path) as dataset,
         ):
             for sample in dataset:

@@ -6,11 +6,11 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
+from tests.conformance.samples import POOL, Sample, make_sample, make_samples
+from tests.conformance.target import Target, compare, forget, numbered
 
 from bushel.errors import BushelError, SpecError
 from bushel.testing.expect import expect, expect_equal, expect_raises, same
-from bushel.testing.samples import POOL, Sample, make_sample, make_samples
-from bushel.testing.target import Target, compare, forget, numbered
 
 HUGE = (16 << 20) + 5
 """Size of a huge value in bytes: more than 16 MiB, and not a multiple of a power of two."""
@@ -111,11 +111,7 @@ def check_empty_values(target: Target) -> None:
         "int": 0,
         "float": 0.0,
     }
-    pool = {
-        name: kind
-        for name, kind in POOL.items()
-        if kind.removesuffix("[]") in empty or kind == "jpg[]"
-    }
+    pool = {name: kind for name, kind in POOL.items() if kind.removesuffix("[]") in empty or kind == "jpg[]"}
     pool["image"] = "jpg"  # some containers need one
     spec = target.fit(pool)
     samples: list[Sample] = []
@@ -168,16 +164,12 @@ def check_refused_values(target: Target) -> None:
                 bad: object = 3
                 if name != "image":
                     bad = _broken() if kind.endswith("[]") else object()
-                with expect_raises(
-                    BushelError, TypeError, ZeroDivisionError, what=f"an impossible {name}"
-                ):
+                with expect_raises(BushelError, TypeError, ZeroDivisionError, what=f"an impossible {name}"):
                     writer.append({**sample, name: bad}, key=f"bad{number}{name}")
             with expect_raises(SpecError, what="a field that is not in the spec"):
                 writer.append({**sample, "surplus": 1}, key=f"surplus{number}")
             writer.append(sample, key=f"key{number:03d}")
-    compare(
-        target.open(target.folder / "refused"), samples, spec, numbered(4), "after refused samples"
-    )
+    compare(target.open(target.folder / "refused"), samples, spec, numbered(4), "after refused samples")
 
 
 def _broken() -> Iterator[Any]:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+from tests.conformance.samples import POOL, make_samples
+from tests.conformance.target import Target, decoded, numbered
 
 from bushel.testing.expect import InapplicableError, expect, expect_equal, expect_raises
-from bushel.testing.samples import POOL, make_samples
-from bushel.testing.target import Target, decoded, numbered
 
 
 def check_positions(target: Target) -> None:
@@ -83,9 +83,7 @@ def check_masks(target: Target) -> None:
             part = dataset[1, mask]
             expect_equal(sorted(part), sorted(["__key__", name]), f"fields of ds[1, {mask}]")
             expect_equal(part[name], value, f"ds[1, {mask}]")
-        expect_equal(
-            dataset.select_fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])"
-        )
+        expect_equal(dataset.select_fields([name]).spec, {name: spec[name]}, f"spec of fields([{name!r}])")
     with expect_raises(KeyError, what="an unknown field"):
         dataset[0, ["no such field"]]
 

@@ -9,9 +9,10 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from tests.conformance.samples import POOL, Sample, fit
+
 from bushel.codecs import get_codec
 from bushel.testing.expect import expect_equal
-from bushel.testing.samples import POOL, Sample, fit
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,12 +24,6 @@ class Target:
         folder: An empty folder to write to.
         generation: Generation of a bag.
         seed: Seed of the random specs and samples.
-
-    Examples:
-        >>> from bushel.testing import Target
-        >>> Path("empty").mkdir()
-        >>> Target("recordio", Path("empty")).fit({"image": "jpg", "label": "int"})
-        {'image': 'jpg', 'label': 'int'}
     """
 
     container: str
@@ -41,13 +36,9 @@ class Target:
         """Return a new random generator, seeded alike every time."""
         return random.Random(f"{self.container}/{self.generation}/{self.seed}")
 
-    def fit(
-        self, pool: Mapping[str, str] = POOL, limit: int = 99, again: int = 0
-    ) -> dict[str, str]:
+    def fit(self, pool: Mapping[str, str] = POOL, limit: int = 99, again: int = 0) -> dict[str, str]:
         """Return a spec that the container can hold; other values of `again` give other specs."""
-        return fit(
-            self.container, self.generation, random.Random(f"{self.seed}/{again}"), pool, limit
-        )
+        return fit(self.container, self.generation, random.Random(f"{self.seed}/{again}"), pool, limit)
 
     def writer(self, name: str, spec: Mapping[str, str], **options: Any) -> Any:
         """Return a writer for the dataset of this name."""
@@ -82,16 +73,12 @@ class Target:
         return bushel.open(path, **options)
 
 
-def compare(
-    dataset: Any, samples: Sequence[Sample], spec: Mapping[str, str], keys: Sequence[str], what: str
-) -> None:
+def compare(dataset: Any, samples: Sequence[Sample], spec: Mapping[str, str], keys: Sequence[str], what: str) -> None:
     """Fail unless a dataset has exactly these samples with these keys, in this order."""
     expect_equal(len(dataset), len(samples), f"{what}: number of samples")
     expect_equal(list(dataset.keys), list(keys), f"{what}: keys")
     for number, (read_sample, sample) in enumerate(zip(dataset, samples, strict=True)):
-        expect_equal(
-            read_sample.pop("__key__"), keys[number], f"{what}: __key__ of sample {number}"
-        )
+        expect_equal(read_sample.pop("__key__"), keys[number], f"{what}: __key__ of sample {number}")
         expect_equal(sorted(read_sample), sorted(sample), f"{what}: fields of sample {number}")
         for name, value in sample.items():
             expect_equal(

@@ -1,4 +1,4 @@
-"""The writer processes that `bushel.testing.kills` kills. Plans come from standard input, exit codes go to output."""
+"""The writer processes that `tests.conformance.kills` kills: plans from standard input, exit codes to the output."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from bushel.testing.kills import COUNT, Plan
-from bushel.testing.samples import make_sample
-from bushel.testing.target import Target, numbered
+from tests.conformance.kills import COUNT, Plan
+from tests.conformance.samples import make_sample
+from tests.conformance.target import Target, numbered
 
 
 def main() -> None:

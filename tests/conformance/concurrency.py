@@ -7,9 +7,10 @@ import random
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
+from tests.conformance.samples import make_samples
+from tests.conformance.target import Target, numbered
+
 from bushel.testing.expect import expect_equal
-from bushel.testing.samples import make_samples
-from bushel.testing.target import Target, numbered
 
 _SAMPLES = 40
 
@@ -64,8 +65,7 @@ def _in_processes(target: Target, method: str) -> None:
     results = context.Queue()
     work = [(dataset, expected), (view, expected[::-2])]
     processes = [
-        context.Process(target=_child, args=(part, expected_samples, results))
-        for part, expected_samples in work
+        context.Process(target=_child, args=(part, expected_samples, results)) for part, expected_samples in work
     ]
     for process in processes:
         process.start()

@@ -94,24 +94,16 @@ def fit(
             spec[first] = pool[first]
             break
     else:
-        raise ConformanceError(
-            f"{container} refuses each of the specs {[{name: pool[name]} for name in names]}"
-        )
+        raise ConformanceError(f"{container} refuses each of the specs {[{name: pool[name]} for name in names]}")
     for name in names:
-        if (
-            len(spec) < limit
-            and name not in spec
-            and _holds(container, generation, {**spec, name: pool[name]})
-        ):
+        if len(spec) < limit and name not in spec and _holds(container, generation, {**spec, name: pool[name]}):
             spec[name] = pool[name]
     return spec
 
 
 def _holds(container: str, generation: str | None, spec: Mapping[str, str]) -> bool:
     try:
-        get_writable(container).layout(
-            parse_spec(spec), WriteOptions(keyed=True, generation=generation)
-        )
+        get_writable(container).layout(parse_spec(spec), WriteOptions(keyed=True, generation=generation))
     except SpecError:
         return False
     return True
