@@ -23,16 +23,6 @@ COLOURS = ((190, 48, 44), (238, 206, 62), (120, 176, 60), (236, 138, 44), (96, 5
 SAMPLES = 600
 STEPS = """for (let k = 0; k < 20; k++)
     document.body.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowRight', bubbles: true }))"""
-LASSO = """(() => {
-    const canvas = document.getElementById('points'), box = canvas.getBoundingClientRect();
-    const send = (kind, x, y) => canvas.dispatchEvent(new PointerEvent(kind, {
-        pointerId: 1, clientX: box.left + x * box.width, clientY: box.top + y * box.height }));
-    canvas.setPointerCapture = () => {};
-    send('pointerdown', .5, .02);
-    for (let step = 1; step < 40; step++)
-        send('pointermove', .5 - .28 * Math.sin(step / 40 * 6.28), .3 - .28 * Math.cos(step / 40 * 6.28));
-    send('pointerup', .5, .02);
-})()"""
 
 
 @dataclass(frozen=True)
@@ -153,13 +143,7 @@ def take(folder: Path) -> None:
         ("annotations", "/d/2", "light", ""),
         ("play", "/d/3/play/0", "light", STEPS),
         ("shards", "/d/1/shards", "light", "document.getElementById('run').click()"),
-        (
-            "training",
-            "/d/0/training?batch=24&world=4&rank=3&step=2&transform=train+224%2C+colours&beside=1",
-            "dark",
-            "",
-        ),
-        ("map", "/d/0/map", "light", LASSO),
+        ("batches", "/d/0/batches?loader=train+224%2C+colours&epoch=1", "dark", ""),
         ("compare", "/d/0/compare?left=0:image&right=1:image", "dark", ""),
     )
     place = os.environ.get("CHROMIUM") or shutil.which("chromium")

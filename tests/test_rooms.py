@@ -203,7 +203,10 @@ def test_helpers_of_tests_are_in_helper_modules() -> None:
             assert not re.match(r"\s*(from|import) tests\.(\w+\.)*test_", line), f"{path}:{number}: {line}"
 
 
-OTHER_TESTS = {"cloud", "cluster", "docs", "examples", "extension_package", "faults", "fuzz", "golden", "interop"}
+OTHER_TESTS = {
+    *("cloud", "cluster", "conformance", "docs", "examples", "extension_package"),
+    *("faults", "fuzz", "golden", "interop"),
+}
 """Folders of tests that are about the whole, and of no room."""
 
 

@@ -33,7 +33,7 @@ def test_all_pages_answer(tmp_path: Path, name: str) -> None:
     shutil.copytree(FOREIGN / name, tmp_path / name)
     with client_of(dataset_in(tmp_path / name)) as client:
         listed = client.get("/d/0").text
-        pages = [*PAGES, *(page for page in ("/d/0/quality", "/d/0/training", "/d/0/map") if f'"{page}"' in listed)]
+        pages = [*PAGES, *(page for page in ("/d/0/quality", "/d/0/batches") if f'"{page}"' in listed)]
         assert {page: client.get(page).status_code for page in pages} == dict.fromkeys(pages, 200)
         row = client.get("/api/0/rows?first=0&count=1").json()["rows"][0]
         assert row["error"] is None

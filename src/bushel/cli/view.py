@@ -46,9 +46,8 @@ class PageOptions(Struct, frozen=True):
     transforms: Annotated[
         list[str] | None,
         Option(
-            "MODULE:NAME of a transform, a list of them, or a function that returns one; the"
-            " training page shows "
-            "what they do. May be repeated."
+            "MODULE:NAME of a transform, a list of them, or a function that returns one: the page"
+            " of batches shows what it makes of pictures. May be repeated."
         ),
     ] = None
     tags: Annotated[
@@ -70,9 +69,8 @@ class PageOptions(Struct, frozen=True):
     embeddings: Annotated[
         list[str] | None,
         Option(
-            "A .npy file with an array (samples, numbers): a vector for each sample. The"
-            " viewer draws a "
-            "map. May be repeated."
+            "A .npy file with an array (samples, numbers): a vector for each sample, by which"
+            " 'More like this' finds others. May be repeated."
         ),
     ] = None
     loader: Annotated[

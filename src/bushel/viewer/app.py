@@ -10,7 +10,6 @@ from bushel.viewer.confusion import ConfusionPages
 from bushel.viewer.duplicates import DuplicatePages
 from bushel.viewer.guard import App, Door, Guard
 from bushel.viewer.histograms import ColumnPages
-from bushel.viewer.map_pages import MapPages
 from bushel.viewer.overlay_pages import OverlayPages
 from bushel.viewer.quality_pages import QualityPages
 from bushel.viewer.samples import SamplePages
@@ -19,20 +18,17 @@ from bushel.viewer.shelf import Shelf
 from bushel.viewer.site import Site, redirect
 from bushel.viewer.tag_pages import TagPages
 from bushel.viewer.tracks import PlayPages
-from bushel.viewer.training import TrainingPages
 
 _PAGES = (
     SamplePages,
     ShardPages,
     TagPages,
     ColumnPages,
-    TrainingPages,
     BatchPages,
     DuplicatePages,
     ComparePages,
     QualityPages,
     OverlayPages,
-    MapPages,
     PlayPages,
     ConfusionPages,
 )

@@ -1,11 +1,11 @@
-"""The page of batches of a loader of the training program, for any rank and step."""
+"""The page of batches: of loaders of the training program, for any rank and step, and of usual transforms."""
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 from urllib.parse import urlencode
 
 import numpy as np
@@ -13,13 +13,30 @@ import numpy as np
 from bushel._pictures.pixels import array_pixels
 from bushel._pictures.thumbnail import encoded, shrunk
 from bushel.errors import CodecError
+from bushel.loader import Loader
+from bushel.transforms import (
+    CenterCrop,
+    ColorJitter,
+    RandomHorizontalFlip,
+    RandomResizedCrop,
+    Resize,
+)
 from bushel.viewer.batches import rows_of_batch, value_at
 from bushel.viewer.shelf import Shown
 from bushel.viewer.site import Pages, Site, at, bytes_answer, number_in
 
-if TYPE_CHECKING:
-    from bushel.loader import Loader
+PRESETS: Mapping[str, Sequence[Any]] = {
+    "train 224": (RandomResizedCrop(224), RandomHorizontalFlip()),
+    "train 224, colours": (
+        RandomResizedCrop(224),
+        RandomHorizontalFlip(),
+        ColorJitter(0.4, 0.4, 0.4),
+    ),
+    "evaluate 224": (Resize(256), CenterCrop(224)),
+}
+"""Transforms of pictures whose batches the page offers beside the loaders that it was given."""
 
+_BATCH = 24  # samples of a batch that the page loads itself
 _ROWS = 256  # largest number of rows of a batch that are shown
 _STEPS = 40  # steps whose shares are drawn
 _SIDE = 256
@@ -45,16 +62,18 @@ class BatchPages(Pages):
     def __init__(self, site: Site) -> None:
         super().__init__(site)
         self._lock = threading.Lock()
-        self._last: tuple[_Place, Mapping[str, Any]] | None = None
+        self._last: tuple[tuple[int, _Place], Mapping[str, Any]] | None = None
+        # loaders of transforms, by number of the dataset and name
+        self._made: dict[tuple[int, str], Loader] = {}
 
     @at("/d/{d:int}/batches")
     def page(self, request: Any) -> Any:
         """A batch of a loader."""
         shown = self._site.shown(request)
-        place, loader = self._asked(request.query_params)
+        place, loader = self._asked(shown, request.query_params)
         problem, rows, shares = None, [], []
         try:
-            batch = self._batch(place, loader)
+            batch = self._batch(shown, place, loader)
         except IndexError as error:  # no such step or rank: the form stays, to choose another
             problem, batch = str(error), {}
         tokens = _tokens_of(loader)
@@ -67,7 +86,7 @@ class BatchPages(Pages):
             shown,
             here="batches",
             place=place,
-            loaders=list(self._site.shelf.loaders),
+            loaders=self._names(shown),
             described=repr(loader),
             ranks=loader.world_size,
             problem=problem,
@@ -83,13 +102,9 @@ class BatchPages(Pages):
     @at("/d/{d:int}/batch-picture")
     def picture(self, request: Any) -> Any:
         """A picture of a value of a batch."""
-        parameters = request.query_params
-        place, loader = self._asked(parameters)
-        batch, name, row = (
-            self._batch(place, loader),
-            parameters.get("f", ""),
-            number_in(parameters, "row"),
-        )
+        shown, parameters = self._site.shown(request), request.query_params
+        batch = self._batch(shown, *self._asked(shown, parameters))
+        name, row = parameters.get("f", ""), number_in(parameters, "row")
         if name not in batch or row >= len(batch[name]):
             raise KeyError(f"the batch has no field {name!r} of a row {row}")
         drawn = array_pixels(np.asarray(value_at(batch[name], row)), _SIDE)
@@ -98,17 +113,43 @@ class BatchPages(Pages):
         picture = encoded(shrunk(drawn[0], _SIDE))
         return bytes_answer(picture.data, picture.media_type)
 
-    def _asked(self, parameters: Mapping[str, str]) -> tuple[_Place, Loader]:
-        loaders = self._site.shelf.loaders
-        name = parameters.get("loader") or next(iter(loaders), "")
-        if name not in loaders:
-            raise KeyError(f"unknown loader {name!r}: known are {', '.join(loaders) or 'none'}")
-        numbers = [number_in(parameters, key, 0, 1 << 48) for key in ("epoch", "step", "rank")]
-        return _Place(name, *numbers), loaders[name]
+    def _names(self, shown: Shown) -> list[str]:
+        """Return the names of the loaders, and of the transforms if the dataset has pictures."""
+        transforms = [*self._site.shelf.transforms, *PRESETS] if shown.photo else []
+        return [*self._site.shelf.loaders, *transforms]
 
-    def _batch(self, place: _Place, loader: Loader) -> Mapping[str, Any]:
+    def _asked(self, shown: Shown, parameters: Mapping[str, str]) -> tuple[_Place, Loader]:
+        names = self._names(shown)
+        name = parameters.get("loader") or next(iter(names), "")
+        if name not in names:
+            raise KeyError(f"unknown loader {name!r}: known are {', '.join(names) or 'none'}")
+        numbers = [number_in(parameters, key, 0, 1 << 48) for key in ("epoch", "step", "rank")]
+        loaders = self._site.shelf.loaders
+        loader = loaders[name] if name in loaders else self._loader_of(shown, name)
+        return _Place(name, *numbers), loader
+
+    def _loader_of(self, shown: Shown, name: str) -> Loader:
+        """Return a loader of the pictures of a dataset, with the transforms of this name."""
+        key, photo = (shown.number, name), shown.photo
+        if key not in self._made and photo is not None:
+            steps = {**PRESETS, **self._site.shelf.transforms}[name]
+            short = [field.name for field in shown.fields if field.short and field.kind != "tree"]
+            self._made[key] = Loader(
+                shown.dataset,
+                _BATCH,
+                fields=[photo, *short],
+                transforms={photo: list(steps)},
+                collate=dict.fromkeys([photo, *short], "list"),  # samples may lack a field
+                shuffle=True,
+                rank=0,
+                world_size=1,
+            )
+        return self._made[key]
+
+    def _batch(self, shown: Shown, place: _Place, loader: Loader) -> Mapping[str, Any]:
+        key = shown.number, place
         with self._lock:  # the pictures of a page ask for one batch at once
-            if self._last is None or self._last[0] != place:
+            if self._last is None or self._last[0] != key:
                 batch: Any = loader.peek(place.step, place.rank, place.epoch)
                 if not isinstance(batch, Mapping) or "__key__" not in batch:
                     raise ValueError(
@@ -120,7 +161,7 @@ class BatchPages(Pages):
                     )
                 if loader.batch_size is None and not loader.bucket_by:  # a single sample
                     batch = {name: [value] for name, value in batch.items()}
-                self._last = place, batch
+                self._last = key, batch
             return self._last[1]
 
 

@@ -15,6 +15,7 @@ from typing import Any
 from bushel._dataset.open.open import files_named
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.views.dataset import Dataset
+from bushel._runtime.arrays import F32
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.loader import Loader
@@ -24,7 +25,7 @@ from bushel.viewer.named import tokenizer_named
 from bushel.viewer.overlays import checked_overlay
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 from bushel.viewer.tags import TagFile, Tags
-from bushel.viewer.vectors import Vectors, vectors_of_file
+from bushel.viewer.vectors import vectors_of_file
 
 _LOOPBACK = "127.0.0.1"
 _FIXED = frozenset(("__key__", "data", "index", "train", "test", "images"))
@@ -56,7 +57,7 @@ def make_shelf(
     Args:
         sources: For each dataset, a `Dataset` or what `bushel.open` takes. A `Loader` is its
             dataset, and one of the loaders.
-        transforms: Transforms that the training page offers, by name.
+        transforms: Transforms whose batches are shown, by name.
         tags: The file that keeps the tags; None if they are lost when the viewer closes.
         overlays: How fields annotate pictures, by field, such as `{"boxes": "xywh,relative"}`.
         embeddings: Files `.npy` with a vector for each sample of one of the datasets.
@@ -131,12 +132,12 @@ def _dataset_of(loader: Loader) -> Dataset:
     )
 
 
-def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], Vectors]:
+def _vectors_in(files: Sequence[Path], shown: Sequence[Shown]) -> dict[tuple[int, str], F32]:
     """Return the vectors in files, by number of the dataset and name of the file."""
     vectors = {}
     for path in files:
         fitting = {dataset.number: vectors_of_file(path, len(dataset.dataset)) for dataset in shown}
-        if not any(fitting.values()):
+        if all(fitted is None for fitted in fitting.values()):
             counts = ", ".join(
                 f"{dataset.name} has {len(dataset.dataset):,} samples" for dataset in shown
             )
@@ -320,7 +321,8 @@ def view(
         sources: One or more datasets: a `Dataset`, a view of one such as `ds[:100]`, or what
             `bushel.open` takes; or a `Loader`, whose batches are shown beside its dataset.
         port: Port on the loopback address; 0 for any free one.
-        transforms: Lists of transforms by name, whose effect the training page shows.
+        transforms: Lists of transforms by name. The page of batches shows what they make of the
+            pictures.
         token_file: A file that keeps the token of the URL, so that links to pages stay valid when
             the viewer is started again on the same port. It is made if it does not exist. By
             default, each viewer has a new token.
@@ -331,7 +333,7 @@ def view(
             `"xyxy"`, `"xywh"` or `"cxcywh"` for boxes, or `"keypoints"`, each with `",relative"` or
             `",pixels"` if need be; `"mask"`, `"caption"` or `"none"`.
         embeddings: One or more `.npy` files with an array (samples, numbers): a vector for each
-            sample. The viewer draws a map of them. One of two numbers is drawn as it is.
+            sample, by which *More like this* sorts the grid.
         loaders: Loaders by name. The page of batches shows what they give to any rank in any step:
             pictures, the documents of packs and chunks, the shares of a mixture. Looking at them
             does not advance them.

@@ -18,11 +18,12 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import column_of_view, reader_of
 from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
+from bushel._runtime.arrays import F32
 from bushel.viewer.kinds import ShownField, compared_fields, shown_fields
 from bushel.viewer.measures import MEASURES
 from bushel.viewer.quality import Measures
 from bushel.viewer.tags import TagFile, Tags
-from bushel.viewer.vectors import Vectors, read_more, similarities, vectors_of_field
+from bushel.viewer.vectors import similarities, vectors_of_field
 
 if TYPE_CHECKING:
     from bushel.loader import Loader
@@ -161,6 +162,12 @@ class Shown:
 
         return min(self.fields, key=place, default=None)
 
+    @property
+    def photo(self) -> str | None:
+        """The first field of plain images; None without one."""
+        images = (each.name for each in self.fields if each.kind == "image" and not each.sequence)
+        return next(images, None)
+
     @cached_property
     def vector_fields(self) -> tuple[str, ...]:
         """The fields whose arrays may be vectors, such as embeddings; those whose names say so come first."""
@@ -197,7 +204,7 @@ class Shelf:
     """All datasets of a viewer."""
 
     datasets: tuple[Shown, ...]  # the datasets, by number
-    # transforms that the training page offers, by name
+    # transforms whose batches are shown, by name
     transforms: Mapping[str, Any] = field(default_factory=dict)
     tags: Sequence[Tags] = ()  # the tags of each dataset, by number
     # the file that keeps the tags; None if they are lost when the viewer closes
@@ -206,8 +213,9 @@ class Shelf:
     measures: dict[tuple[int, str], Measures] = field(default_factory=dict)
     # how fields annotate pictures, by field, as they were declared
     overlays: Mapping[str, str] = field(default_factory=dict)
-    # vectors of samples that were asked for, by number of the dataset and field or file
-    vectors: dict[tuple[int, str], Vectors] = field(default_factory=dict)
+    # float32[samples, numbers], by number of the dataset and field or file: the vectors of files,
+    # and those of fields that were asked for
+    vectors: dict[tuple[int, str], F32] = field(default_factory=dict)
     # loaders whose batches are shown, by name
     loaders: Mapping[str, Loader] = field(default_factory=dict)
     # returns the text of tokens; None to show their numbers
@@ -264,28 +272,15 @@ class Shelf:
         ]
         return [*files, *shown.vector_fields]
 
-    def vectors_of(self, shown: Shown, name: str) -> Vectors:
-        """Return the vectors of a field, or of a file of vectors, as far as they were read.
-
-        Raises:
-            KeyError: The field or file does not exist.
-            ValueError: It has no vectors.
-        """
-        key = (shown.number, name)
-        if key not in self.vectors:
-            self.vectors[key] = vectors_of_field(shown.dataset, shown.field(name).name)
-        return self.vectors[key]
-
     def _likeness(self, shown: Shown, name: str) -> Part:
         """Return how similar the vectors of samples are to the vector of one: the column `like.FIELD.POSITION`."""
         of, _, position = name.removeprefix(LIKE).rpartition(".")
-        vectors = self.vectors_of(shown, of)
-        read_more(shown.dataset, vectors, float("inf"))
-        number = int(np.searchsorted(vectors.rows, int(position)))
-        if number >= len(vectors.rows) or vectors.rows[number] != int(position):
-            raise KeyError(f"{name}: the sample {position} has no vector")
-        values = np.full(len(shown.dataset), np.nan)
-        values[vectors.rows] = similarities(vectors.values, number)
+        key = (shown.number, of)
+        if key not in self.vectors:
+            self.vectors[key] = vectors_of_field(shown.dataset, shown.field(of).name)
+        if int(position) >= len(shown.dataset):
+            raise KeyError(f"{name}: there is no sample {position}")
+        values = similarities(self.vectors[key], int(position))
         return values, np.isnan(values)
 
     def column(self, shown: Shown, name: str) -> Part:

@@ -135,17 +135,13 @@ def _pages(shelf: Shelf, shown: Shown | None) -> list[tuple[str, str]]:
     if shown is None:
         return []
     pages = [("shards", "/shards")]
-    if any(field.kind == "image" and not field.sequence for field in shown.fields):
-        pages.append(("training", "/training"))
-    if shelf.loaders:
+    if shelf.loaders or shown.photo:
         pages.append(("batches", "/batches"))
     pages.append(("duplicates", "/duplicates"))
     if shown.measured:
         pages.append(("quality", "/quality"))
     if predicted_name([field.name for field in shown.fields if field.kind in ("number", "text")]):
         pages.append(("confusion", "/confusion"))
-    if shelf.vector_names(shown):
-        pages.append(("map", "/map"))
     if len(shelf.datasets) > 1 or sum(field.visual for field in shown.fields) > 1:
         pages.append(("compare", "/compare"))
     return pages
