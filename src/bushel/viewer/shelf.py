@@ -213,8 +213,8 @@ class Shelf:
     measures: dict[tuple[int, str], Measures] = field(default_factory=dict)
     # how fields annotate pictures, by field, as they were declared
     overlays: Mapping[str, str] = field(default_factory=dict)
-    # float32[samples, numbers], by number of the dataset and field or file: the vectors of files,
-    # and those of fields that were asked for
+    # float32[samples, numbers], by number of the dataset and name: vectors of files, and of fields
+    # that were asked for
     vectors: dict[tuple[int, str], F32] = field(default_factory=dict)
     # loaders whose batches are shown, by name
     loaders: Mapping[str, Loader] = field(default_factory=dict)
@@ -279,7 +279,7 @@ class Shelf:
         if key not in self.vectors:
             self.vectors[key] = vectors_of_field(shown.dataset, shown.field(of).name)
         if int(position) >= len(shown.dataset):
-            raise KeyError(f"{name}: there is no sample {position}")
+            raise KeyError(f"{name}: the dataset has {len(shown.dataset)} samples")
         values = similarities(self.vectors[key], int(position))
         return values, np.isnan(values)
 
