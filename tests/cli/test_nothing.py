@@ -76,7 +76,6 @@ COMMANDS: dict[str, str] = {
     "repair PATH OUT --to tar": "no samples, and no damage",
     "remove PATH --position 0 --reason x": "position 0 is out of range",
     "remove PATH --list": "",
-    "sheet PATH OUT.png": "no image, clip or array to draw: the fields are (none|[a-z, ]+$)|no samples to draw",
     "card PATH": "",
     "bench PATH --seconds 0.1": "the dataset has no samples to measure",
     "who PATH --state STATE --step 0 --batch-size 4": "epoch 0 has 0 steps",

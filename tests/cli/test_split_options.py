@@ -30,7 +30,6 @@ def test_every_command_that_reads_one_dataset(copy: Path, tmp_path: Path) -> Non
     assert run("ls", copy, "-n", 2, *chosen) == "0\n1\n"
     assert json.loads(run("cat", copy, "-n", 1, *chosen))["__key__"] == "0"
     assert json.loads(run("get", copy, 3, *chosen))["__key__"] == "3"
-    run("sheet", copy, tmp_path / "sheet.jpg", *chosen, "-q")
     run("bench", copy, *chosen, "--seconds", 0.05, "--json")
     run("convert", copy, tmp_path / "out.tar", *chosen, "-q")
     assert len(bushel.open(tmp_path / "out.tar")) == 24

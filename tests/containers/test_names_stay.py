@@ -25,7 +25,6 @@ FILES_OF_VALUES = ("codecs/", "sources/")
 ALLOWED = {
     "cards/front_matter.py": {"tar", "parquet", "jsonl", "csv", "arrow", "zip"},  # formats that the Hub reads
     "_dataset/views/stream.py": {"tar"},  # the only format that is read as a stream
-    "cli/adapter.py": {"gulp"},  # the commands of GulpIO's adapters pack into GulpIO's chunks by default
     "testing/readable.py": {"tar", "ffrecord"},  # any two containers that a dataset is converted to
     "testing/storage.py": {"bag", "tar"},  # a dataset with an index of its own, and one that is scanned
 }

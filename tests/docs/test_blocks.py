@@ -85,7 +85,7 @@ RUN: dict[str, tuple[dict[str, int], list[str]]] = {
     "docs/tokens.md": ({"python": 6}, [f"{TUTORIALS}::test_tokens"]),
     "docs/video.md": ({"python": 1}, [f"{PAGES_TEST}::test_video"]),
     "docs/views.md": ({"python": 4, "sh": 1}, [f"{SESSIONS}::test_views"]),
-    "docs/view.md": ({"python": 1, "sh": 1}, [f"{PAGES_TEST}::test_view"]),
+    "docs/view.md": ({"python": 1}, [f"{PAGES_TEST}::test_view"]),
 }
 """Page to the number of its blocks by language, and the tests that run them all."""
 

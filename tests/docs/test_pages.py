@@ -378,6 +378,3 @@ def test_view(tmp_path: Path) -> None:
         for number in range(6):
             writer.append({"image": jpeg(number, 40, 30), "label": number}, key=f"k{number}")
     assert run_page(page, {}) == 2
-    for commands in blocks(page, "sh"):
-        run_commands(commands_of(commands))
-    assert Path("sheet.jpg").exists()

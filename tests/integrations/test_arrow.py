@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import json
-import pickle
 from pathlib import Path
 
 import pytest
 from tests.integrations.samples import write
 from tests.sources.folders import jpeg
-
-import bushel
 
 pa = pytest.importorskip("pyarrow")
 arrow = pytest.importorskip("bushel.integrations.arrow")
@@ -58,37 +55,3 @@ def test_duckdb(tmp_path: Path) -> None:
         assert connection.execute(joined).fetchall() == [(f"photo {longest}",)]
         register(connection, "photos", ds, ["image"])
         assert connection.execute("SELECT image FROM photos LIMIT 1").fetchone() == (jpeg(0),)
-
-
-def test_parquet_files_are_a_source(tmp_path: Path) -> None:
-    parquet = pytest.importorskip("pyarrow.parquet")
-    import pyarrow.dataset
-
-    (tmp_path / "parquet").mkdir()
-    for file in range(2):
-        numbers = range(file * 5, file * 5 + 5)
-        images = [{"bytes": jpeg(number), "path": None} for number in numbers]
-        texts = [None if number == 3 else f"t{number}" for number in numbers]
-        rows = {"id": [f"k{number}" for number in numbers], "image": images, "text": texts}
-        parquet.write_table(pa.table(rows), tmp_path / f"parquet/{file}.parquet", row_group_size=2)
-    source = arrow.ArrowSource(pyarrow.dataset.dataset(tmp_path / "parquet"), key="id")
-    assert len(source._pieces) == 6
-    copy = pickle.loads(pickle.dumps(arrow.ArrowSource(pa.table({"a": [1, 2]}))))
-    assert copy[1] == {"a": 2}
-    done = bushel.pack(source, tmp_path / "out", container="tar", threads=2)
-    assert done.samples == 10
-    packed = bushel.open(tmp_path / "out")
-    assert list(packed.keys) == [f"k{number}" for number in range(10)]
-    assert packed.spec == {"image": "jpg", "text": "utf8"}
-    assert [sample.get("text") for sample in packed] == [None if number == 3 else f"t{number}" for number in range(10)]
-    assert bytes(packed.read([9], decode=False)[0]["image"]) == jpeg(9)
-
-
-def test_sources_refuse_what_is_missing() -> None:
-    table = pa.table({"a": [1]})
-    with pytest.raises(bushel.errors.SpecError, match="unknown column 'b'; the columns are a"):
-        arrow.ArrowSource(table, key="b")
-    with pytest.raises(bushel.errors.SpecError, match="without rows"):
-        arrow.ArrowSource(table.slice(0, 0))
-    with pytest.raises(IndexError):
-        arrow.ArrowSource(table)[1]

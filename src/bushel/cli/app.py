@@ -71,7 +71,6 @@ _GROUPS: dict[str, dict[str, str]] = {
         "ls": "List the keys of a dataset, in order.",
         "cat": "Print samples as lines of JSON.",
         "get": "Print a sample as JSON, or the stored bytes of one of its fields.",
-        "sheet": "Write a contact sheet: many samples of a dataset in one picture.",
         "who": "Print the keys of the samples that a rank had at a step, or the steps that had a"
         " sample.",
         "views": "List the views that are saved beside a dataset, or delete one.",
@@ -93,7 +92,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "audit": "Examine what any loader gave to each rank: shared, missing and repeated samples.",
     },
     "Scale": {
-        "parts": "Show how far a run in parts is: missing parts, errors, and its driver.",
+        "parts": "Show how far a run in parts is: missing parts and errors.",
         "finish": "Join the parts of a run to one dataset: manifest, class names, error log.",
         "bench": "Measure how fast a dataset loads, and what limits it.",
     },
@@ -103,7 +102,6 @@ _GROUPS: dict[str, dict[str, str]] = {
     },
     _OF_ORIGINALS: {
         "im2rec-list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
-        "adapter": "Make a command line for an adapter class of GulpIO.",
     },
 }
 """The commands with their descriptions, by what they are for, in the order of the help.
@@ -121,7 +119,7 @@ Look
   info PATH             what a dataset has: samples, fields, sizes, checksums
   view PATH             its samples in a browser
   ls, cat, get          its keys, samples as JSON, one sample or one value
-  sheet, who, views     samples in one picture, samples of a step, saved views
+  who, views            samples of a step, saved views
 Make
   pack PATH TARGET      a dataset of images, videos, lists, arrays or files
   convert PATH TARGET   its samples in another container, or with other types

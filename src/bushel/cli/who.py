@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path as FilePath
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 import click
 
@@ -100,9 +99,9 @@ def command(
     }
     if any(name is not None for name in columns.values()):  # their values are not in the state
         loader_options = {**columns, **ends, "batch_tokens": options.batch_tokens}
-        order: _OfLoader | _OfState = _OfLoader.of(dataset, saved, loader_options, size, world_size)
+        order = _of_loader(dataset, saved, loader_options, size, world_size)
     else:
-        order = _OfState.of(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
+        order = _of_state(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
     epoch = order.epoch if wanted.epoch is None else wanted.epoch
     if key is not None:
         _print_steps(epoch, key, order.when(key, epoch), as_json=as_json)
@@ -110,74 +109,54 @@ def command(
         _print_keys(epoch, step, wanted.rank, order.who(step, wanted.rank, epoch), as_json=as_json)
 
 
-@dataclass(frozen=True, slots=True)
-class _OfLoader:
-    """The order of a loader that was made again, for orders that depend on columns."""
+class _Order(NamedTuple):
+    """The order of an epoch, by functions."""
 
-    loader: Any
-
-    @classmethod
-    def of(
-        cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
-    ) -> _OfLoader:
-        import bushel
-        from bushel.loader.state import LoaderState
-
-        seed = LoaderState.from_dict(saved).seed
-        loader: Any = bushel.Loader(
-            dataset, batch_size, seed=seed, rank=0, world_size=world_size, **options
-        )
-        loader.load_state_dict(saved, allow_removed=True)
-        return cls(loader)
-
-    @property
-    def epoch(self) -> int:
-        return int(self.loader.epoch)
-
-    def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]:
-        keys: Sequence[str | list[str]] = self.loader.who(step, rank, epoch)
-        return keys
-
-    def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]:
-        return [place[1:] for place in self.loader.when(key, epoch)]
-
-
-@dataclass(frozen=True, slots=True)
-class _OfState:
-    """The order that a state names, of a dataset as it was when the state was saved."""
-
-    dataset: Any
-    plan: Any
     epoch: int
+    who: Callable[[int, int, int], Sequence[str | list[str]]]  # of a step, a rank and an epoch
+    when: Callable[[str, int], Sequence[tuple[int, int]]]  # of a key and an epoch
 
-    @classmethod
-    def of(
-        cls, dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
-    ) -> _OfState:
-        from bushel._dataset.views.earlier import before_append, before_removal
-        from bushel.loader.plan.who import plan_of_state
-        from bushel.loader.state import LoaderState
 
-        loaded = LoaderState.from_dict(saved)
-        if loaded.fingerprint != dataset.fingerprint:
-            earlier = before_removal(dataset, loaded.fingerprint) or before_append(
-                dataset, loaded.fingerprint
-            )
-            if earlier is not None:
-                dataset = earlier.dataset
-        return cls(
-            dataset, plan_of_state(loaded, dataset, batch_size, world_size, **options), loaded.epoch
+def _of_loader(
+    dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
+) -> _Order:
+    """Return the order of a loader that is made again, for orders that depend on columns."""
+    import bushel
+    from bushel.loader.state import LoaderState
+
+    seed = LoaderState.from_dict(saved).seed
+    loader: Any = bushel.Loader(
+        dataset, batch_size, seed=seed, rank=0, world_size=world_size, **options
+    )
+    loader.load_state_dict(saved, allow_removed=True)
+    return _Order(
+        loader.epoch,
+        loader.who,
+        lambda key, epoch: [place[1:] for place in loader.when(key, epoch)],
+    )
+
+
+def _of_state(
+    dataset: Any, saved: Any, options: dict[str, Any], batch_size: Any, world_size: int
+) -> _Order:
+    """Return the order that a state names, of a dataset as it was when the state was saved."""
+    from bushel._dataset.views.earlier import before_append, before_removal
+    from bushel.loader.plan.who import batch_of, keys_of, plan_of_state, steps_with
+    from bushel.loader.state import LoaderState
+
+    loaded = LoaderState.from_dict(saved)
+    if loaded.fingerprint != dataset.fingerprint:
+        earlier = before_removal(dataset, loaded.fingerprint) or before_append(
+            dataset, loaded.fingerprint
         )
-
-    def who(self, step: int, rank: int, epoch: int) -> Sequence[str | list[str]]:
-        from bushel.loader.plan.who import batch_of, keys_of
-
-        return keys_of(batch_of(self.plan, epoch, step, rank), self.dataset.keys)
-
-    def when(self, key: str, epoch: int) -> Sequence[tuple[int, int]]:
-        from bushel.loader.plan.who import steps_with
-
-        return steps_with(self.plan, epoch, self.dataset.position(key))
+        if earlier is not None:
+            dataset = earlier.dataset
+    plan = plan_of_state(loaded, dataset, batch_size, world_size, **options)
+    return _Order(
+        loaded.epoch,
+        lambda step, rank, epoch: keys_of(batch_of(plan, epoch, step, rank), dataset.keys),
+        lambda key, epoch: steps_with(plan, epoch, dataset.position(key)),
+    )
 
 
 def _batch_size(text: str) -> int | dict[float, int]:

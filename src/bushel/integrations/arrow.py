@@ -1,4 +1,4 @@
-"""PyArrow: samples as a stream of record batches, and Arrow tables and Parquet files as a source for `bushel.pack`.
+"""PyArrow: samples as a stream of record batches.
 
 `Dataset.to_arrow` is the index as a table, and reads no data. This module is about the values.
 """
@@ -6,26 +6,18 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
 from typing import Any
-
-import numpy as np
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.class_names import holds_numbers
-from bushel._runtime.arrays import offsets_of
-from bushel.errors import SpecError, needed_by
-from bushel.sources.base import Sample
-from bushel.sources.samples import infer_spec
+from bushel.errors import needed_by
 from bushel.spec import KEY, Field, parse_spec
 
 with needed_by("bushel.integrations.arrow", "bushel[arrow]"):
     import pyarrow as pa
-    import pyarrow.dataset
 
-__all__ = ["ArrowSource", "ArrowStream", "arrow_type"]
+__all__ = ["ArrowStream", "arrow_type"]
 
 _TYPES: Mapping[str, pa.DataType] = {
     "utf8": pa.large_string(),
@@ -38,9 +30,6 @@ _TYPES: Mapping[str, pa.DataType] = {
     "recordio-label": pa.list_(pa.float32()),
 }
 """Types of values by codec. Other numbers are int64, and all other values are their stored bytes."""
-
-# row groups that a source keeps in memory: `pack` reads them in order, in several threads
-_ROW_GROUPS = 4
 
 
 def arrow_type(field: Field) -> pa.DataType:
@@ -147,115 +136,3 @@ def _json_text(value: Any, *, sequence: bool) -> Any:
     if sequence:
         return [json.dumps(element) for element in value]
     return json.dumps(value)
-
-
-class ArrowSource:
-    """A table or dataset of PyArrow, such as a folder of Parquet files, as a source for `bushel.pack`.
-
-        bushel.pack(ArrowSource(pyarrow.dataset.dataset("parquet/"), key="id"), "out/",
-        container="tar")
-
-    Rows are read by row group, and the last few row groups are kept in memory. Structs of `bytes`
-    and `path`, as images are stored by Hugging Face, become their bytes.
-
-    Args:
-        data: The table or dataset.
-        spec: Field names to types, such as `{"image": "jpg"}`; by default they are inferred from
-            the first row.
-        key: The column of the keys. By default `__key__`, if there is one.
-
-    Attributes:
-        spec: Field names to types.
-
-    Raises:
-        SpecError: A column does not exist, or its type cannot be inferred from the first row.
-
-    Examples:
-        >>> import pyarrow
-        >>> from bushel.integrations.arrow import ArrowSource
-        >>> table = pyarrow.table({"id": ["a", "b"], "text": ["one", "two"]})
-        >>> bushel.pack(ArrowSource(table, key="id"), "texts.tar").samples
-        2
-    """
-
-    def __init__(
-        self,
-        data: pa.Table | pyarrow.dataset.Dataset,
-        *,
-        spec: Mapping[str, str] | None = None,
-        key: str | None = None,
-    ) -> None:
-        self._data = data
-        names = list(data.schema.names)
-        if key is None and KEY in names:
-            key = KEY
-        self._key = key
-        missing = [name for name in [*(spec or ()), *([key] if key else ())] if name not in names]
-        if missing:
-            raise SpecError(f"unknown column {missing[0]!r}; the columns are {', '.join(names)}")
-        self._names = [name for name in (spec or names) if name != self._key]
-        self._pieces = _pieces(data)
-        self._starts = offsets_of(rows for _, rows in self._pieces)
-        if spec is None and not len(self):
-            raise SpecError("fields cannot be inferred without rows: pass spec=")
-        self.spec: Mapping[str, str] = dict(spec) if spec is not None else infer_spec(self[0])
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {
-            name: value for name, value in self.__dict__.items() if name not in ("_load", "_lock")
-        }
-
-    def __len__(self) -> int:
-        return int(self._starts[-1])
-
-    def __getitem__(self, position: int) -> Sample:
-        if not 0 <= position < len(self):
-            raise IndexError(f"position {position} is out of range for {len(self)} rows")
-        piece = int(np.searchsorted(self._starts, position, "right")) - 1
-        table = self._table(piece)
-        row = position - int(self._starts[piece])
-        sample = {name: _plain(table.column(name)[row].as_py()) for name in self._names}
-        if self._key is not None:
-            sample[KEY] = str(table.column(self._key)[row].as_py())
-        return {name: value for name, value in sample.items() if value is not None}
-
-    def _table(self, piece: int) -> pa.Table:
-        if "_load" not in self.__dict__:  # not in a pickled copy
-            self._lock = threading.Lock()
-            self._load = lru_cache(_ROW_GROUPS)(self._load_piece)
-        with self._lock:  # threads that need the same row group wait for one of them to read it
-            return self._load(piece)
-
-    def _load_piece(self, piece: int) -> pa.Table:
-        part = self._pieces[piece][0]
-        names = [*self._names, *([self._key] if self._key is not None else ())]
-        if isinstance(part, pa.Table):
-            return part.select(names)
-        return part.to_table(columns=names)
-
-
-def _pieces(data: pa.Table | pyarrow.dataset.Dataset) -> list[tuple[Any, int]]:
-    """Return the parts of a table or dataset that are read at once, and the number of rows of each."""
-    if isinstance(data, pa.Table):
-        return [(data, data.num_rows)]
-    pieces: list[tuple[Any, int]] = []
-    for fragment in data.get_fragments():
-        if hasattr(fragment, "split_by_row_group"):  # of a Parquet file
-            pieces += [
-                (part, sum(group.num_rows for group in part.row_groups))
-                for part in fragment.split_by_row_group()
-            ]
-        else:
-            pieces.append((fragment, fragment.count_rows()))
-    return pieces
-
-
-def _plain(value: Any) -> Any:
-    """Return the bytes of a Hugging Face image, and every other value as it is."""
-    if (
-        isinstance(value, Mapping)
-        and value.keys() == {"bytes", "path"}
-        and value["bytes"] is not None
-    ):
-        return value["bytes"]
-    return value

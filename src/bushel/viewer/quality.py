@@ -1,4 +1,4 @@
-"""The measures of a field so far, outliers, and groups of near-duplicates."""
+"""The measures of a field so far, and groups of near-duplicates."""
 
 from __future__ import annotations
 
@@ -67,31 +67,6 @@ class Measures:
             raise KeyError(f"unknown measure {name!r}: known are {', '.join([*self.values, HASH])}")
         values = self.values[name].astype(np.float64)
         return values, np.isnan(values)
-
-
-@dataclass(frozen=True, slots=True)
-class Fences:
-    """The interval in which the usual values of a column are (Tukey's outer fences), and how many are outside."""
-
-    low: float  # the first quartile less three times the distance between the quartiles
-    high: float  # the third quartile and as much more
-    below: int  # number of values below `low`
-    above: int  # number of values above `high`
-
-
-def fences_of(values: npt.NDArray[np.generic], missing: Bools | None) -> Fences | None:
-    """Return the fences of a column; None if it has no numbers, or if half of them are the same."""
-    if values.dtype.kind not in "iuf":
-        return None
-    numbers = (values if missing is None else values[~missing]).astype(np.float64)
-    numbers = numbers[np.isfinite(numbers)]
-    if not len(numbers):
-        return None
-    first, third = np.quantile(numbers, (0.25, 0.75)).tolist()
-    if first == third:
-        return None
-    low, high = first - 3 * (third - first), third + 3 * (third - first)
-    return Fences(low, high, int((numbers < low).sum()), int((numbers > high).sum()))
 
 
 def near_duplicates(hashes: Sequence[int] | U64) -> list[list[int]]:

@@ -1,4 +1,4 @@
-"""The page of quality: extremes of each measure, near-duplicates in one or two datasets, outliers of columns."""
+"""The page of quality: extremes of each measure, and near-duplicates in one or two datasets."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import numpy as np
 from bushel._pictures.values import value_pixels
 from bushel.codecs import get_codec
 from bushel.errors import BushelError
-from bushel.viewer.column_choices import column_choices
 from bushel.viewer.extents import stored_values
 from bushel.viewer.histograms import condition_name
 from bushel.viewer.measures import (
@@ -23,10 +22,10 @@ from bushel.viewer.measures import (
     text_hash,
     text_measures,
 )
-from bushel.viewer.quality import HASH, Measures, fences_of, near_duplicates
+from bushel.viewer.quality import HASH, Measures, near_duplicates
 from bushel.viewer.rows import line_of, rows_of
 from bushel.viewer.shelf import QUALITY, Shown
-from bushel.viewer.site import Pages, Site, as_json_answer, at
+from bushel.viewer.site import Pages, as_json_answer, at
 
 _SIDE = 96
 _FRAMES = 3_000_000  # number of frames of a sound that are measured at most: a minute at 48 kHz
@@ -34,7 +33,6 @@ _SECONDS = 1.0  # seconds for which a request measures
 _EXTREME = 6
 _GROUPS, _TILES = 30, 8
 _LISTED = 200  # members of a group up to which a condition lists them in the grid
-_LARGEST = 20_000_000  # number of samples up to which outliers of columns are searched
 _LABELS = ("label", "cls", "class")
 
 _Side = tuple[Shown, Measures]
@@ -83,7 +81,6 @@ class QualityPages(Pages):
             sides=sides,
             extremes=[(name, *_extremes(shown, measures, name)) for name in measures.values],
             groups=_groups(sides),
-            outliers=_outliers(self._site, shown),
         )
 
     @at("/api/{d:int}/measure", "POST")
@@ -220,21 +217,3 @@ def _listing(sides: Sequence[_Side], members: Sequence[tuple[int, int]]) -> str:
     return (
         f"{condition_name(f'{QUALITY}{measures.field}.{HASH}')} in ({', '.join(map(str, hashes))},)"
     )
-
-
-def _outliers(site: Site, shown: Shown) -> list[dict[str, Any]]:
-    """Return the columns with outliers, those with the most first, and conditions that list them."""
-    if len(shown.dataset) > _LARGEST:
-        return []
-    outliers = []
-    for name in [*column_choices(shown), *site.shelf.measured_columns(shown)]:
-        if name in shown.labels or name.rpartition(".")[2] == HASH:
-            continue
-        fences = fences_of(*site.shelf.column(shown, name))
-        if fences is not None and fences.below + fences.above:
-            said = condition_name(name)
-            parts = [f"{said} < {fences.low:.6g}"] if fences.below else []
-            if fences.above:
-                parts += [f"{said} > {fences.high:.6g}"]
-            outliers.append({"name": name, "fences": fences, "where": " or ".join(parts)})
-    return sorted(outliers, key=lambda each: -(each["fences"].below + each["fences"].above))
