@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from tests.codecs.sounds import RATE, compressed, encoded, tone
 
 import bushel
-from bushel.codecs import audio, get_codec, libsndfile, mp3_parts
+from bushel.codecs import get_codec, libsndfile, mp3_parts
 from bushel.codecs.audio import sample_rate
 from bushel.errors import CodecError, MissingPackageError, SpecError
 
@@ -127,29 +127,8 @@ def test_parts_of_mp3_and_ogg(encoder: str, rate: int, channels: int, bit_rate: 
     parts += [slice(first, first + 2000) for first in rng.integers(0, len(whole), 25).tolist()]
     for part in parts:
         assert np.array_equal(codec.ranged.decode(stored, part), whole[part])
-    in_packets = audio._decode_packets(kind, kind, stored, slice(rate, rate + 5))
-    assert (in_packets is None) == (encoder == "libopus")  # its decoder remembers all that came before
     with pytest.raises(IndexError):
         codec.ranged.decode(stored, np.array([len(whole)]))
-
-
-@pytest.mark.parametrize("decoder", ["PyAV"], indirect=True)
-def test_few_packets_are_decoded(decoder: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    stored, decoded = compressed("libmp3lame", 44100, 2), [0]
-    parts = audio._Sound.parts
-
-    def counted(self: Any, packets: Any = None) -> Any:
-        for found in parts(self, packets):
-            decoded[0] += 1
-            yield found
-
-    monkeypatch.setattr(audio._Sound, "parts", counted)
-    codec = get_codec("mp3")
-    assert codec.ranged is not None
-    assert len(codec.ranged.decode(stored, slice(100_000, 104_410))) == 4410
-    assert decoded[0] < 25
-    codec.decode(stored)
-    assert decoded[0] > 200
 
 
 @pytest.mark.parametrize("container", ["tar", "bag", "recordio"])

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.codecs.sound_runs import near_runs, take_frames, wanted_frames
+from bushel.codecs.libsndfile import near_runs, take_frames, wanted_frames
 
 
 def test_neighbours_are_a_range() -> None:

@@ -10,38 +10,32 @@ number per channel; `sample_rate` is the number of frames in a second.
 from __future__ import annotations
 
 import io
+import math
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from functools import partial
-from itertools import chain
 from typing import Any
 
 import numpy as np
 
 from bushel._kinds import SOUNDS, kind_of
-from bushel._runtime.arrays import F32, F64, I64
+from bushel._runtime.arrays import F32, I64
 from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
 from bushel.codecs.frames import choose
 from bushel.codecs.libsndfile import flac_frames, flac_frames_of
 from bushel.codecs.mp3_parts import Mp3Outline
-from bushel.codecs.resampled import resampled, resampled_count, resampled_part
 from bushel.codecs.video import MAX_DECODED, reason
 from bushel.codecs.wav_parts import WavOutline
 from bushel.errors import CodecError, SpecError, needed_by
 
 Sound = F32
 
-_BY_PACKET = ("mp3", "mp3float", "vorbis")
-"""FFmpeg's decoders whose frames depend only on a few earlier packets, so that decoding may start at any packet."""
-# bytes before a packet of MP3 from which its frames may be made (ISO 11172-3, main_data_begin)
-_RESERVOIR = 511
-_SIDE = {(True, 2): 32, (True, 1): 17, (False, 2): 17, (False, 1): 9}
-"""Bytes of side information in an MP3 packet: of MPEG-1 or not, and by the number of channels."""
-_MPEG1 = 32000  # the lowest sample rate of MPEG-1 audio; MPEG-2 has the lower ones
-_OVERLAP = 3  # earlier packets whose frames overlap with the needed ones, and one more to be safe
 _ENCODERS: Mapping[str, str] = {"wav": "pcm_s16le", "flac": "flac"}
 _LAYOUTS = {1: "mono", 2: "stereo"}
+_MARGIN = 64
+"""Frames before and after a part, at the lower one of both rates, that its frames may depend on."""
+_AT_ONCE = 1 << 20  # frames that FFmpeg is given together
 ANY = "audio"
 """The codec of sounds of any of these formats, and of MP4."""
 
@@ -66,8 +60,8 @@ def sample_rate(data: Buffer, codec: str = "audio") -> int:
         outline = _read_outline(container, data, slice(0, 0))
     if isinstance(outline, WavOutline) and outline.rate:
         return outline.rate
-    with _Sound(codec, container, data) as sound:
-        return sound.rate
+    with _opened(codec, container, data) as (_, stream):
+        return int(stream.rate)
 
 
 def _format_of(codec: str, data: Buffer) -> str:
@@ -78,112 +72,24 @@ def _format_of(codec: str, data: Buffer) -> str:
     return "mp4" if kind == "m4a" else kind
 
 
-class _OutOfRangeError(IndexError):
-    """A requested frame does not exist. PyAV raises `IndexError` for files that it cannot read."""
-
-
-def _chosen(elements: slice | I64, count: int) -> I64:
+@contextmanager
+def _opened(codec: str, container: str, data: Buffer) -> Iterator[tuple[Any, Any]]:
+    """Yield PyAV's container and stream of a sound. Every error of PyAV in the block becomes a `CodecError`."""
+    av = _pyav(codec)
     try:
-        return choose(elements, count, "a sound", "frames")
-    except IndexError as error:
-        raise _OutOfRangeError(*error.args) from None
-
-
-class _Sound:
-    """An open sound. Every error of PyAV in its block becomes a `CodecError`."""
-
-    def __init__(self, codec: str, container: str, data: Buffer) -> None:
-        self._av, self._codec, self._container, self._data = _pyav(codec), codec, container, data
-
-    def __enter__(self) -> _Sound:
-        try:
-            self._source = self._av.open(io.BytesIO(self._data), format=self._container)
-            self._stream = self._source.streams.audio[0]
+        with av.open(io.BytesIO(data), format=container) as source:
+            stream = source.streams.audio[0]
             # decoding many sounds at once uses processors better
-            self._stream.codec_context.thread_count = 1
-            self.rate, self.channels = int(self._stream.rate), int(self._stream.channels)
-            if self.rate < 1 or self.channels < 1:
+            stream.codec_context.thread_count = 1
+            if stream.rate < 1 or stream.channels < 1:
                 raise ValueError("no sample rate or no channels")  # noqa: TRY301 - reported as every error here
-        except (
-            Exception
-        ) as error:  # beside FFmpeg's errors, PyAV raises IndexError, ValueError, TypeError …
-            raise self._failed(error) from error
-        return self
-
-    def __exit__(self, kind: Any, error: BaseException | None, trace: Any) -> None:
-        self._source.close()
-        if isinstance(error, Exception) and not isinstance(error, CodecError | _OutOfRangeError):
-            raise self._failed(error) from error
-
-    def _failed(self, error: Exception) -> CodecError:
-        description = f"{found_bytes(self._data)} ({reason(error)})"
-        return codec_error(self._codec, f"a complete sound ({self._container})", description)
-
-    @property
-    def length(self) -> int | None:
-        """Number of frames if the header of a WAV or FLAC file has it, else None."""
-        stream = self._stream
-        if (
-            self._container not in ("wav", "flac")
-            or not stream.duration
-            or stream.time_base is None
-        ):
-            return None
-        frames = stream.duration * stream.time_base * self.rate
-        if frames.denominator == 1:
-            return int(frames)
-        return None
-
-    def packets(self) -> list[Any]:
-        """Return the packets of the sound; an empty list if decoding has to start with the first one of them."""
-        if self._stream.codec_context.name not in _BY_PACKET:
-            return []
-        packets = [packet for packet in self._source.demux(self._stream) if packet.size]
-        times, durations = (
-            [packet.pts for packet in packets],
-            [packet.duration for packet in packets],
-        )
-        if None in times or not all(durations):
-            return []
-        begins = np.array(times, np.int64)
-        if np.array_equal(begins[:-1] + durations[:-1], begins[1:]):
-            return packets
-        return []
-
-    def numbers(self, packets: Sequence[Any]) -> F64:
-        """Return the number of the first frame of each packet, counted as `parts` does."""
-        frames = self._stream.time_base * self.rate
-        numbers: F64 = (
-            np.array([packet.pts for packet in packets]) * frames.numerator / frames.denominator
-        )
-        return numbers
-
-    def parts(self, packets: Iterable[Any] | None = None) -> Iterator[tuple[int | None, Sound]]:
-        """Decode to the end, or some packets: the number of the first frame of each part, float32[frames, channels]."""
-        resampler = self._av.AudioResampler(
-            format="flt", layout=self._stream.layout, rate=self.rate
-        )
-        total = 0
-        context = self._stream.codec_context
-        source = self._source
-        if packets is None:
-            frames = source.decode(self._stream)
-        else:
-            frames = chain.from_iterable(map(context.decode, packets))
-        for frame in frames:
-            if frame.pts is None:
-                first = None
-            else:
-                first = round(frame.pts * frame.time_base * self.rate)
-            for converted in resampler.resample(frame):
-                part = converted.to_ndarray().reshape(-1, self.channels)
-                total += part.nbytes
-                if total > MAX_DECODED:
-                    raise codec_error(
-                        self._codec, f"at most {MAX_DECODED} bytes of decoded sound", "more"
-                    )
-                yield first, part
-                first = None if first is None else first + len(part)
+            yield source, stream
+    except CodecError:
+        raise
+    # beside FFmpeg's errors, PyAV raises IndexError, ValueError, TypeError …
+    except Exception as error:
+        description = f"{found_bytes(data)} ({reason(error)})"
+        raise codec_error(codec, f"a complete sound ({container})", description) from error
 
 
 def decode_sound(codec: str, container: str, data: Buffer) -> Sound:
@@ -215,15 +121,24 @@ def decode_by_pyav(codec: str, container: str, data: Buffer) -> Sound:
         CodecError: The bytes are not a sound of this format.
         SpecError: PyAV is not installed.
     """
-    with _Sound(codec, container, data) as sound:
-        parts = [part for _, part in sound.parts()]
-        if not parts and not (container == "flac" and _is_empty_flac(data)):
+    with _opened(codec, container, data) as (source, stream):
+        resampler = _pyav(codec).AudioResampler(
+            format="flt", layout=stream.layout, rate=stream.rate
+        )
+        parts, total = [np.zeros((0, stream.channels), np.float32)], 0
+        for frame in source.decode(stream):
+            for converted in resampler.resample(frame):
+                parts.append(converted.to_ndarray().reshape(-1, stream.channels))
+                total += parts[-1].nbytes
+                if total > MAX_DECODED:
+                    raise codec_error(
+                        codec, f"at most {MAX_DECODED} bytes of decoded sound", "more"
+                    )
+        if not total and not (container == "flac" and _is_empty_flac(data)):
             raise codec_error(
                 codec, f"a complete sound ({container})", f"{found_bytes(data)} without a frame"
             )
-        if parts:
-            return np.concatenate(parts)
-        return np.zeros((0, sound.channels), np.float32)
+        return np.concatenate(parts)
 
 
 _OUTLINES: Mapping[str, Callable[[int], WavOutline | Mp3Outline]] = {
@@ -261,82 +176,10 @@ def _decode_part(codec: str, container: str, data: Buffer, elements: slice | I64
 def _decode_some(codec: str, container: str, data: Buffer, elements: slice | I64) -> Sound:
     """Decode frames. Those before the first and after the last of them are not decoded if possible."""
     sound = _decode_part(codec, container, data, elements)
-    if sound is None and container in ("mp3", "ogg"):
-        sound = _decode_packets(codec, container, data, elements)
     if sound is None:
         whole = decode_sound(codec, container, data)
-        sound = whole[_chosen(elements, len(whole))]
+        sound = whole[choose(elements, len(whole), "a sound", "frames")]
     return sound
-
-
-def _decode_packets(
-    codec: str, container: str, data: Buffer, elements: slice | I64
-) -> Sound | None:
-    """Decode the packets that frames of MP3 or Vorbis need; None if the sound has to be decoded whole."""
-    # decoding the whole raises it again
-    with suppress(CodecError), _Sound(codec, container, data) as sound:
-        packets = sound.packets()
-        if (span := _span(sound, packets)) is None:
-            return None
-        begin, end = span
-        numbers = _chosen(elements, end - begin)
-        if not len(numbers):
-            return np.zeros((0, sound.channels), np.float32)
-        first, last = int(numbers.min()), int(numbers.max()) + 1
-        starts = sound.numbers(packets)
-        needed = max(0, int(np.searchsorted(starts, first + begin, side="right")) - 1)
-        needed_packets = packets[
-            _first_needed(sound, packets, needed) : int(np.searchsorted(starts, last + begin)) + 1
-        ]
-        if (frames := _between(sound, first + begin, last + begin, needed_packets)) is not None:
-            return frames[numbers - first]
-    return None
-
-
-def _packet_count(codec: str, container: str, data: Buffer) -> int | None:
-    with suppress(CodecError), _Sound(codec, container, data) as sound:
-        span = _span(sound, sound.packets())
-        if span is None:
-            return None
-        return span[1] - span[0]
-    return None
-
-
-def _span(sound: _Sound, packets: Sequence[Any]) -> tuple[int, int] | None:
-    """Return the numbers of the first frame and after the last one; None if they are not known."""
-    begin, end = next((start for start, part in sound.parts(packets) if len(part)), None), None
-    for start, part in sound.parts(packets[_first_needed(sound, packets, len(packets) - 1) :]):
-        end = None if start is None else start + len(part)
-    if begin is None or end is None:
-        return None
-    return begin, end
-
-
-def _first_needed(sound: _Sound, packets: Sequence[Any], number: int) -> int:
-    """Return the number of the packet with which decoding has to start, so that the frames of another one are right."""
-    reservoir, header = 0, 6 + _SIDE.get((sound.rate >= _MPEG1, sound.channels), 32)
-    for first in range(number - _OVERLAP, 0, -1):
-        reservoir += max(1, packets[first].size - header)
-        if reservoir >= _RESERVOIR:
-            return first
-    return 0
-
-
-def _between(sound: _Sound, first: int, last: int, packets: Sequence[Any]) -> Sound | None:
-    """Decode some neighbouring frames; None if the packets of the sound have no positions."""
-    out = np.empty((last - first, sound.channels), np.float32)
-    filled = first
-    for start, part in sound.parts(packets):
-        if start is None or start > filled:
-            return None
-        skipped = filled - start
-        if skipped < len(part):
-            unread = part[skipped : skipped + last - filled]
-            out[filled - first : filled - first + len(unread)] = unread
-            filled += len(unread)
-        if filled >= last:
-            return out
-    return None
 
 
 def _count(codec: str, container: str, data: Buffer) -> int:
@@ -344,13 +187,12 @@ def _count(codec: str, container: str, data: Buffer) -> int:
         outline := _read_outline(container, data, slice(0, 0))
     ) is not None and outline.count is not None:
         return outline.count
-    with _Sound(codec, container, data) as sound:
-        length = sound.length
-    if length is None and container in ("mp3", "ogg"):
-        length = _packet_count(codec, container, data)
-    if length is None:
-        return len(decode_sound(codec, container, data))
-    return length
+    if container in ("wav", "flac"):  # whose headers may have it
+        with _opened(codec, container, data) as (_, stream):
+            frames = (stream.duration or 0) * (stream.time_base or 0) * stream.rate
+        if frames and frames.denominator == 1:
+            return int(frames)
+    return len(decode_sound(codec, container, data))
 
 
 def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
@@ -399,6 +241,62 @@ def _encode(codec: str, container: str, rate: int | None, value: Any) -> bytes:
     return stored.getvalue()
 
 
+def resampled_count(count: int, source: int, rate: int) -> int:
+    """Return the number of frames of a sound of `count` frames at rate `source`, at another rate."""
+    return -(-count * rate // source)
+
+
+def resampled_part(
+    av: Any, decode: Callable[[slice], F32], source: int, rate: int, numbers: I64
+) -> F32:
+    """Return frames of a sound at another rate: float32[frames, channels], as of the whole sound.
+
+    Args:
+        av: PyAV.
+        decode: Decodes a range of the frames at the sound's own rate.
+        source: That rate.
+        rate: The other rate.
+        numbers: int64[n], the frames at that rate, at least 0.
+
+    Raises:
+        IndexError: A frame is out of range.
+    """
+    # both grids meet at every `up`-th frame, so parts that begin there have the phase of the whole
+    up, down = rate // math.gcd(rate, source), source // math.gcd(rate, source)
+    margin = _MARGIN * -(-max(rate, source) // source)
+    if len(numbers):
+        first, stop = int(numbers.min()), int(numbers.max()) + 1
+    else:
+        first, stop = 0, 0
+    begin = max(first - margin, 0) // up * up
+    frames = decode(slice(begin // up * down, -(-(stop + margin) * down // up)))
+    part = resampled(av, frames, source, rate)
+    if begin + len(part) < stop:
+        raise IndexError(f"a sound of {begin + len(part)} frames has no frames {numbers.tolist()}")
+    return part[numbers - begin]
+
+
+def resampled(av: Any, sound: F32, source: int, rate: int) -> F32:
+    """Return a sound of float32[frames, channels] at another rate."""
+    if source == rate or not len(sound):
+        return sound
+    # silence after the end, so that FFmpeg makes all frames
+    silence = np.zeros((sound.shape[1], _MARGIN * -(-max(rate, source) // rate)), np.float32)
+    channels = []
+    for channel in np.concatenate([sound.T, silence], axis=1):
+        resampler = av.AudioResampler(format="fltp", layout="mono", rate=rate)
+        parts = []
+        for begin in range(0, len(channel), _AT_ONCE):
+            frame = av.AudioFrame.from_ndarray(
+                channel[None, begin : begin + _AT_ONCE], format="fltp", layout="mono"
+            )
+            frame.sample_rate, frame.pts = source, begin
+            parts += resampler.resample(frame)
+        parts += resampler.resample(None)
+        channels.append(np.concatenate([part.to_ndarray()[0] for part in parts]))
+    return np.stack(channels, axis=1)[: resampled_count(len(sound), source, rate)]
+
+
 def _decode_at(name: str, rate: int, data: Buffer, elements: slice | I64 | None = None) -> Sound:
     """Decode frames of a sound of any format at a rate, or all."""
     container, source = _format_of(name, data), sample_rate(data, name)
@@ -406,7 +304,7 @@ def _decode_at(name: str, rate: int, data: Buffer, elements: slice | I64 | None 
         whole = _decode_some(name, container, data, slice(None) if elements is None else elements)
         return resampled(_pyav(name), whole, source, rate)
     if isinstance(elements, slice) or (elements < 0).any():
-        elements = _chosen(elements, _count_at(name, rate, data))
+        elements = choose(elements, _count_at(name, rate, data), "a sound", "frames")
     decode = partial(_decode_some, name, container, data)
     return resampled_part(_pyav(name), decode, source, rate, elements)
 

@@ -15,9 +15,15 @@ import numpy as np
 from bushel._runtime.arrays import F32, I64
 from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer
-from bushel.codecs.libsndfile import DecodingError, decode_frames, has_libsndfile
+from bushel.codecs.libsndfile import (
+    DecodingError,
+    decode_frames,
+    has_libsndfile,
+    near_runs,
+    take_frames,
+    wanted_frames,
+)
 from bushel.codecs.parts import OutlinedPart
-from bushel.codecs.sound_runs import near_runs, take_frames, wanted_frames
 from bushel.codecs.video import MAX_DECODED
 from bushel.kernels import mp3_frames
 
