@@ -81,10 +81,7 @@ def parallel_map(
         draw_in_workers=draw_in_workers,
     )
     try:
-        if draw_in_workers:
-            for _ in range(threads):
-                pool.submit(tasks.serve)
-        yield from tasks.results()
+        yield from tasks.results(threads if draw_in_workers else 0)
     finally:
         tasks.stop()
         if stop is not None:
@@ -121,17 +118,31 @@ def for_each(
     Raises:
         BaseException: The first error that `work` raised.
     """
-    pool = spare.take()
-    calls = _ForEach(
-        work, iter(items), pool, limit=limit, weight=weight or _zero, stop=stop or threading.Event()
+    pool, stop = spare.take(), stop or threading.Event()
+
+    def work_or_stop(item: T) -> None:
+        try:
+            work(item)
+        except BaseException:
+            stop.set()
+            raise
+
+    tasks = _Tasks(
+        work_or_stop,
+        iter(items),
+        pool,
+        limit=limit,
+        weight=weight or _zero,
+        size=_zero,
+        ordered=False,
+        draw_in_workers=True,
     )
     try:
-        for _ in range(threads - 1):
-            pool.submit(calls.serve)
-        calls.serve()
-        calls.wait()
+        for _ in tasks.shared(threads - 1):
+            pass
     except BaseException:
-        calls.stop()
+        tasks.stop()
+        stop.set()
         pool.close()
         raise
     spare.put_back(pool)
@@ -173,10 +184,7 @@ def map_all(
         draw_in_workers=True,
     )
     try:
-        for _ in range(helpers):
-            pool.submit(tasks.serve)
-        tasks.serve()
-        return list(tasks.results())
+        return list(tasks.shared(helpers))
     finally:
         tasks.stop()
         pool.close()
@@ -188,101 +196,6 @@ def _zero(_: Any) -> int:
 
 def _one(_: Any) -> int:
     return 1
-
-
-class _ForEach(Generic[T]):
-    """The items of `for_each`. Each thread draws its next item itself, with one lock per item, as no results wait.
-
-    A thread returns if its item would exceed the limit, and is submitted again when there is room.
-    """
-
-    def __init__(
-        self,
-        work: Callable[[T], object],
-        items: Iterator[T],
-        pool: Threads,
-        *,
-        limit: float,
-        weight: Callable[[T], int],
-        stop: threading.Event,
-    ) -> None:
-        self._work, self._items, self._threads = work, items, pool
-        self._limit, self._weight, self._stop = limit, weight, stop
-        self._lock, self._ended = threading.Lock(), threading.Lock()
-        self._ended.acquire()
-        self._drawn: T = _NOTHING  # an item that waits for room
-        self._cost = self._running = self._returned = 0
-        self._all_drawn = self._over = False
-        self._error: BaseException | None = None
-
-    def serve(self) -> None:
-        """Draw items and work on them, in one of the threads, while there is room."""
-        finished = weight = 0
-        while True:
-            with self._lock:
-                self._running -= finished
-                self._cost -= weight
-                weight = self._draw()
-                if weight < 0:
-                    return
-                item, self._drawn = self._drawn, _NOTHING
-                wakes = self._returned and self._cost < self._limit
-                self._returned -= bool(wakes)
-            if wakes:
-                self._threads.submit(self.serve)
-            try:
-                self._work(item)
-            except BaseException as error:
-                self._fail(error)
-            del item
-            finished = 1
-
-    def stop(self) -> None:
-        """Draw no more items, and let work end early."""
-        self._all_drawn = True
-        self._stop.set()
-
-    def _fail(self, error: BaseException) -> None:
-        if self._error is None:
-            self._error = error
-        self.stop()
-
-    def wait(self) -> None:
-        """Wait until nothing runs.
-
-        Raises:
-            BaseException: The first error.
-        """
-        self._ended.acquire()
-        if self._error is not None:
-            try:
-                raise self._error
-            finally:
-                self._error = None  # it refers to this object, through the traceback
-
-    def _draw(self) -> int:
-        """Draw the next item, and return its weight; -1 if no item is left or the limits leave no room for it."""
-        weight = 0
-        if not self._all_drawn:
-            try:
-                if self._drawn is _NOTHING:
-                    self._drawn = next(self._items)
-                weight = self._weight(self._drawn)
-            except StopIteration:
-                self._all_drawn = True
-            except BaseException as error:
-                self._fail(error)
-        if self._all_drawn:
-            if not (self._running or self._over):
-                self._over = True
-                self._ended.release()
-            return -1
-        if self._running and self._cost + weight > self._limit:
-            self._returned += 1
-            return -1
-        self._running += 1
-        self._cost += weight
-        return weight
 
 
 class _Task(Generic[T, U]):
@@ -332,8 +245,17 @@ class _Tasks(Generic[T, U]):
         self._cost = self._untaken = self._returned = 0
         self._stopped = False
 
-    def results(self) -> Generator[U]:
-        """Yield the results."""
+    def shared(self, helpers: int) -> Generator[U]:
+        """Work in this thread, too, until there is no room, and yield the results."""
+        for _ in range(helpers):
+            self._threads.submit(self.serve)
+        self.serve()
+        yield from self.results()
+
+    def results(self, threads: int = 0) -> Generator[U]:
+        """Yield the results. So many threads begin to serve before."""
+        for _ in range(threads):
+            self._threads.submit(self.serve)
         all_drawn = False
         while self._untaken or not all_drawn:
             self._threads.check_process()
