@@ -246,14 +246,14 @@ class _Tasks(Generic[T, U]):
         self._stopped = False
 
     def shared(self, helpers: int) -> Generator[U]:
-        """Work in this thread, too, until there is no room, and yield the results."""
+        """Work in this thread, too, until the limit is reached, and yield the results."""
         for _ in range(helpers):
             self._threads.submit(self.serve)
         self.serve()
         yield from self.results()
 
     def results(self, threads: int = 0) -> Generator[U]:
-        """Yield the results. So many threads begin to serve before."""
+        """Yield the results. `threads` of the threads begin to serve before."""
         for _ in range(threads):
             self._threads.submit(self.serve)
         all_drawn = False
