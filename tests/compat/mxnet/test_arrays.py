@@ -118,3 +118,14 @@ def test_a_folder_of_classes(tmp_path: Path) -> None:
     assert [(Path(path).name, label) for path, label in folder.items] == [("a.png", 0), ("b.JPG", 0), ("a.jpeg", 1)]
     image, label = folder[2]
     assert (image.shape, label, len(folder)) == ((3, 4, 3), 1, 3)
+
+
+def test_a_number_of_an_array_is_assigned_to() -> None:
+    labels = mx.nd.empty((3,))
+    for index, label in enumerate((5, 6, 7)):
+        labels[index][:] = label
+    labels[-1][:] = 8
+    assert labels.tolist() == [5, 6, 8]
+    assert (int(labels[1]), float(labels[-1]), labels[0].asscalar(), labels[0].shape) == (6, 8.0, 5, (1,))
+    with pytest.raises(IndexError):
+        labels[3]

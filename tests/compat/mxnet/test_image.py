@@ -255,6 +255,7 @@ class TestImageRecordIter:
             ({"data_shape": (1, 8, 8)}, (1, 8, 8), np.float32),
             ({"resize": 9, "random_resized_crop": True, "min_random_area": 0.5}, (3, 8, 8), np.float32),
             ({"mirror": True, "brightness": 0.1}, (3, 8, 8), np.float32),
+            ({"pca_noise": 0.1}, (3, 8, 8), np.float32),
         ],
     )
     def test_options(self, files: tuple[str, str, str, str], options: dict[str, Any], shape: Any, dtype: Any) -> None:

@@ -64,6 +64,19 @@ class ClosedError(WrongModeError, RuntimeError):
 class NDArray(np.ndarray[Any, np.dtype[Any]]):
     """A NumPy array with the conversions that MXNet programs call."""
 
+    def __getitem__(self, key: Any) -> Any:
+        """Index as NumPy does; one number is an array of one, to which programs assign."""
+        if self.ndim == 1 and isinstance(key, int | np.integer):
+            self.take(key)  # an IndexError as of any array
+            return super().__getitem__(slice(key, key + 1 or None))
+        return super().__getitem__(key)
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
     def asnumpy(self) -> Array:
         """Return the same memory as a plain NumPy array."""
         return self.view(np.ndarray)

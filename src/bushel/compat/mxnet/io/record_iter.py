@@ -19,6 +19,7 @@ from bushel.compat.mxnet.base import (
     NoFileError,
     UnsupportedOptionError,
 )
+from bushel.compat.mxnet.gluon.data.vision.transforms import RandomLighting
 from bushel.loader import Loader
 from bushel.sources import parse_line
 from bushel.spec import KEY
@@ -116,6 +117,7 @@ class ImageRecordIter(DataIter):
         brightness: float = 0.0,
         contrast: float = 0.0,
         saturation: float = 0.0,
+        pca_noise: float = 0.0,
         mean_r: float = 0.0,
         mean_g: float = 0.0,
         mean_b: float = 0.0,
@@ -148,6 +150,8 @@ class ImageRecordIter(DataIter):
             steps.append(_Mirror() if mirror else RandomHorizontalFlip())
         if brightness or contrast or saturation:
             steps.append(ColorJitter(brightness, contrast, saturation))
+        if pca_noise:
+            steps.append(RandomLighting(pca_noise))
         if channels == 1:
             steps.append(Grayscale())
         if dtype != "uint8":
