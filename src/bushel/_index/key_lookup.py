@@ -52,6 +52,19 @@ class Lookup(Protocol):
         """Return the positions of the samples with a key."""
 
 
+def unkeyed_position(
+    key: str, shards: Sequence[IndexedShard], starts: npt.NDArray[np.int64]
+) -> int | None:
+    """Return the position of the sample that has no key of its own and is found by this number, or None."""
+    if not (key.isascii() and key.isdecimal()) or len(key) >= 19 or str(int(key)) != key:
+        return None
+    position = int(key)
+    if position >= starts[-1]:
+        return None
+    shard = int(np.searchsorted(starts, position, side="right")) - 1
+    return None if shards[shard].keyed else position
+
+
 class KeyLookup(Struct, frozen=True):
     """Finds the positions of keys by their hashes. A subclass finds the samples that may have a hash.
 
@@ -64,7 +77,7 @@ class KeyLookup(Struct, frozen=True):
 
     def find(self, key: str) -> Iterator[int]:
         """Yield the positions of the samples with this key, in ascending order."""
-        unkeyed = self._unkeyed(key) if key.isdecimal() else None
+        unkeyed = unkeyed_position(key, self.shards, self.starts)
         for position in self._keyed(key):
             if unkeyed is not None and unkeyed < position:
                 yield unkeyed
@@ -72,16 +85,6 @@ class KeyLookup(Struct, frozen=True):
             yield position
         if unkeyed is not None:
             yield unkeyed
-
-    def _unkeyed(self, key: str) -> int | None:
-        """Return the position of the sample that has no key of its own and is found by this number, or None."""
-        if len(key) >= 19 or not key.isascii() or str(int(key)) != key:
-            return None
-        position = int(key)
-        if position >= self.starts[-1]:
-            return None
-        shard = int(np.searchsorted(self.starts, position, side="right")) - 1
-        return None if self.shards[shard].keyed else position
 
     def _keyed(self, key: str) -> Iterator[int]:
         """Yield the positions of the samples that have this key of their own."""

@@ -36,6 +36,9 @@ _DTYPES = {kind: dtype for dtype, kind in _KINDS.items()}
 
 Arrays = dict[str, npt.NDArray[Any]]
 
+DAMAGES = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""The errors of `parse`, and of decoding its text, for a damaged file."""
+
 
 def in_order(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
     """Return arrays in the order of a file."""
@@ -76,19 +79,35 @@ def encode(arrays: Mapping[str, npt.NDArray[Any]], header: object) -> bytes:
 def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
     """Return the text that describes a file, and its arrays, which are not copied.
 
-    `kinds` has the type of each array: `U8`, `U32`, `U64` or `I64`.
+    `kinds` has the type of each array: `U8`, `U32`, `U64` or `I64`. They have one dimension.
 
     Raises:
-        ValueError, KeyError, TypeError, AttributeError, RecursionError: The file is damaged.
+        ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError: The file is
+            damaged (`DAMAGES`).
     """
+    text, arrays = parse_all(data)
+    chosen = {name: arrays[name] for name in kinds}
+    for name, array in chosen.items():
+        if (_KINDS[array.dtype], array.ndim) != (kinds[name], 1):
+            raise ValueError(f"array {name!r} is {array.dtype}{list(array.shape)}")
+    return text, chosen
+
+
+def parse_all(data: memoryview) -> tuple[str, Arrays]:
+    """Return the text that describes a file, and all of its arrays, of any types and shapes. Errors: see `parse`."""
     length = int.from_bytes(data[:8], "little")
-    if length > len(data) - 8:
+    if not 8 <= length + 8 <= len(data):
         raise ValueError("the header is truncated")
     entries = msgspec.json.decode(data[8 : 8 + length])
     text: str = entries.pop("__metadata__")["bushel"]
-    return text, {
-        name: _array(data[8 + length :], entries[name], kind) for name, kind in kinds.items()
-    }
+    body, arrays = data[8 + length :], Arrays()
+    for name, entry in entries.items():
+        first, last = entry["data_offsets"]
+        shape = [int(size) for size in entry["shape"]]
+        if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
+            raise ValueError(f"array {name!r} has the bytes {first} to {last} of {len(body)}")
+        arrays[name] = np.frombuffer(body[first:last], _DTYPES[entry["dtype"]]).reshape(shape)
+    return text, arrays
 
 
 def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
@@ -102,16 +121,3 @@ def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:
 def whole_crc32(header: Any, arrays: Mapping[str, npt.NDArray[Any]]) -> int:
     """Return the CRC-32 of arrays, and then of all that their header says but its own `crc32`."""
     return crc32(msgspec.json.encode(replace(header, crc32=0)), body_crc32(arrays))
-
-
-def _array(body: memoryview, entry: dict[str, Any], kind: str) -> npt.NDArray[Any]:
-    first, last = entry["data_offsets"]
-    [count] = entry["shape"]
-    dtype = _DTYPES[kind]
-    if (
-        entry["dtype"] != kind
-        or not 0 <= first <= last <= len(body)
-        or last - first != count * dtype.itemsize
-    ):
-        raise ValueError("the array does not fit the file")
-    return np.asarray(np.frombuffer(body[first:last], dtype))

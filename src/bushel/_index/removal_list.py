@@ -14,7 +14,8 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.key_pairs import equal_places
+from bushel._index.named_arrays import DAMAGES, body_crc32, encode, parse
 from bushel._index.shard_list import Strings
 from bushel._index.table import Keys, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, joined, offsets_of, ranges
@@ -209,35 +210,20 @@ class NameLookup:
             unnamed = np.arange(len(self.names))
         if not len(unnamed):
             return rows, entries
-        sizes = stored_sizes(index)
         order = unnamed[np.argsort(self.names.sizes[unnamed], kind="stable")]
-        first, last = (
-            np.searchsorted(self.names.sizes[order], sizes, side) for side in ("left", "right")
-        )
-        alike = np.flatnonzero(last > first)
-        counts = (last - first)[alike]
-        more = order[ranges(first[alike].astype(np.int64), counts.astype(np.int64))]
-        return np.concatenate([rows, np.repeat(alike, counts)]), np.concatenate([entries, more])
+        alike, more = equal_places(self.names.sizes[order], stored_sizes(index))
+        return np.concatenate([rows, more]), np.concatenate([entries, order[alike]])
 
     def _with_equal_keys(self, keys: Keys | None) -> tuple[I64, I64]:
         if keys is None or not self.names.keyed.any():
             return np.zeros(0, np.int64), np.zeros(0, np.int64)
         if len(self.names) * _FEW < len(keys):
-            first, last = (
-                np.searchsorted(keys.hashes, self._keys.hashes, side) for side in ("left", "right")
-            )
-            counts = (last - first).astype(np.int64)
-            rows = keys.order[ranges(first.astype(np.int64), counts)]
-            entries = np.repeat(self._keys.order, counts)
+            of_keys, of_names = equal_places(keys.hashes, self._keys.hashes)
         else:  # looking up every key takes longer than this filter, which lets a few of the others pass
             places = np.flatnonzero(self._filter[keys.hashes >> _SHIFT])
-            hashes = keys.hashes[places]
-            first, last = (
-                np.searchsorted(self._keys.hashes, hashes, side) for side in ("left", "right")
-            )
-            counts = (last - first).astype(np.int64)
-            rows = keys.order[np.repeat(places, counts)]
-            entries = self._keys.order[ranges(first.astype(np.int64), counts)]
+            of_names, of_places = equal_places(self._keys.hashes, keys.hashes[places])
+            of_keys = places[of_places]
+        rows, entries = keys.order[of_keys], self._keys.order[of_names]
         # two keys may have one hash
         pairs = zip(keys.take(rows), self._keys.take(entries), strict=True)
         same = np.fromiter((key == name for key, name in pairs), np.bool_, len(rows))
@@ -307,7 +293,7 @@ def parse_removal_list(data: bytes | None, path: AnyPath) -> RemovalList:
             )
             raise FormatError(message, file=str(path), hint="use a newer Bushel")
         return _list_of(arrays, header.crc32)
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except DAMAGES as error:
         message = f"the list of removed samples is damaged: {error}"
         raise FormatError(message, file=str(path), hint=hint) from error
 

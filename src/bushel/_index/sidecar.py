@@ -25,6 +25,7 @@ import msgspec
 import numpy as np
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
+from bushel._index.named_arrays import DAMAGES, parse_all
 from bushel._index.table import FOLDER as FOLDER
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.structs import Struct
@@ -60,15 +61,6 @@ _MEND_MANIFEST = (
     "restore it from a copy, or run `bushel index`, which lists the shards that are there as a"
     " complete dataset"
 )
-_DTYPES = {
-    "BOOL": "?",
-    "U8": "u1",
-    "I32": "<i4",
-    "U32": "<u4",
-    "I64": "<i8",
-    "U64": "<u8",
-    "F64": "<f8",
-}
 _SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
 
 COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
@@ -476,12 +468,10 @@ def _bytes_of(path: AnyPath) -> memoryview:
 
 
 def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
-    if len(data) < 8 or (length := int.from_bytes(data[:8], "little")) > len(data) - 8:
-        raise FormatError("not an index: the header is truncated", file=path, offset=0, hint=_HINT)
     try:
-        entries = msgspec.json.decode(data[8 : 8 + length])
-        header = _HEADER.decode(entries.pop("__metadata__")["bushel"])
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        text, arrays = parse_all(data)
+        header = _HEADER.decode(text)
+    except DAMAGES as error:
         raise _damaged(f"not an index: {error}", path) from error
     if header.version != VERSION:
         raise FormatError(
@@ -489,18 +479,6 @@ def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:
             file=path,
             hint=_HINT,
         )
-    body = data[8 + length :]
-    arrays = {}
-    for name, entry in entries.items():
-        try:
-            dtype = _DTYPES[entry["dtype"]]
-            first, last = (int(at) for at in entry["data_offsets"])
-            shape = [int(size) for size in entry["shape"]]
-            if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
-                raise ValueError(f"bytes {first} to {last} of {len(body)}")  # noqa: TRY301 - one of several ways to fail
-            arrays[name] = np.frombuffer(body[first:last], dtype).reshape(shape)
-        except (KeyError, TypeError, ValueError, OverflowError) as error:
-            raise _damaged(f"array {name!r}: {error}", path) from error
     return _Arrays(path, arrays), header
 
 

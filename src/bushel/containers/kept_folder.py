@@ -21,7 +21,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.file_stamps import FileStamps
-from bushel._index.named_arrays import body_crc32, encode, parse
+from bushel._index.named_arrays import DAMAGES, body_crc32, encode, parse
 from bushel._index.saving import encode_index
 from bushel._index.sidecar import decode_index
 from bushel._index.table import FOLDER, FileStamp, ShardIndex
@@ -172,7 +172,7 @@ def _kept_names(root: Path) -> FolderNames | None:
         slim = decode_index(data, Path(cache.folder, identity))
     except OSError:  # a folder was deleted
         return None
-    except (FormatError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except (FormatError, *DAMAGES) as error:
         log_info("%s: the list of files in the cache of tables is not used: %s", root, error)
         return None
     if slim.files != (_entry_of(stamps),):

@@ -52,8 +52,8 @@ def test_it_finds_what_the_table_in_memory_finds(shards: list[list[str] | int], 
         found = load_key_file(path, "state")
         assert found is not None
         table = KeyTable.of(listed)
-        stored = StoredKeyTable(listed, table.starts, found.hashes, found.shards)
-        assert np.array_equal(np.asarray(found.hashes), np.sort(table.hashes))
+        stored = StoredKeyTable(listed, table.starts, *found.values())
+        assert np.array_equal(found["hashes"], np.sort(table.hashes))
         keys = {other, *(key for each in shards if isinstance(each, list) for key in each), "0", "3"}
         assert {key: list(stored.find(key)) for key in keys} == {key: list(table.find(key)) for key in keys}
 

@@ -17,7 +17,7 @@ import msgspec
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS
 from bushel._dataset.open.index_place import index_is_in_cache
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.named_arrays import encode, parse, whole_crc32
+from bushel._index.named_arrays import DAMAGES, encode, parse, whole_crc32
 from bushel._index.table import FOLDER, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_info
@@ -71,7 +71,7 @@ def load_labels(place: Path, samples: int) -> KeptLabels | None:
         header, numbers = _HEADER.decode(text), arrays["labels"]
         if whole_crc32(header, arrays) != header.crc32 or len(numbers) != samples:
             return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+    except (OSError, *DAMAGES):
         return None
     if int(numbers.min(initial=0)) < 0 or int(numbers.max(initial=0)) >= len(header.classes):
         return None

@@ -22,7 +22,7 @@ from bushel._dataset.open.folders import above_parts
 from bushel._dataset.read.identity import digests_of
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.shards import Listing
-from bushel._index.named_arrays import encode, parse, whole_crc32
+from bushel._index.named_arrays import DAMAGES, encode, parse, whole_crc32
 from bushel._index.shard_list import Strings
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.arrays import I64, U64
@@ -269,7 +269,7 @@ def _load(path: AnyPath) -> tuple[_Header, I64, Strings, U64]:
         samples = len(arrays["positions"])
         fit = {len(arrays["digests"]), len(keys)} <= {0, samples}
         whole = header.crc32 == whole_crc32(header, arrays) and keys.are_valid and fit
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+    except DAMAGES as error:
         raise FormatError(
             f"not a view: {error}", file=str(path), hint="delete it, and save it again"
         ) from error
