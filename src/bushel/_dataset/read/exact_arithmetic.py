@@ -12,12 +12,12 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from bushel._runtime.arrays import Bools
 
 Binary = Callable[[Any, Any], Any]
 """A function of the module `operator`."""
-
 
 _INT64 = range(-(1 << 63), 1 << 63)
 _FLOATS = range(-(1 << 53), (1 << 53) + 1)  # the integers whose neighbours are floats, too
@@ -37,28 +37,47 @@ def compute(function: Binary, a: Any, b: Any) -> tuple[Any, Bools | None]:
             float, or has more than 4096 bits.
     """
     a, b = _as_number(a), _as_number(b)
-    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
-        _check_bits(function, a, b)
-        return function(a, b), None
-    none: Bools | None = None
-    if function in _DIVISIONS and bool((zero := np.asarray(b == 0, np.bool_)).any()):
-        none = np.array(np.broadcast_to(zero, np.broadcast_shapes(np.shape(a), np.shape(b))))
-        a, b = _replaced(a, zero, 0), _replaced(b, zero, 1)
-    return _applied(function, a, b), none
+    undefined: Bools | None = None
+    if function in _DIVISIONS and (np.ndim(a) or np.ndim(b)):
+        zero = np.asarray(b == 0, np.bool_)
+        if zero.any():
+            undefined = np.array(np.broadcast_to(zero, np.broadcast(a, b).shape))
+            a, b = np.where(zero, 0, a), np.where(zero, 1, b)
+    return _applied(function, a, b), undefined
+
+
+def compare(function: Binary, a: Any, b: Any) -> Bools:
+    """Return the comparison of two numbers, or of two texts.
+
+    Raises:
+        TypeError: One is a text, and the other a number.
+    """
+    return np.asarray(_applied(function, _as_number(a), _as_number(b)), np.bool_)
+
+
+def is_text(value: Any) -> bool:
+    """Return whether an operand is a text or holds texts."""
+    return isinstance(value, str) or (
+        _is_object(value) and value.size > 0 and isinstance(value.flat[0], str)
+    )
 
 
 def _applied(function: Binary, a: Any, b: Any) -> Any:
     dtype = _common_type(function, a, b)
-    if dtype is None:
-        _check_bits(function, a, b)
-        return function(_as_objects(a), _as_objects(b))
-    return function(np.asarray(a, dtype), np.asarray(b, dtype))
+    if dtype is not None:
+        return function(np.asarray(a, dtype), np.asarray(b, dtype))
+    a, b = np.asarray(a, object), np.asarray(b, object)
+    if function is operator.mul and _bits(a) + _bits(b) > _MOST_BITS:
+        raise OverflowError(f"its integers can have more than {_MOST_BITS} bits")
+    return function(a, b)
 
 
 def _common_type(function: Binary, a: Any, b: Any) -> type[np.generic] | None:
     """Return the type in which NumPy's results equal Python's, or None."""
-    if any(is_text(operand) or _is_object(operand) for operand in (a, b)):
+    if any(isinstance(operand, str) or _is_object(operand) for operand in (a, b)):
         return None
+    if not np.ndim(a) and not np.ndim(b):
+        return None  # constants
     floats, compares = _is_float(a) + _is_float(b), function in _COMPARISONS
     if floats or function is operator.truediv:
         # arithmetic rounds integers that meet floats, comparisons do not
@@ -71,43 +90,6 @@ def _common_type(function: Binary, a: Any, b: Any) -> type[np.generic] | None:
     return None
 
 
-def _replaced(value: Any, where: Bools, by: int) -> Any:
-    if not isinstance(value, np.ndarray):
-        return by if where.all() else value
-    value = value.copy()
-    value[where] = by
-    return value
-
-
-def negative(a: Any) -> Any:
-    """Return the negated operand.
-
-    Raises:
-        ArithmeticError: As `compute`.
-    """
-    if _is_float(a) or not isinstance(a, np.ndarray):
-        return -a
-    return compute(operator.sub, 0, a)[0]
-
-
-def compare(function: Binary, a: Any, b: Any) -> Any:
-    """Return the comparison of two numbers, or of two texts: a bool or an array of bool.
-
-    Raises:
-        TypeError: One is a text, and the other a number.
-    """
-    if not isinstance(a, np.ndarray) and not isinstance(b, np.ndarray):
-        return function(a, b)
-    return np.asarray(_applied(function, _as_number(a), _as_number(b)), np.bool_)
-
-
-def is_text(value: Any) -> bool:
-    """Return whether an operand is a text or holds texts."""
-    return isinstance(value, str) or (
-        _is_object(value) and value.size > 0 and isinstance(value.flat[0], str)
-    )
-
-
 def _is_object(value: Any) -> bool:
     return isinstance(value, np.ndarray) and value.dtype.kind == "O"
 
@@ -118,21 +100,9 @@ def _is_float(value: Any) -> bool:
 
 def _as_number(value: Any) -> Any:
     """Return truth values as integers."""
-    if isinstance(value, np.ndarray):
-        if value.dtype.kind == "b":
-            return value.astype(np.int64)
-        return value
-    if isinstance(value, bool):
-        return int(value)
-    return value
-
-
-def _as_objects(value: Any) -> Any:
-    if isinstance(value, np.ndarray):
-        return value.astype(object)
-    wrapped = np.empty((), object)  # NumPy would cut the zeros at the end of a text
-    wrapped[()] = value
-    return wrapped
+    if isinstance(value, np.ndarray) and value.dtype.kind == "b":
+        return value.astype(np.int64)
+    return int(value) if isinstance(value, bool) else value
 
 
 def _bounds(value: Any) -> tuple[int, int]:
@@ -145,10 +115,7 @@ def _bounds(value: Any) -> tuple[int, int]:
 
 def _inside(value: Any, allowed: range) -> bool:
     """Return whether integers are in a range. Floats are never asked for it."""
-    if _is_float(value):
-        return True
-    low, high = _bounds(value)
-    return low in allowed and high in allowed
+    return _is_float(value) or all(bound in allowed for bound in _bounds(value))
 
 
 def _stays_inside(function: Binary, a: Any, b: Any) -> bool:
@@ -160,17 +127,7 @@ def _stays_inside(function: Binary, a: Any, b: Any) -> bool:
     return all(multiply(bound, two) in _INT64 for bound in _bounds(a) for two in divisor)
 
 
-def _check_bits(function: Binary, a: Any, b: Any) -> None:
-    if function is operator.mul and _bits(a) + _bits(b) > _MOST_BITS:
-        raise OverflowError(f"its integers can have more than {_MOST_BITS} bits")
-
-
-def _bits(value: Any) -> int:
+def _bits(numbers: npt.NDArray[Any]) -> int:
     """Return the most bits of an integer."""
-    if _is_object(value):
-        return max(
-            (number.bit_length() for number in value.flat if isinstance(number, int)), default=0
-        )
-    if _is_float(value):
-        return 0
-    return max(int(bound).bit_length() for bound in _bounds(value))
+    integers = (number for number in numbers.flat if isinstance(number, int))
+    return max(map(int.bit_length, integers), default=0)

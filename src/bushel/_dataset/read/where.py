@@ -13,19 +13,20 @@ import ast
 import operator
 import re
 from collections.abc import Callable, Mapping
+from functools import reduce
 from typing import Any
 
 import numpy as np
 
-from bushel._dataset.read.exact_arithmetic import Binary, compare, compute, is_text, negative
+from bushel._dataset.read.exact_arithmetic import Binary, compare, compute, is_text
 from bushel._index.class_names import Labels
 from bushel._index.columns import Part
 from bushel._runtime.arrays import Bools
 from bushel._runtime.public import did_you_mean
 
 _LONGEST = 10_000  # characters of an expression
-_DEEPEST = 50  # levels of nesting
 _Value = tuple[Any, Bools | None]  # an array or a constant, and which of its elements are missing
+_Truth = tuple[Bools, Bools]  # where a condition is true, and where it is false: Kleene's logic
 _COMPARE: Mapping[type[ast.cmpop], Binary] = {
     ast.Eq: operator.eq,
     ast.NotEq: operator.ne,
@@ -42,6 +43,7 @@ _ARITHMETIC: Mapping[type[ast.operator], Binary] = {
     ast.FloorDiv: operator.floordiv,
     ast.Mod: operator.mod,
 }
+_SIGNS: Mapping[type[ast.unaryop], Binary] = {ast.UAdd: operator.add, ast.USub: operator.sub}
 _SLIPS = {
     r"(?<![=<>!])=(?!=)": "write == to compare",
     r"&&|\|\|": "write and, or",
@@ -82,12 +84,12 @@ def choose(
             known[name] = column(name)
         return known[name]
 
-    with np.errstate(all="ignore"):
-        value, missing = _Evaluation(values, samples, labels).truth(tree)
-    chosen = np.broadcast_to(np.asarray(value, np.bool_), samples)
-    if missing is not None:
-        return chosen & ~missing
-    return np.array(chosen)
+    try:
+        with np.errstate(all="ignore"):
+            true, _ = _Evaluation(values, samples, labels).truth(tree)
+    except RecursionError:
+        raise ValueError("the condition is nested too deep") from None
+    return np.array(np.broadcast_to(true, samples))
 
 
 def _parsed(expression: str) -> ast.expr:
@@ -102,7 +104,7 @@ def _parsed(expression: str) -> ast.expr:
             f"the condition has {len(expression)} characters; at most {_LONGEST} are allowed"
         )
     try:
-        tree = ast.parse(expression.strip(), mode="eval").body
+        return ast.parse(expression.strip(), mode="eval").body
     except (SyntaxError, RecursionError, MemoryError, ValueError) as error:
         where = ""
         if isinstance(error, SyntaxError) and error.offset:
@@ -114,22 +116,6 @@ def _parsed(expression: str) -> ast.expr:
         raise ValueError(
             f"the condition {expression!r} is malformed{where}: {detail}{hint}"
         ) from None
-    if _depth(tree) > _DEEPEST:
-        raise ValueError(f"the condition is nested more than {_DEEPEST} levels deep")
-    return tree
-
-
-def _depth(tree: ast.AST) -> int:
-    deepest, pending = 0, [(tree, 1)]
-    while pending:
-        node, depth = pending.pop()
-        deepest = max(deepest, depth)
-        pending += [
-            (child, depth + 1)
-            for child in ast.iter_child_nodes(node)
-            if isinstance(child, ast.expr)
-        ]
-    return deepest
 
 
 def _name(node: ast.expr) -> str | None:
@@ -159,26 +145,27 @@ class _Evaluation:
     ) -> None:
         self._column, self._samples, self._labels = column, samples, labels
 
-    def truth(self, node: ast.expr) -> _Value:
-        """Return a condition as truth values."""
+    def truth(self, node: ast.expr) -> _Truth:
+        """Return where a condition is true, and where it is false; where a value is missing, it is neither."""
         if isinstance(node, ast.BoolOp):
-            found = [self.truth(each) for each in node.values]
-            join = _both if isinstance(node.op, ast.And) else _either
-            result = found[0]
-            for other in found[1:]:
-                result = join(result, other)
-            return result
+            trues, falses = zip(*map(self.truth, node.values), strict=True)
+            if isinstance(node.op, ast.And):
+                return reduce(operator.and_, trues), reduce(operator.or_, falses)
+            return reduce(operator.or_, trues), reduce(operator.and_, falses)
         if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
-            value, missing = self.truth(node.operand)
-            return np.logical_not(value), missing
+            true, false = self.truth(node.operand)
+            return false, true
         if isinstance(node, ast.Compare):
-            return self._comparison(node)
+            lefts = [node.left, *node.comparators]
+            links = map(self._compare, lefts, node.ops, node.comparators)
+            trues, falses = zip(*map(_as_truth, links), strict=True)
+            return reduce(operator.and_, trues), reduce(operator.or_, falses)
         value, missing = self.value(node)
         if _lacks(value, missing):
-            return np.zeros(self._samples, np.bool_), missing
+            value = np.zeros(self._samples, np.bool_)
         if np.asarray(value).dtype != np.bool_:
             raise ValueError(f"{ast.unparse(node)!r} is not a condition: compare it with something")
-        return value, missing
+        return _as_truth((value, missing))
 
     def value(self, node: ast.expr) -> _Value:
         """Evaluate an operand: a column, a constant, or the result of arithmetic."""
@@ -186,24 +173,27 @@ class _Evaluation:
             return self._column(name)
         if isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float | str):
             return node.value, None
-        if isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.USub | ast.UAdd):
-            value, missing = self._number(node.operand)
-            return (negative(value) if isinstance(node.op, ast.USub) else value), missing
+        if isinstance(node, ast.UnaryOp) and (sign := _SIGNS.get(type(node.op))) is not None:
+            return self._computed(node, sign, (0, None), self._number(node.operand))
         if isinstance(node, ast.BinOp) and (function := _ARITHMETIC.get(type(node.op))) is not None:
-            (a, no_a), (b, no_b) = self._number(node.left), self._number(node.right)
-            try:
-                result, undefined = compute(function, a, b)
-            except ArithmeticError as error:
-                raise ValueError(f"{ast.unparse(node)!r} cannot be computed: {error}") from error
-            missing = _missing(undefined, _missing(no_a, no_b))
-            if missing is not None and result.dtype.kind == "O":
-                result[missing] = 0  # so that a sample without a value cannot fail later
-            return result, missing
-        if isinstance(node, ast.BoolOp | ast.Compare) or (
-            isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not)
+            return self._computed(node, function, self._number(node.left), self._number(node.right))
+        if isinstance(node, ast.BoolOp | ast.Compare | ast.UnaryOp) and not isinstance(
+            getattr(node, "op", None), ast.Invert
         ):
-            return self.truth(node)
+            true, false = self.truth(node)
+            return true, ~(true | false)
         raise ValueError(f"{ast.unparse(node)!r} is not allowed in a condition")
+
+    def _computed(self, node: ast.expr, function: Binary, one: _Value, two: _Value) -> _Value:
+        (a, no_a), (b, no_b) = one, two
+        try:
+            result, undefined = compute(function, a, b)
+        except ArithmeticError as error:
+            raise ValueError(f"{ast.unparse(node)!r} cannot be computed: {error}") from error
+        missing = _missing(undefined, _missing(no_a, no_b))
+        if missing is not None and np.ndim(result) and result.dtype.kind == "O":
+            result[missing] = 0  # so that a sample without a value cannot fail later
+        return result, missing
 
     def _number(self, node: ast.expr) -> _Value:
         value, missing = self.value(node)
@@ -211,19 +201,7 @@ class _Evaluation:
             return np.zeros(self._samples, np.int64), missing
         if is_text(value):
             raise ValueError(f"{ast.unparse(node)!r} is text, which arithmetic does not take")
-        return (
-            value + 0 if isinstance(value, bool) else value * 1 if _is_bool(value) else value
-        ), missing
-
-    def _comparison(self, node: ast.Compare) -> _Value:
-        result: _Value | None = None
-        left = node.left
-        for test, right in zip(node.ops, node.comparators, strict=True):
-            outcome = self._compare(left, test, right)
-            result = outcome if result is None else _both(result, outcome)
-            left = right
-        assert result is not None  # Python's grammar has a comparator at least
-        return result
+        return value, missing
 
     def _compare(self, left: ast.expr, test: ast.cmpop, right: ast.expr) -> _Value:
         if isinstance(test, ast.Is | ast.IsNot):
@@ -232,14 +210,11 @@ class _Evaluation:
                     f"'is' asks for missing values only, as in '{ast.unparse(left)} is None'"
                 )
             _, missing = self.value(left)
-            if missing is None:
-                absent = np.zeros(self._samples, np.bool_)
-            else:
-                absent = missing
-            return (absent if isinstance(test, ast.Is) else ~absent), None
+            absent = np.zeros(self._samples, np.bool_) if missing is None else missing
+            return absent == isinstance(test, ast.Is), None
         if isinstance(test, ast.In | ast.NotIn):
             contained, missing = self._contained(left, right)
-            return (contained if isinstance(test, ast.In) else np.logical_not(contained)), missing
+            return contained == isinstance(test, ast.In), missing
         (a, no_a), (b, no_b) = self.value(left), self.value(right)
         missing = _missing(no_a, no_b)
         if _lacks(a, no_a) or _lacks(b, no_b):
@@ -337,38 +312,14 @@ def _lacks(value: Any, missing: Bools | None) -> bool:
     )
 
 
-def _both(one: _Value, two: _Value) -> _Value:
-    """Kleene's `and`: false if either is false, else missing if either is missing."""
-    (a, no_a), (b, no_b) = one, two
-    value = np.logical_and(a, b)
-    if no_a is None and no_b is None:
-        return value, None
-    false = _known(np.logical_not(a), no_a) | _known(np.logical_not(b), no_b)
-    missing = _missing(no_a, no_b)
-    return value, None if missing is None else missing & ~false
-
-
-def _either(one: _Value, two: _Value) -> _Value:
-    """Kleene's `or`: true if either is true, else missing if either is missing."""
-    (a, no_a), (b, no_b) = one, two
-    if no_a is None and no_b is None:
-        return np.logical_or(a, b), None
-    true = _known(np.asarray(a), no_a) | _known(np.asarray(b), no_b)
-    missing = _missing(no_a, no_b)
-    return true, None if missing is None else missing & ~true
-
-
-def _known(values: Any, missing: Bools | None) -> Any:
+def _as_truth(value: _Value) -> _Truth:
+    true, missing = np.asarray(value[0], np.bool_), value[1]
     if missing is None:
-        return values
-    return values & ~missing
+        return true, ~true
+    return true & ~missing, ~(true | missing)
 
 
 def _missing(one: Bools | None, two: Bools | None) -> Bools | None:
     if one is None or two is None:
         return two if one is None else one
     return one | two
-
-
-def _is_bool(value: Any) -> bool:
-    return getattr(value, "dtype", None) == np.bool_
