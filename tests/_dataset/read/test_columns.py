@@ -173,7 +173,7 @@ def test_conditions(asked: bushel.Dataset, condition: str) -> None:
         "label == 1; x",
         "1 / 0 == label",
         "(" * 200 + "label" + ")" * 200,
-        "not " * 60 + "label == 1",
+        "not " * 1500 + "label == 1",
         "label == 1" + " or label == 1" * 2000,
         "'\ud800' == name",
         "name < 3",

@@ -8,14 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from bushel._dataset.read.join_names import Names
+from bushel._dataset.read.join_names import Form, Names, hashes_of, in_form, text_of
 from bushel._dataset.read.shard_fields import labels_of
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Group
 from bushel._index.identity import table_digest
 from bushel._index.joined_blocks import JoinedBlocks
 from bushel._index.key_pairs import LookedUp
-from bushel._index.name_stems import Form, hashes_of, in_form, text_of
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
 from bushel.containers import get_container
@@ -25,8 +24,13 @@ from bushel.spec import KEY, Field
 from bushel.storage import AnyPath
 
 _AT_ONCE = 1 << 16
-_FORMS: tuple[tuple[Form, Form], ...] = (("path", "path"), ("stem", "path"), ("path", "stem"))
-"""The forms in which names without an equal partner are compared, one after another."""
+_FORMS: tuple[tuple[Form, Form], ...] = (
+    ("whole", "whole"),
+    ("path", "path"),
+    ("stem", "path"),
+    ("path", "stem"),
+)
+"""The forms in which names are compared, one after another: those without a partner in the forms before."""
 
 
 @dataclass(frozen=True)
@@ -147,20 +151,15 @@ def _lists(
 ) -> FieldExtents:
     """Return the extents of the lists of a field."""
     count = int(starts[-1])
-    offset, length, sums = (
-        np.zeros(count, np.int64),
-        np.full(count, MISSING, np.int64),
-        np.zeros(count, np.uint32),
-    )
+    offset, length = np.zeros(count, np.int64), np.full(count, MISSING, np.int64)
+    sums = np.zeros(count, np.uint32)
     codecs, summed = set[str](), True
     for group, base in zip(groups, bases, strict=True):
         if (extents := group.index.fields.get(field.name)) is None:
             continue
         places: Any = slice(None) if group.places is None else group.places
-        offset[places], length[places] = (
-            extents.offset[group.rows] + base,
-            extents.length[group.rows],
-        )
+        offset[places] = extents.offset[group.rows] + base
+        length[places] = extents.length[group.rows]
         codecs.add(extents.codec)
         if extents.crc32 is None:
             summed = False
@@ -209,72 +208,53 @@ def match(first: Names | ListedNames, other: Names) -> I64:
         ValueError: Two samples have the same name, or a name may mean two keys; the message names
             them, and both positions.
     """
-    hashes, named = other.hashes()
-    with_name = np.flatnonzero(named)
-    table = LookedUp.of(hashes if len(with_name) == len(hashes) else hashes[with_name])
-    _refuse_repeated(other, with_name, table)
-    del hashes
-    wanted, named = first.hashes()
-    wanted_table = LookedUp.of(wanted)  # neighbours are found in neighbouring memory
-    if isinstance(first, Names) and first.on == other.on == KEY:
-        _refuse_repeated(first, np.arange(len(wanted)), wanted_table)
-    matched = np.where(named, table.find(wanted_table), -1)
-    del wanted_table
-    for places in _in_parts(np.flatnonzero(matched >= 0)):
-        names, partners = first.take(places), other.take(with_name[matched[places]])
-        for at, name in enumerate(names) if names != partners else ():
-            if name != partners[at]:  # two names have one hash
-                equal = [
-                    place
-                    for place in table.places(wanted[places[at]])
-                    if other.take(with_name[[place]]) == [name]
-                ]
-                matched[places[at]] = equal[0] if equal else -1
-    if KEY in (first.on, other.on) and first.on != other.on:
-        for forms in _FORMS:
-            lone = np.flatnonzero(named & (matched < 0))
-            if len(lone):
-                matched[lone] = _by_forms(first, lone, other, with_name, forms)
-    matched[matched >= 0] = with_name[matched[matched >= 0]]
-    return matched
-
-
-def _by_forms(
-    first: Names | ListedNames, lone: I64, other: Names, there: I64, forms: tuple[Form, Form]
-) -> I64:
-    """Return for each of some samples the one of those at some places whose name is equal in other forms; -1 if none.
-
-    Raises:
-        ValueError: Two samples have it.
-    """
-    form, other_form = forms
-    table = LookedUp.of(other.hashes(other_form)[0][there])
-    wanted = first.hashes(form)[0][lone]
-    matched = table.find(LookedUp.of(wanted))
-    repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
-    if len(repeated):
-        doubtful = np.isin(wanted, repeated)
-    else:
-        doubtful = np.zeros(len(wanted), np.bool_)
-    for places in _in_parts(np.flatnonzero(matched >= 0)):
-        names = [in_form(name, form) for name in first.take(lone[places])]
-        partners = [in_form(name, other_form) for name in other.take(there[matched[places]])]
-        wrong = np.array([name != partner for name, partner in zip(names, partners, strict=True)])
-        for at in np.flatnonzero(wrong | doubtful[places]).tolist():
+    of_keys = KEY in (first.on, other.on) and first.on != other.on
+    matched = np.zeros(0, np.int64)
+    for form, other_form in _FORMS if of_keys else _FORMS[:1]:
+        hashes, has_name = other.hashes(other_form)
+        there = np.flatnonzero(has_name)
+        table = LookedUp.of(_some(hashes, there))
+        hashes, has_name = first.hashes(form)
+        if form == "whole":
+            matched = np.full(len(hashes), -1, np.int64)
+        lone = np.flatnonzero(has_name & (matched < 0))
+        wanted = _some(hashes, lone)
+        lookups = LookedUp.of(wanted)
+        if form == "whole":
+            _refuse_repeated(other, there, table)
+            if isinstance(first, Names) and first.on == other.on == KEY:
+                _refuse_repeated(first, lone, lookups)
+        # hashes are looked up in order, so that neighbours are found in neighbouring memory
+        partners = table.find(lookups)
+        repeated = table.hashes[1:][table.hashes[1:] == table.hashes[:-1]]
+        doubtful = np.isin(wanted, repeated) if len(repeated) else np.False_
+        wrong = partners < 0
+        for places in _in_parts(np.flatnonzero(~wrong)):
+            names = in_form(first.take(lone[places]), form)
+            of_other = in_form(other.take(there[partners[places]]), other_form)
+            if names != of_other:
+                wrong[places] = [name != same for name, same in zip(names, of_other, strict=True)]
+        for place in np.flatnonzero((partners >= 0) & (wrong | doubtful)).tolist():
+            [name] = first.take(lone[place : place + 1])
             same = [
-                place
-                for place in table.places(wanted[places[at]])
-                if in_form(other.take(there[[place]])[0], other_form) == names[at]
+                candidate
+                for candidate in table.places(wanted[place])
+                if in_form(other.take(there[[candidate]]), other_form) == in_form([name], form)
             ]
             if len(same) > 1:
-                [name] = first.take(lone[places[at : at + 1]])
-                same_first, two = (other.take(there[[place]])[0] for place in same[:2])
+                two = " and ".join(map(repr, other.take(there[same[:2]])))
                 raise ValueError(
-                    f"{name!r} may name two samples, {same_first!r} and {two!r}, at positions "
+                    f"{name!r} may name two samples, {two}, at positions "
                     f"{_positions(other, there[same[:2]])}: write names in full"
                 )
-            matched[places[at]] = same[0] if same else -1
+            partners[place] = same[0] if same else -1
+        matched[lone] = np.where(partners >= 0, there[partners] if len(there) else -1, -1)
     return matched
+
+
+def _some(hashes: U64, places: I64) -> U64:
+    """Return the hashes at ascending places, without a copy if these are all."""
+    return hashes if len(places) == len(hashes) else hashes[places]
 
 
 def _in_parts(places: I64) -> list[I64]:
@@ -282,36 +262,24 @@ def _in_parts(places: I64) -> list[I64]:
 
 
 def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
-    repeated_places, other = table.repeated()
-    for first, second in zip(
-        _in_parts(there[repeated_places]), _in_parts(there[other]), strict=True
-    ):
-        pairs = zip(names.take(first), names.take(second), strict=True)
-        at = next((at for at, (name, same) in enumerate(pairs) if name == same), None)
-        if at is not None:
-            what = "the key" if names.on == KEY else f"{names.on} =="
-            [name] = names.take(first[at : at + 1])
-            where = _positions(names, np.array([first[at], second[at]]))
+    for first, second in zip(*map(_in_parts, table.repeated()), strict=True):
+        pairs = zip(names.take(there[first]), names.take(there[second]), strict=True)
+        for place, (name, same) in enumerate(pairs):
+            if name != same:  # two names have one hash
+                continue
+            where = _positions(names, there[[first[place], second[place]]])
+            what, advice = "the key", "Choose samples with ds[...] or ds.where(...)"
+            if names.on != KEY:
+                what = f"{names.on} =="
+                advice = "Give this dataset first, and each of its samples gets the partner that it names"
             raise ValueError(
-                (
-                    f"two samples have {what} {name!r}, at positions {where}: a join needs one"
-                    " partner for each sample. "
-                )
-                + (
-                    "Choose samples with ds[...] or ds.where(...)"
-                    if names.on == KEY
-                    else (
-                        "Give this dataset first, and each of its samples gets the partner that"
-                        " it names"
-                    )
-                )
+                f"two samples have {what} {name!r}, at positions {where}: a join needs one"
+                f" partner for each sample. {advice}"
             )
 
 
 def _positions(names: Names, places: I64) -> str:
     """Return the positions of two samples in their dataset or view, in words."""
-    whole = names.positions
-    found = sorted(
-        int(np.flatnonzero(whole == position)[0]) for position in names.samples[places].tolist()
-    )
-    return " and ".join(map(str, found))
+    samples = names.samples[places].tolist()
+    numbers = [int(np.flatnonzero(names.positions == sample)[0]) for sample in samples]
+    return " and ".join(map(str, sorted(numbers)))

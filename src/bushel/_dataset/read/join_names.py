@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,15 +17,56 @@ from bushel._dataset.read.selection import Selection
 from bushel._index.column_names import known_column_of
 from bushel._index.columns import Column
 from bushel._index.elements import Group
-from bushel._index.name_stems import Form, hashes_of, text_of
 from bushel._index.table import MISSING
-from bushel._runtime.arrays import I64, U8, U64, Bools, offsets_of
+from bushel._runtime.arrays import I64, U8, U64, Bools, joined, offsets_of
 from bushel.codecs import get_codec
-from bushel.kernels import decode_keys
+from bushel.codecs.extensions import FILE_SUFFIXES
+from bushel.kernels import decode_keys, hash_keys
 from bushel.spec import KEY
 
 _TYPES = frozenset(("utf8", "int", "uint", "i64", "u64", "cls", "csv-text", "json"))
 _AT_ONCE = 1 << 16
+
+Form = Literal["whole", "path", "stem"]
+"""A name as it is; without a leading `./`; or without that and without the suffix of its file, such as `.jpg`."""
+
+
+def in_form(names: list[str], form: Form) -> list[str]:
+    """Return names in a form. What follows the last dot is a suffix only if files have such suffixes."""
+    if form == "whole":
+        return names
+    paths = [name.removeprefix("./") for name in names]
+    return paths if form == "path" else [_stem(path) for path in paths]
+
+
+def _stem(path: str) -> str:
+    before, dot, suffix = path.rpartition(".")
+    is_file = dot and suffix.lower() in FILE_SUFFIXES and before.rpartition("/")[2]
+    return before if is_file else path
+
+
+def text_of(names: Iterable[str]) -> tuple[U8, I64]:
+    """Return names as text and offsets."""
+    return joined([name.encode("utf-8", "surrogatepass") for name in names])
+
+
+def hashes_of(text: U8, offsets: I64, form: Form) -> U64:
+    """Return uint64[names], the hashes of names in a form.
+
+    Args:
+        text: uint8[bytes], the names in UTF-8, one after another.
+        offsets: int64[names + 1], where each of them begins.
+        form: The form.
+    """
+    if form == "whole":
+        return hash_keys(text, offsets)
+    hashes = np.empty(len(offsets) - 1, np.uint64)
+    for first in range(0, len(hashes), _AT_ONCE):
+        rows = np.arange(first, min(first + _AT_ONCE, len(hashes)))
+        names = in_form(decode_keys(text, offsets, rows), form)
+        encoded = [name.encode("utf-8", "surrogateescape") for name in names]
+        hashes[first : first + _AT_ONCE] = hash_keys(*joined(encoded))
+    return hashes
 
 
 def can_name(reader: Reader, selection: Selection, name: str) -> bool:
@@ -91,16 +132,11 @@ class Names:
 
     def hashes(self, form: Form = "whole") -> tuple[U64, Bools]:
         """Return the hash of the name of each sample in a form, and whether it has a name."""
-        name_hashes, has_name = (
-            np.zeros(len(self.samples), np.uint64),
-            np.zeros(len(self.samples), np.bool_),
-        )
+        name_hashes = np.zeros(len(self.samples), np.uint64)
+        has_name = np.zeros(len(self.samples), np.bool_)
         for places, (text, offsets, numbers) in self._texts_at(self.samples):
-            distinct_hashes = hashes_of(text, offsets, form)
-            if numbers is None:
-                name_hashes[places] = distinct_hashes
-            else:
-                name_hashes[places] = distinct_hashes[numbers]
+            hashes = hashes_of(text, offsets, form)
+            name_hashes[places] = hashes if numbers is None else hashes[numbers]
             has_name[places] = True
         return name_hashes, has_name
 
@@ -138,7 +174,7 @@ class Names:
                 places = np.arange(len(values))
             else:
                 places = np.flatnonzero(~missing)
-            yield places, (*text_of(list(_names(values[places].tolist(), self.on))), None)
+            yield places, (*text_of(_names(values[places].tolist(), self.on)), None)
         else:
             for group in reader.groups(positions, [self.on]) if len(positions) else ():
                 yield from self._of_field(group, positions)
@@ -159,7 +195,7 @@ class Names:
             if extents.codec != "utf8":
                 decode, ends = get_codec(extents.codec).decode, offsets.tolist()
                 values = [decode(text[a:b].tobytes()) for a, b in zip(ends, ends[1:], strict=False)]
-                text, offsets = text_of(list(_names(values, self.on)))
+                text, offsets = text_of(_names(values, self.on))
             yield some, (text, offsets, None)
 
 

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Container, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shards import Listing, OpenShard, ShardRows, any_keyed, kinds
@@ -114,7 +115,7 @@ def save_key_file(
 
 def _sorted_ranges(
     shards: Sequence[IndexedShard], keyed: list[int], ranges: int
-) -> Iterator[tuple[U64, U32]]:
+) -> Iterator[tuple[npt.NDArray[Any], npt.NDArray[Any]]]:
     """Yield the hashes of all keys, ascending, and the number of the shard of each, range by range."""
     limits = np.array([number * 2**64 // ranges for number in range(1, ranges)], np.uint64)
     for number_of_range in range(ranges):
