@@ -194,7 +194,7 @@ def _difference(header: _Header, arrays: Arrays) -> str | None:
 
 
 def _open(path: Path) -> tuple[_Header, Arrays] | None:
-    """Map a key file; None if it is missing. Raise FormatError if it is none."""
+    """Map a key file; None if it is missing. Raise FormatError if it is damaged."""
     try:
         text, arrays = parse(map_array(str(path)).data, _ARRAYS)
         header = _HEADER.decode(text)
