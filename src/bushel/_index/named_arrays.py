@@ -14,30 +14,12 @@ import numpy as np
 import numpy.typing as npt
 from msgspec.structs import replace
 
+from bushel._index.sidecar import DTYPES, Arrays, parse_all
 from bushel.kernels import crc32
 
 _PIECE = 1 << 22
-_KINDS: dict[np.dtype[Any], str] = {
-    np.dtype(np.uint64): "U64",
-    np.dtype(np.int64): "I64",
-    np.dtype(np.float64): "F64",
-    np.dtype(np.float32): "F32",
-    np.dtype(np.uint32): "U32",
-    np.dtype(np.int32): "I32",
-    np.dtype(np.float16): "F16",
-    np.dtype(np.uint16): "U16",
-    np.dtype(np.int16): "I16",
-    np.dtype(np.int8): "I8",
-    np.dtype(np.uint8): "U8",
-    np.dtype(np.bool_): "BOOL",
-}  # in the order of a file
+_KINDS = {dtype: kind for kind, dtype in DTYPES.items()}
 _PLACES = {dtype: place for place, dtype in enumerate(_KINDS)}
-_DTYPES = {kind: dtype for dtype, kind in _KINDS.items()}
-
-Arrays = dict[str, npt.NDArray[Any]]
-
-DAMAGES = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
-"""The errors of `parse`, and of decoding its text, for a damaged file."""
 
 
 def in_order(arrays: Mapping[str, npt.NDArray[Any]]) -> Arrays:
@@ -83,7 +65,7 @@ def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
 
     Raises:
         ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError: The file is
-            damaged (`DAMAGES`).
+            damaged (`sidecar.DAMAGES`).
     """
     text, arrays = parse_all(data)
     chosen = {name: arrays[name] for name in kinds}
@@ -91,23 +73,6 @@ def parse(data: memoryview, kinds: Mapping[str, str]) -> tuple[str, Arrays]:
         if (_KINDS[array.dtype], array.ndim) != (kinds[name], 1):
             raise ValueError(f"array {name!r} is {array.dtype}{list(array.shape)}")
     return text, chosen
-
-
-def parse_all(data: memoryview) -> tuple[str, Arrays]:
-    """Return the text that describes a file, and all of its arrays, of any types and shapes. Errors: see `parse`."""
-    length = int.from_bytes(data[:8], "little")
-    if not 8 <= length + 8 <= len(data):
-        raise ValueError("the header is truncated")
-    entries = msgspec.json.decode(data[8 : 8 + length])
-    text: str = entries.pop("__metadata__")["bushel"]
-    body, arrays = data[8 + length :], Arrays()
-    for name, entry in entries.items():
-        first, last = entry["data_offsets"]
-        shape = [int(size) for size in entry["shape"]]
-        if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
-            raise ValueError(f"array {name!r} has the bytes {first} to {last} of {len(body)}")
-        arrays[name] = np.frombuffer(body[first:last], _DTYPES[entry["dtype"]]).reshape(shape)
-    return text, arrays
 
 
 def body_crc32(arrays: Mapping[str, npt.NDArray[Any]]) -> int:

@@ -25,7 +25,6 @@ import msgspec
 import numpy as np
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
-from bushel._index.named_arrays import DAMAGES, parse_all
 from bushel._index.table import FOLDER as FOLDER
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.structs import Struct
@@ -41,6 +40,10 @@ if TYPE_CHECKING:
     from bushel._index.columns import Column, Kind
     from bushel._index.line_arrays import Lines
     from bushel.storage import Blocks
+
+    Arrays = dict[str, npt.NDArray[Any]]
+else:
+    Arrays = dict
 
 ALWAYS_CHECKED = 4 << 20
 """Files of up to this size in bytes are compared with their CRC-32 whenever they are mapped. It takes some 0.2 ms."""
@@ -61,6 +64,26 @@ _MEND_MANIFEST = (
     "restore it from a copy, or run `bushel index`, which lists the shards that are there as a"
     " complete dataset"
 )
+DTYPES: "dict[str, np.dtype[Any]]" = {
+    kind: np.dtype(name)
+    for kind, name in (
+        ("U64", "<u8"),
+        ("I64", "<i8"),
+        ("F64", "<f8"),
+        ("F32", "<f4"),
+        ("U32", "<u4"),
+        ("I32", "<i4"),
+        ("F16", "<f2"),
+        ("U16", "<u2"),
+        ("I16", "<i2"),
+        ("I8", "i1"),
+        ("U8", "u1"),
+        ("BOOL", "?"),
+    )
+}
+"""The types of arrays by their names in safetensors, in the order of a file."""
+DAMAGES = (ValueError, KeyError, TypeError, AttributeError, OverflowError, RecursionError)
+"""The errors of `parse_all`, and of decoding its text, for a damaged file."""
 _SEAL_BYTES = len('00000000"\n}\n')  # what `sealed` adds after the bytes that it sums
 
 COLUMN_ARRAYS = ("values", "missing", "codes", "text", "offsets", "types")
@@ -179,7 +202,7 @@ class _Arrays(Struct, frozen=True):
     """The arrays of an index."""
 
     path: str
-    named: "dict[str, npt.NDArray[Any]]"
+    named: Arrays
 
     def get(
         self, name: str, dtype: type[np.generic], size: int | None = None
@@ -465,6 +488,28 @@ def _bytes_of(path: AnyPath) -> memoryview:
 
         return memoryview(read_whole(path))
     return map_array(str(path)).data
+
+
+def parse_all(data: memoryview) -> "tuple[str, Arrays]":
+    """Return the text that describes a file, and all of its arrays, of any types and shapes.
+
+    Raises:
+        Exception: It is damaged: one of `DAMAGES`.
+    """
+    length = int.from_bytes(data[:8], "little")
+    if not 8 <= length + 8 <= len(data):
+        raise ValueError("the header is truncated")
+    entries = msgspec.json.decode(data[8 : 8 + length])
+    text: str = entries.pop("__metadata__")["bushel"]
+    body = data[8 + length :]
+    arrays: Arrays = {}
+    for name, entry in entries.items():
+        first, last = entry["data_offsets"]
+        shape = [int(size) for size in entry["shape"]]
+        if not 0 <= first <= last <= len(body) or min(shape, default=0) < 0:
+            raise ValueError(f"array {name!r} has the bytes {first} to {last} of {len(body)}")
+        arrays[name] = np.frombuffer(body[first:last], DTYPES[entry["dtype"]]).reshape(shape)
+    return text, arrays
 
 
 def _parse(data: memoryview, path: str) -> tuple[_Arrays, Header]:

@@ -21,9 +21,9 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.file_stamps import FileStamps
-from bushel._index.named_arrays import DAMAGES, body_crc32, encode, parse
+from bushel._index.named_arrays import body_crc32, encode, parse
 from bushel._index.saving import encode_index
-from bushel._index.sidecar import decode_index
+from bushel._index.sidecar import DAMAGES, decode_index
 from bushel._index.table import FOLDER, FileStamp, ShardIndex
 from bushel._index.table_cache import cache_of_tables
 from bushel._recognise.junk import junk_kind, without_junk

@@ -17,7 +17,8 @@ import msgspec
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS
 from bushel._dataset.open.index_place import index_is_in_cache
 from bushel._dataset.read.shards import OpenShard
-from bushel._index.named_arrays import DAMAGES, encode, parse, whole_crc32
+from bushel._index.named_arrays import encode, parse, whole_crc32
+from bushel._index.sidecar import DAMAGES
 from bushel._index.table import FOLDER, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_info

@@ -22,9 +22,9 @@ from bushel._dataset.open.folders import above_parts
 from bushel._dataset.read.identity import digests_of
 from bushel._dataset.read.key_file import positions_of_keys
 from bushel._dataset.read.shards import Listing
-from bushel._index.named_arrays import DAMAGES, encode, parse, whole_crc32
+from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.shard_list import Strings
-from bushel._index.sidecar import FOLDER
+from bushel._index.sidecar import DAMAGES, FOLDER
 from bushel._runtime.arrays import I64, U64
 from bushel._runtime.public import did_you_mean, public
 from bushel.errors import FormatError, StateError, UnsupportedError
