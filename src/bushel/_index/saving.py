@@ -13,12 +13,13 @@ from bushel._index.clip_frames import ARRAYS
 from bushel._index.file_spec import asked_for
 from bushel._index.identity import table_digest
 from bushel._index.line_arrays import KeptLines, LineArray
-from bushel._index.named_arrays import Arrays, head_of, in_order, pieces_of
+from bushel._index.named_arrays import head_of, in_order, pieces_of
 from bushel._index.sidecar import (
     COLUMN_ARRAYS,
     CRC32_IS,
     VERSION,
     ZEROS,
+    Arrays,
     Header,
     HeaderColumn,
     HeaderField,

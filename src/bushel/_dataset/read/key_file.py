@@ -28,8 +28,8 @@ from bushel._index.key_lookup import (
     unkeyed_position,
 )
 from bushel._index.key_pairs import equal_places
-from bushel._index.named_arrays import Arrays, head_of, parse
-from bushel._index.sidecar import ALWAYS_CHECKED, DAMAGES
+from bushel._index.named_arrays import head_of, parse
+from bushel._index.sidecar import ALWAYS_CHECKED, DAMAGES, Arrays
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U32, U64
 from bushel._runtime.log import log_warning
