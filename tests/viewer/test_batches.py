@@ -16,7 +16,7 @@ from tests.viewer.serving import client_of, write
 
 import bushel
 from bushel.transforms import CenterCrop, RandomHorizontalFlip, RandomResizedCrop, Resize
-from bushel.viewer.batches import rows_of_batch
+from bushel.viewer.batch_pages import rows_of_batch
 from bushel.viewer.named import loader_named, tokenizer_named
 
 

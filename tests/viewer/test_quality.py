@@ -16,15 +16,15 @@ from PIL import Image, ImageFilter
 from tests.viewer.serving import client_of
 
 import bushel
-from bushel.viewer.measures import (
+from bushel.viewer.quality import (
     array_measures,
+    near_duplicates,
     picture_hash,
     picture_measures,
     sound_measures,
     text_hash,
     text_measures,
 )
-from bushel.viewer.quality import near_duplicates
 
 
 def picture(seed: int, width: int = 64, height: int = 48) -> npt.NDArray[np.uint8]:

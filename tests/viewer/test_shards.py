@@ -13,7 +13,7 @@ from tests.viewer.serving import client_of, damage
 
 import bushel
 from bushel.integrity import Problem, VerifyResult
-from bushel.viewer.verification import state_of_shard
+from bushel.viewer.shards import state_of_shard
 
 
 def _written(path: Path, damaged: bool = False) -> Path:

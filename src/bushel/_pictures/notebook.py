@@ -16,6 +16,7 @@ from bushel._pictures.thumbnail import encoded, shrunk
 from bushel._pictures.values import value_pixels
 from bushel.codecs import holds_clip, holds_image, holds_sound
 from bushel.codecs.base import describe
+from bushel.codecs.registry import NUMBERS
 from bushel.errors import BushelError
 from bushel.spec import KEY
 
@@ -314,19 +315,7 @@ def _value_html(value: Any) -> str:
 
 
 def _is_short(kind: str) -> bool:
-    base = kind.partition("(")[0]
-    return base in (
-        "int",
-        "uint",
-        "i64",
-        "u64",
-        "cls",
-        "float",
-        "f32",
-        "float-text",
-        "utf8",
-        "recordio-label",
-    )
+    return kind.partition("(")[0] in (*NUMBERS, "utf8")
 
 
 def _plain(text: str) -> str:

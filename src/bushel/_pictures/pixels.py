@@ -20,27 +20,11 @@ _CURVE = (96, 192)  # height and width of a curve in pixels
 _NOT_A_NUMBER = (214, 64, 120)
 
 # Viridis (Smith and van der Walt, CC0) at sixteen equal steps.
-_ANCHORS = np.array(
-    [
-        (68, 1, 84),
-        (72, 26, 108),
-        (71, 47, 125),
-        (65, 68, 135),
-        (57, 86, 140),
-        (49, 104, 142),
-        (42, 120, 142),
-        (35, 136, 142),
-        (31, 152, 139),
-        (34, 168, 132),
-        (53, 183, 121),
-        (84, 197, 104),
-        (122, 209, 81),
-        (165, 219, 54),
-        (210, 226, 27),
-        (253, 231, 37),
-    ],
-    np.float64,
+_VIRIDIS = bytes.fromhex(
+    "440154 481a6c 472f7d 414487 39568c 31688e 2a788e 23888e 1f988b 22a884 35b779 "
+    "54c568 7ad151 a5db36 d2e21b fde725"
 )
+_ANCHORS = np.frombuffer(_VIRIDIS, np.uint8).reshape(-1, 3)
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,7 @@ It needs nothing of Bushel's datasets: a `torch.utils.data.DataLoader`, Grain, M
 Energon, `datasets` and a generator of one's own are recorded alike.
 """
 
-from bushel.audit.examining import examine
+from bushel.audit.examining import Finding, Report, examine
 from bushel.audit.recording import record
-from bushel.audit.report import Finding, Report
 
 __all__ = ["Finding", "Report", "examine", "record"]

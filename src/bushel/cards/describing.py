@@ -9,8 +9,7 @@ from typing import Any
 
 from bushel._dataset.open.source_paths import expand_paths
 from bushel._runtime.public import public
-from bushel.cards.about import About
-from bushel.cards.facts import facts_of, open_splits
+from bushel.cards.facts import About, facts_of, open_splits
 from bushel.cards.front_matter import front_matter
 from bushel.cards.markdown import body
 from bushel.storage import as_path, write_whole

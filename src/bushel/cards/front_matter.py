@@ -8,8 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from bushel.cards.about import About
-from bushel.cards.facts import Facts
+from bushel.cards.facts import About, Facts
 
 _READ_BY_THE_HUB = ("tar", "parquet", "jsonl", "csv", "arrow", "zip")
 """Containers whose files the Hub reads. The front matter lists no files of others."""

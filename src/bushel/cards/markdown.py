@@ -8,8 +8,7 @@ from typing import Any
 
 from bushel._runtime.amounts import count, size
 from bushel._runtime.public import command
-from bushel.cards.about import About
-from bushel.cards.facts import Counted, Facts
+from bushel.cards.facts import About, Counted, Facts
 
 _CLASSES = 100  # classes that are listed; the others are counted
 _ESCAPED = str.maketrans(

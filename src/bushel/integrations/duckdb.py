@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from bushel._dataset.views.dataset import Dataset
+from bushel.codecs.registry import NUMBERS
 from bushel.integrations.arrow import ArrowStream
 from bushel.spec import parse_spec
 
@@ -14,19 +15,7 @@ if TYPE_CHECKING:
 
 __all__ = ["register"]
 
-_SMALL = (
-    "int",
-    "uint",
-    "i64",
-    "u64",
-    "cls",
-    "float",
-    "f32",
-    "float-text",
-    "utf8",
-    "json",
-    "recordio-label-int",
-)
+_SMALL = (*NUMBERS, "utf8", "json")
 
 
 def register(

@@ -10,7 +10,6 @@ from urllib.parse import urlencode
 import numpy as np
 import numpy.typing as npt
 
-from bushel.viewer.column_choices import column_choices
 from bushel.viewer.histograms import condition_name
 from bushel.viewer.kinds import label_name, predicted_name
 from bushel.viewer.rows import line_of
@@ -66,7 +65,7 @@ class ConfusionPages(Pages):
     def page(self, request: Any) -> Any:
         """The matrix of two columns, whose cells list their samples."""
         shown, parameters = self._site.shown(request), request.query_params
-        names = [name for name in column_choices(shown) if name in shown.dataset.spec]
+        names = [name for name in shown.columns if name in shown.dataset.spec]
         second = parameters.get("second") or predicted_name(names) or next(iter(names), "")
         first = parameters.get("first") or _labels_of(shown, names, second)
         for name in (first, second):

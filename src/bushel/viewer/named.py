@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import sys
+from collections.abc import Callable
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -12,7 +13,9 @@ from bushel.errors import needed_by
 
 if TYPE_CHECKING:
     from bushel.loader import Loader
-    from bushel.viewer.batches import Tokenizer
+
+Tokenizer = Callable[[list[int]], str]
+"""Returns the text of tokens."""
 
 
 def transforms_named(name: str) -> list[Any]:

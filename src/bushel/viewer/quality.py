@@ -1,15 +1,164 @@
-"""The measures of a field so far, and groups of near-duplicates."""
+"""Measures of values, those of a field so far, and groups of near-duplicates. Nothing here does I/O."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+import zlib
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from bushel._runtime.arrays import F32, I64, U64, Bools
-from bushel.viewer.measures import MEASURES
+from bushel._runtime.arrays import F32, I64, U8, U64, Bools
+
+MEASURES: Mapping[str, Mapping[str, str]] = {
+    "image": {
+        "brightness": "mean grey level, 0 to 1",
+        "contrast": "standard deviation of the grey levels, 0 to 0.5",
+        "sharpness": "variance of the Laplacian: low for blurred pictures",
+        "entropy": "bits of a grey level: low for flat pictures",
+        "aspect": "width by height",
+    },
+    "audio": {
+        "loudness": "root mean square in decibels of full scale: 0 is the loudest",
+        "peak": "largest amplitude, 1 is full scale",
+        "silence": "share of the time that is quieter than -60 decibels",
+        "clipping": "share of the numbers at full scale: high for recordings that were too loud",
+    },
+    "text": {
+        "characters": "length of the text",
+        "words": "number of words",
+        "distinct": "share of the words that are different ones: low for texts that repeat"
+        " themselves",
+        "symbols": "share of the characters that are neither letters, digits nor spaces: high for"
+        " code and tables",
+    },
+    "array": {
+        "invalid": "share of the numbers that are NaN or infinite",
+        "zeros": "share of the numbers that are 0",
+        "mean": "mean of the finite numbers",
+        "spread": "standard deviation of the finite numbers: 0 for constant arrays",
+        "largest": "largest absolute value of the finite numbers",
+    },
+}
+"""The measures of each kind of value, and their descriptions. In the viewer: the columns `quality.FIELD.MEASURE`."""
+
+_QUIET = 1e-3  # amplitude of -60 decibels
+_STRETCHES = 50  # parts of a sound, of equal length; each is silent or not
+_CLIPPED = 0.999
+_WORDS = 5_000  # words of a text that make its hash
+_LEAST_WORDS = 8  # texts with fewer words have no hash: such texts are often similar by chance
+
+
+def picture_measures(pixels: U8) -> dict[str, float]:
+    """Return the measures of a picture."""
+    grey = _grey(pixels)
+    counts = np.bincount(grey.round().astype(np.uint8).reshape(-1), minlength=256)
+    shares = counts[counts > 0] / grey.size
+    height, width = grey.shape
+    inner = grey[1:-1, 1:-1]
+    edges = 4 * inner - grey[:-2, 1:-1] - grey[2:, 1:-1] - grey[1:-1, :-2] - grey[1:-1, 2:]
+    return {
+        "brightness": float(grey.mean() / 255),
+        "contrast": float(grey.std() / 255),
+        "sharpness": float(edges.var()) if edges.size else 0.0,
+        "entropy": float(-(shares * np.log2(shares)).sum()),
+        "aspect": width / height,
+    }
+
+
+def picture_hash(pixels: U8) -> int:
+    """Return 64 bits that are the same, except a few, in pictures that look the same, at any size and encoding.
+
+    Each bit is set if one of 9 x 8 cells is brighter than the cell to its right.
+    """
+    cells = _cells(_grey(pixels), 8, 9)
+    bits = (cells[:, :-1] > cells[:, 1:]).reshape(-1)
+    return int(np.packbits(bits).view(">u8")[0])
+
+
+def _grey(pixels: U8) -> F32:
+    grey: F32 = pixels.astype(np.float32) @ np.array([0.299, 0.587, 0.114], np.float32)
+    return grey
+
+
+def _cells(grey: F32, rows: int, columns: int) -> F32:
+    """Return the mean of each cell of a grid over a picture."""
+    for axis, count in ((0, rows), (1, columns)):
+        size = grey.shape[axis]
+        edges = np.linspace(0, size, count + 1).astype(np.int64)
+        sums = np.concatenate(
+            [np.zeros_like(grey.take([0], axis)), np.cumsum(grey, axis, dtype=np.float64)], axis
+        )
+        low, high = (
+            edges[:-1].clip(max=size - 1),
+            np.maximum(edges[1:], edges[:-1] + 1).clip(max=size),
+        )
+        widths = (high - low).reshape((-1, 1) if axis == 0 else (1, -1))
+        grey = ((sums.take(high, axis) - sums.take(low, axis)) / widths).astype(np.float32)
+    return grey
+
+
+def sound_measures(sound: F32) -> dict[str, float]:
+    """Return the measures of a sound: float32[frames, channels] with at least one frame, where 1 is full scale."""
+    power = np.square(sound, dtype=np.float64).mean(axis=1)
+    edges = np.linspace(0, len(power), min(_STRETCHES, len(power)) + 1).astype(np.int64)
+    parts = np.add.reduceat(power, edges[:-1]) / np.diff(edges)
+    amplitudes = np.abs(sound)
+    return {
+        "loudness": float(10 * np.log10(max(float(power.mean()), 1e-12))),
+        "peak": float(amplitudes.max()),
+        "silence": float((parts < _QUIET**2).mean()),
+        "clipping": float((amplitudes >= _CLIPPED).mean()),
+    }
+
+
+def text_measures(text: str) -> dict[str, float]:
+    """Return the measures of a text. An empty text has no shares."""
+    words = text.split()
+    symbols = sum(not (character.isalnum() or character.isspace()) for character in text)
+    return {
+        "characters": float(len(text)),
+        "words": float(len(words)),
+        "distinct": len(set(words)) / len(words) if words else np.nan,
+        "symbols": symbols / len(text) if text else np.nan,
+    }
+
+
+def text_hash(text: str) -> int | None:
+    """Return 64 bits that are the same, except few, in texts that share most of their words; None for short texts.
+
+    It is a SimHash (Charikar 2002) of pairs of successive words, without case and punctuation.
+    """
+    words = re.findall(r"\w+", text.lower())[:_WORDS]
+    if len(words) < _LEAST_WORDS:
+        return None
+    pairs = [
+        f"{word} {following}".encode("utf-8", "surrogatepass")
+        for word, following in zip(words, words[1:], strict=False)
+    ]
+    halves = np.array([(zlib.crc32(pair), zlib.crc32(pair, 0x9E3779B9)) for pair in pairs], ">u4")
+    bits = np.unpackbits(halves.view(np.uint8).reshape(len(pairs), 8), axis=1)
+    return int(np.packbits(2 * bits.sum(axis=0, dtype=np.int64) > len(pairs)).view(">u8")[0])
+
+
+def array_measures(array: npt.NDArray[np.generic]) -> dict[str, float]:
+    """Return the measures of an array of numbers. Without a finite number, some are NaN. It has at least one number."""
+    numbers = array.astype(np.float64)
+    finite = numbers[np.isfinite(numbers)]
+    if finite.size:
+        mean, spread, largest = finite.mean(), finite.std(), np.abs(finite).max()
+    else:
+        mean, spread, largest = (np.nan,) * 3
+    return {
+        "invalid": 1 - finite.size / numbers.size,
+        "zeros": float((numbers == 0).mean()),
+        "mean": float(mean),
+        "spread": float(spread),
+        "largest": float(largest),
+    }
+
 
 HASH = "hash"
 """Name of the column of hashes, beside the columns of the measures."""

@@ -13,16 +13,18 @@ from bushel.codecs import get_codec
 from bushel.errors import BushelError
 from bushel.viewer.extents import stored_values
 from bushel.viewer.histograms import condition_name
-from bushel.viewer.measures import (
+from bushel.viewer.quality import (
+    HASH,
     MEASURES,
+    Measures,
     array_measures,
+    near_duplicates,
     picture_hash,
     picture_measures,
     sound_measures,
     text_hash,
     text_measures,
 )
-from bushel.viewer.quality import HASH, Measures, near_duplicates
 from bushel.viewer.rows import line_of, rows_of
 from bushel.viewer.shelf import QUALITY, Shown
 from bushel.viewer.site import Pages, as_json_answer, at

@@ -13,7 +13,6 @@ from bushel._dataset.views.inside import elements_of_window, keys_at, windows_of
 from bushel.codecs.base import describe
 from bushel.errors import BushelError
 from bushel.spec import KEY
-from bushel.viewer.column_choices import column_choices
 from bushel.viewer.kinds import ShownField
 from bushel.viewer.shelf import Shown, plain_text
 from bushel.viewer.trees import chat_of
@@ -119,7 +118,7 @@ def add_columns(shown: Shown, rows: Sequence[dict[str, Any]], positions: Sequenc
     view = shown.dataset[list(positions)]
     for row in rows:
         row["columns"] = {}
-    for name in column_choices(shown) if positions else ():
+    for name in shown.columns if positions else ():
         values = view.column(name)
         lost = np.ma.getmaskarray(values)
         for row, value, absent in zip(

@@ -9,7 +9,6 @@ from urllib.parse import urlencode
 
 from bushel._pictures.thumbnail import Picture
 from bushel.viewer.byte_ranges import media_type, requested_range
-from bushel.viewer.column_choices import column_choices
 from bushel.viewer.extents import Stored, stored_values
 from bushel.viewer.overlay_pages import overlays_of
 from bushel.viewer.pictures import kept_picture, picture_of, side_for
@@ -34,7 +33,7 @@ class SamplePages(Pages):
         shown = self._site.shown(request)
         main = shown.main and shown.main.name
         pictures = [field.name for field in shown.fields if field.visual or field.kind == "bytes"]
-        columns = [*column_choices(shown)]
+        columns = shown.columns
         short = [field.name for field in shown.fields if field.short]
         overlays = _overlay_names(self._site, shown)
         start = {

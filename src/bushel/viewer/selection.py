@@ -14,7 +14,6 @@ from bushel._dataset.read.where import choose
 from bushel._dataset.views.inside import column_of_view, is_whole, reader_of
 from bushel._index.table import Keys
 from bushel._runtime.arrays import I64, U8, Bools
-from bushel.viewer.column_choices import column_choices
 from bushel.viewer.shelf import Shelf, Shown
 
 _KEY_BYTES = 1 << 20  # bytes of keys that are searched at a time
@@ -198,7 +197,7 @@ def _with_text(shown: Shown, text: str) -> I64:
     """Return the samples that have the text, in lower case, in a column of texts or in the name of a class."""
     rows = np.zeros(0, np.int64)
     for field in shown.fields:
-        if not field.short or field.name not in column_choices(shown):
+        if not field.short or field.name not in shown.columns:
             continue
         values, missing = column_of_view(shown.dataset, field.name)
         names = shown.labels.get(field.name)

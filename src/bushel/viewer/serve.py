@@ -19,9 +19,8 @@ from bushel._runtime.arrays import F32
 from bushel._runtime.public import public
 from bushel.errors import needed_by
 from bushel.loader import Loader
-from bushel.viewer.batches import Tokenizer
 from bushel.viewer.guard import Door, kept_token, new_token
-from bushel.viewer.named import tokenizer_named
+from bushel.viewer.named import Tokenizer, tokenizer_named
 from bushel.viewer.overlays import checked_overlay
 from bushel.viewer.shelf import Shelf, Shown, plain_text
 from bushel.viewer.tags import TagFile, Tags

@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from bushel._dataset.open.damaged import HOW_TO_REPAIR
 from bushel._dataset.views.dataset import Dataset
-from bushel._dataset.views.inside import column_of_view, reader_of
+from bushel._dataset.views.inside import column_of_view, reader_of, windows_of
 from bushel._index.columns import Part
 from bushel._pictures.thumbnail import Picture
 from bushel._runtime.arrays import F32
+from bushel.errors import BushelError
 from bushel.viewer.kinds import ShownField, compared_fields, shown_fields
-from bushel.viewer.measures import MEASURES
-from bushel.viewer.quality import Measures
+from bushel.viewer.quality import MEASURES, Measures
 from bushel.viewer.tags import TagFile, Tags
 from bushel.viewer.vectors import similarities, vectors_of_field
 
@@ -193,6 +193,29 @@ class Shown:
             and (shown_field.kind == "image" or not shown_field.sequence)
         ]
         return tuple(sorted(fields, key=lambda each: list(MEASURES).index(each.kind)))
+
+    @property
+    def columns(self) -> list[str]:
+        """The columns for filters and sorting: the columns of the index, and the sizes of fields."""
+        try:
+            columns = self.dataset.columns
+        except (BushelError, OSError):
+            # an index that cannot be read: reading its samples raises the error
+            columns = ()
+        names = {field.name for field in self.fields}
+        lengths = [f"{field.name}.length" for field in self.fields if field.sequence]
+        windows = windows_of(self.dataset)
+        # of windows, without bytes of their own
+        padding = set() if windows is None else set(windows.shape.pads)
+        has_size = ("bytes", "text")
+        sizes = [
+            f"{field.name}.bytes"
+            for field in self.fields
+            if field.name not in padding and (field.visual or field.kind in has_size)
+        ]
+        chosen = [name for name in columns if name in names or name.partition(".")[0] in names]
+        chosen.sort(key=lambda name: name not in names)  # labels before sizes
+        return list(dict.fromkeys([*chosen, *lengths, *sizes]))
 
     def key(self, position: int) -> str:
         """Return the key of a sample."""
