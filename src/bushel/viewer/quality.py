@@ -1,4 +1,4 @@
-"""Measures of values, those of a field so far, and groups of near-duplicates. Nothing here does I/O."""
+"""Measures of values, the measures of a field so far, and groups of near-duplicates. Nothing here does I/O."""
 
 from __future__ import annotations
 
