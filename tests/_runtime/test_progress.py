@@ -5,17 +5,24 @@ from __future__ import annotations
 import inspect
 import os
 import pty
+import shutil
 import subprocess
 import sys
-from collections.abc import Callable
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
+from tests.sources.folders import image_folder
 
 import bushel
+from bushel._dataset.read import listed
 from bushel._pack import merge, split
+from bushel._runtime import progress
 from bushel._runtime.progress import Progress, progress_bar
+from bushel.containers import kept_folder
 
 LONG = [bushel.pack, bushel.convert, bushel.index, bushel.verify, bushel.repair, split, merge]
 
@@ -97,3 +104,38 @@ def test_a_bar_in_a_notebook(data: Path) -> None:
 def test_no_notebook_and_no_terminal_here() -> None:
     with progress_bar("testing") as report:
         assert report is None
+
+
+@pytest.mark.parametrize("slow", [True, False])
+def test_opening_shows_a_bar_if_it_takes_a_second(slow: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of a folder that is listed and of a tar without an index, which are read; not of what has an index."""
+    shown: list[str] = []
+
+    @contextmanager
+    def bar(task: str) -> Iterator[Callable[[Progress], None]]:
+        shown.append(task)
+        yield lambda now: None
+
+    wait = time.sleep if slow else lambda seconds: None
+    monkeypatch.setattr(progress, "progress_bar", bar)
+    monkeypatch.setattr(progress, "_SLOW_SECONDS", 0.05)
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for module, name in ((kept_folder, "_walk"), (listed, "each_shard")):
+        function = getattr(module, name)
+        late = lambda *args, function=function, **kwargs: (wait(0.3), function(*args, **kwargs))[1]  # noqa: E731
+        monkeypatch.setattr(module, name, late)
+    folder = image_folder(tmp_path / "photos", 3)
+    bushel.open(folder)
+    with bushel.Writer(tmp_path / "x.tar", {"bin": "bytes"}, container="tar") as writer:
+        writer.append({"bin": bytes(9 << 20)}, key="a")
+    shutil.rmtree(tmp_path / ".bushel")
+    bushel.open(tmp_path / "x.tar")
+    bushel.open(tmp_path / "x.tar")  # it has an index now
+    assert shown == (["listing", "opening"] if slow else [])
+
+
+def test_a_terminal_shows_one_bar_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    for _ in range(2):
+        with progress_bar("one") as first, progress_bar("two") as second:
+            assert (first is None, second is None) == (False, True)

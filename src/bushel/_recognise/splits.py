@@ -30,6 +30,15 @@ _NAME = re.compile(
 # TensorFlow Datasets: mnist-train.tfrecord-00000-of-00001
 _NAME_OF_TFDS = re.compile(rf"\w+-(?P<split>{'|'.join(_OF_NAME)})\.\w+-\d{{5,}}-of-\d{{5,}}")
 
+# cats-00000-of-00002.tar
+_NUMBERED = re.compile(r"(?P<name>.+?)(?:\.\w+)?-[0-9]{5,}-of-[0-9]{5,}(?:\..*)?")
+
+
+def numbered_in(name: str) -> str | None:
+    """Return the name that numbered files share, `cats` of `cats-00000-of-00002.tar`; None for others."""
+    match = _NUMBERED.fullmatch(name)
+    return None if match is None else match["name"]
+
 
 def split_in(name: str, *, folder: bool) -> str | None:
     """Return the split that a name stands for, as it is spelled; None if it stands for none.
@@ -54,6 +63,8 @@ def split_in(name: str, *, folder: bool) -> str | None:
 def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[str]]:
     """Return the splits of a folder: the names in it of each, training first; empty if it has fewer than two.
 
+    Numbered files of several names are splits, too: `cats-00000-of-00002.tar`, `dogs-00000-of-00001.tar`.
+
     Args:
         folders: Names of the folders in it that may hold data.
         files: Names of the files in it that are data.
@@ -61,16 +72,23 @@ def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[st
     Returns:
         Empty, too, if a folder or file has another name: then the names mean something else.
     """
+    folders, files = sorted(folders), sorted(files)
+    splits = [split_in(name, folder=True) for name in folders]
+    splits += [split_in(name, folder=False) for name in files]
+    if None in splits and not folders:  # files of several names
+        splits = list(map(numbered_in, files))
     names_by_split: dict[str, list[str]] = {}
-    for names, are_folders in ((folders, True), (files, False)):
-        for name in sorted(names):
-            split = split_in(name, folder=are_folders)
-            if split is None:
-                return {}
-            names_by_split.setdefault(split, []).append(name)
+    for split, name in zip(splits, (*folders, *files), strict=True):
+        if split is None:
+            return {}
+        names_by_split.setdefault(split, []).append(name)
     if len(names_by_split) < 2:
         return {}
-    return dict(sorted(names_by_split.items(), key=lambda each: _RANK[_OF_NAME[each[0].lower()]]))
+    return dict(sorted(names_by_split.items(), key=lambda each: _rank(each[0])))
+
+
+def _rank(split: str) -> int:
+    return _RANK.get(_OF_NAME.get(split.lower(), ""), len(_RANK))
 
 
 def split_named(splits: Mapping[str, list[str]], name: str) -> str | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from functools import wraps
+from threading import Lock
 from typing import Any, Literal, ParamSpec, TypeVar
 
 from bushel._runtime.amounts import count, size
@@ -17,6 +18,8 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _INTERVAL_SECONDS = 0.1
+_SLOW_SECONDS = 1.0
+_TERMINAL = Lock()  # of the one bar that a terminal shows at a time
 
 
 @public("bushel.runs")
@@ -119,13 +122,13 @@ def progress_bar(task: str) -> Iterator[OnProgress | None]:
         task: Name of the work, such as "packing".
 
     Yields:
-        A callback for `progress=`, or None if standard error is neither.
+        A callback for `progress=`, or None if standard error is neither, or shows another bar.
     """
     started = time.monotonic()
     if _in_notebook():
         yield _in_cell(task, started)
         return
-    if not sys.stderr.isatty():
+    if not sys.stderr.isatty() or not _TERMINAL.acquire(blocking=False):
         yield None
         return
     from rich.console import Console
@@ -138,13 +141,61 @@ def progress_bar(task: str) -> Iterator[OnProgress | None]:
         TextColumn("{task.fields[text]}"),
         TimeRemainingColumn(),
     )
-    with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
-        number = bar.add_task(task, total=None, text="")
+    try:
+        with Bar(*columns, console=Console(stderr=True), transient=True) as bar:
+            number = bar.add_task(task, total=None, text="")
 
-        def show(now: Progress) -> None:
-            bar.update(number, completed=now.done, total=now.total, text=_described(now, started))
+            def show(now: Progress) -> None:
+                text = _described(now, started)
+                bar.update(number, completed=now.done, total=now.total, text=text)
 
-        yield show
+            yield show
+    finally:
+        _TERMINAL.release()
+
+
+@contextmanager
+def slow_work(task: str) -> Iterator[Callable[[int], None] | None]:
+    """Show a progress bar once the block has taken a second.
+
+    Args:
+        task: Name of the work, such as "scanning".
+
+    Yields:
+        A callback that is given numbers of bytes as they are read, in any thread; None where
+        `progress_bar` shows nothing.
+    """
+    if not (sys.stderr.isatty() or _in_notebook()):
+        yield None
+        return
+    from threading import Timer
+
+    lock, done, ended = Lock(), 0, False
+    show: OnProgress | None = None
+
+    def begin() -> None:
+        nonlocal show
+        with lock:
+            if not ended:
+                show = bar.enter_context(progress_bar(task))
+
+    def report(size: int) -> None:
+        nonlocal done
+        with lock:
+            done += size
+            if show is not None:
+                show(Progress(done, None, "bytes"))
+
+    timer = Timer(_SLOW_SECONDS, begin)
+    timer.daemon = True
+    with ExitStack() as bar:
+        timer.start()
+        try:
+            yield report
+        finally:
+            timer.cancel()
+            with lock:
+                ended = True
 
 
 def _in_notebook() -> bool:

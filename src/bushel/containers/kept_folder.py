@@ -29,6 +29,7 @@ from bushel._index.table_cache import cache_of_tables
 from bushel._recognise.junk import junk_kind, without_junk
 from bushel._runtime.arrays import U8
 from bushel._runtime.log import log_info
+from bushel._runtime.progress import slow_work
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, list_names
 
@@ -83,12 +84,13 @@ def names_below(path: AnyPath) -> FolderNames:
     if isinstance(path, Path) and (names_of_last_time := _kept_names(path)) is not None:
         return names_of_last_time
     started, folders, hidden = time.time_ns(), list[Watched](), Counter[str]()
-    if isinstance(path, Path):
-        names_found = list(_walk(str(path), "", folders, Counter(), hidden))
-    else:
-        names_found = [
-            name for name in list_names(path) if not name.startswith(".") and "/." not in name
-        ]
+    with slow_work("listing"):
+        if isinstance(path, Path):
+            names_found = list(_walk(str(path), "", folders, Counter(), hidden))
+        else:
+            names_found = [
+                name for name in list_names(path) if not name.startswith(".") and "/." not in name
+            ]
     names_found.sort()
     data, junk = without_junk(names_found)
     names = FolderNames(data)

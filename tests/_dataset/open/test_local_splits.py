@@ -85,6 +85,32 @@ def test_files_are_splits_too(names: tuple[str, ...], tmp_path: Path) -> None:
     assert sorted(sample["a"] for sample in bushel.open(tmp_path, split="all")) == list(range(len(names)))
 
 
+@pytest.mark.parametrize(
+    ("names", "splits"),
+    [
+        (("cats-00000-of-00002.csv", "cats-00001-of-00002.csv", "dogs-00000-of-00001.csv"), ["cats", "dogs"]),
+        (("x-train-00000-of-00001.csv", "x-extra-00000-of-00001.csv"), ["x-extra", "x-train"]),
+        (("cats-00000-of-00002.csv", "cats-00001-of-00002.csv"), []),
+        (("cats-00000-of-00001.csv", "dogs-00000-of-00001.csv", "more.csv"), []),
+    ],
+)
+def test_numbered_files_of_several_names_are_asked_for(
+    names: tuple[str, ...], splits: list[str], tmp_path: Path
+) -> None:
+    for number, name in enumerate(names):
+        (tmp_path / name).write_text(f"a\n{number}\n")
+    everything = list(range(len(names)))
+    if not splits:
+        assert [sample["a"] for sample in bushel.open(tmp_path)] == everything
+        return
+    with pytest.raises(SpecError, match=f"several splits: {', '.join(splits)}. Name one: split='{splits[0]}'"):
+        bushel.open(tmp_path)
+    rows = [[sample["a"] for sample in bushel.open(tmp_path, split=split)] for split in splits]
+    assert sorted(sum(rows, [])) == everything
+    assert all(rows)
+    assert len(bushel.open(tmp_path, split="all")) == len(names)
+
+
 def test_commands_go_through_all_or_ask(photos: Path, tmp_path: Path) -> None:
     assert run("ls", photos).split() == [name[:-4] for name in PHOTOS]
     assert run("ls", photos, "--split", "val").split() == ["cat/4", "elk/5"]

@@ -21,6 +21,12 @@ LAYOUTS = {
         f"data/{name}.csv": CSV for name in ("train-00000-of-00002", "train-00001-of-00002", "test-00000-of-00001")
     }
     | {"README.md": b"words"},
+    "folders of fields": {
+        f"{folder}/{split}/{number}.{suffix}": data
+        for folder, suffix, data in (("images", "jpg", b""), ("labels", "txt", b"0 0.5"))
+        for split in ("train", "test")
+        for number in range(3)
+    },
     "folders of tables": {"train/a.csv": CSV, "test/a.csv": CSV},
 }
 

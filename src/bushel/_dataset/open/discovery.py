@@ -270,9 +270,13 @@ def _find_at(
     if alone and path.listable and not folder.exists():
         raise missing(path)
     if whole:
-        from bushel._dataset.open.local_splits import several_splits, splits_in_store
+        from bushel._dataset.open.local_splits import (
+            several_splits,
+            splits_below_fields_in_store,
+            splits_in_store,
+        )
 
-        if splits := splits_in_store(folder):
+        if splits := splits_in_store(folder) or splits_below_fields_in_store(folder):
             raise several_splits(path, splits)
     name, shards = _sniff(folder, container)
     shards = [replace(shard, root=path) if shard.root is folder else shard for shard in shards]

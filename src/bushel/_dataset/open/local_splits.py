@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from glob import has_magic
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from bushel._index.table import FOLDER, is_url
-from bushel._recognise.splits import role_of, split_in, split_named, splits_in
+from bushel._recognise.splits import numbered_in, role_of, split_in, split_named, splits_in
 from bushel._runtime.public import did_you_mean
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.errors import SpecError
@@ -32,8 +32,7 @@ def splits_at(source: object) -> dict[str, list[str]]:
     if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
         return {}
     root = os.fspath(source)
-    with os.scandir(root) as entries:
-        splits, are_in_data = _splits_among((entry.name, entry.is_dir()) for entry in entries)
+    splits, are_in_data = _splits_among(_entries(root))
     if not (splits or are_in_data) or _has_configurations(root):
         return {}
     if are_in_data:
@@ -45,14 +44,20 @@ def splits_of(source: object) -> dict[str, list[str]]:
     """Return the splits of a folder: a local one, or one of an object store, which is listed."""
     if splits := splits_at(source):
         return splits
+    folder = _listed_folder(source)
+    return {} if folder is None else splits_in_store(folder)
+
+
+def _listed_folder(source: object) -> ListedPath | None:
+    """Return a folder of an object store, which is not of the Hub; None for any other source."""
     if isinstance(source, str) and (not is_url(source) or has_magic(source)):
-        return {}
+        return None
     path = as_path(source) if isinstance(source, str | os.PathLike) else source
     if not is_object(path) or not path.listable or str(path).startswith("hf://"):
-        return {}
+        return None
     from bushel._dataset.open.remote_discovery import ListedPath
 
-    return splits_in_store(ListedPath(path))
+    return ListedPath(path)
 
 
 def splits_in_store(folder: ListedPath) -> dict[str, list[str]]:
@@ -78,7 +83,8 @@ def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[s
     for name, is_folder in entries:
         if name.startswith(".") or _is_junk(name) or not (is_folder or _is_data(name)):
             continue
-        if split_in(name, folder=is_folder) is None and name != "data":
+        named = name == "data" or split_in(name, folder=is_folder) or numbered_in(name)
+        if not named:
             return {}, False
         (folders if is_folder else files).append(name)
     if folders == ["data"] and not files:
@@ -87,22 +93,41 @@ def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[s
 
 
 def splits_below_fields(source: object) -> dict[str, list[str]]:
-    """Return the splits of a local folder of YOLO's kind, `images/train/`, `labels/train/`, `images/val/`.
+    """Return the splits of a folder of YOLO's kind, `images/train/`, `labels/train/`, `images/val/`.
 
     Returns:
         The beginning of the keys of each split; empty if the folder has another layout.
     """
-    if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
-        return {}
-    folders = dict[str, str]()
-    with os.scandir(os.fspath(source)) as entries:
+    if isinstance(source, str | os.PathLike) and may_have_splits(source):
+        root = os.fspath(source)
+        return _below_fields(_entries(root), lambda name: _entries(os.path.join(root, name)))
+    folder = _listed_folder(source)
+    return {} if folder is None else splits_below_fields_in_store(folder)
+
+
+def splits_below_fields_in_store(folder: ListedPath) -> dict[str, list[str]]:
+    """Return the splits of a folder in an object store, as `splits_below_fields` does."""
+    return _below_fields(folder.names(), lambda name: type(folder)(folder / name).names())
+
+
+def _entries(folder: str) -> Iterator[tuple[str, bool]]:
+    """Yield the names in a local folder, and which are folders."""
+    with os.scandir(folder) as entries:
         for entry in entries:
-            if entry.name[0] == "." or _is_junk(entry.name):
-                continue
-            if entry.is_dir() and role_of(entry.name):
-                folders[entry.name] = entry.path
-            elif entry.is_dir() or _is_data(entry.name):
-                return {}
+            yield entry.name, entry.is_dir()
+
+
+def _below_fields(
+    entries: Iterable[tuple[str, bool]], look_into: Callable[[str], Iterable[tuple[str, bool]]]
+) -> dict[str, list[str]]:
+    """Return the splits in the folder of images, if the folders at the top are fields."""
+    folders = list[str]()
+    for name, is_folder in entries:
+        if name.startswith(".") or _is_junk(name) or not (is_folder or _is_data(name)):
+            continue
+        if not is_folder or not role_of(name):
+            return {}
+        folders.append(name)
     if len(folders) < 2:
         return {}
     from bushel._recognise.layout import roles_of
@@ -110,15 +135,13 @@ def splits_below_fields(source: object) -> dict[str, list[str]]:
     images = [folder for folder, field in roles_of(folders).items() if field == "image"]
     if not images:
         return {}
-    with os.scandir(folders[images[0]]) as entries:
-        inner = {
-            entry.name: entry.is_dir()
-            for entry in entries
-            if not _is_junk(entry.name) and entry.name[0] != "."
-        }
-    if not all(inner.values()):
+    inner = [
+        entry for entry in look_into(images[0]) if entry[0][0] != "." and not _is_junk(entry[0])
+    ]
+    if not all(is_folder for _, is_folder in inner):
         return {}
-    return {split: [f"{name}/" for name in names] for split, names in splits_in(inner, ()).items()}
+    splits = splits_in([name for name, _ in inner], ())
+    return {split: [f"{name}/" for name in names] for split, names in splits.items()}
 
 
 def _has_configurations(root: str) -> bool:

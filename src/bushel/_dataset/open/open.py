@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial as bind
 from itertools import chain
 from operator import attrgetter
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, Never
 
 from msgspec.structs import replace
@@ -378,7 +377,7 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
                 f"{source} has its splits below its fields: leave out split= here, or"
                 " open one of them"
             )
-        return [Path(source)]
+        return [as_path(source)]
     return _named(source, config, split)[0]
 
 

@@ -9,12 +9,15 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields, IndexPolicy
 from bushel._dataset.open.source_paths import forward_only
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest, load_index
 from bushel._index.table import Shard
+from bushel._runtime.progress import slow_work
 from bushel.containers import get_container, needs_index
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
@@ -87,7 +90,9 @@ def open_shards(
     if opened_here < len(shards):
         from bushel._dataset.read.listed import each_shard
 
-        opened += chain.from_iterable(each_shard(shards[opened_here:], work))
+        with slow_work("opening") as report:
+            options = replace(options, report=report)
+            opened += chain.from_iterable(each_shard(shards[opened_here:], work))
     in_manifest = manifest is not None and bool(manifest.labels)
     may_be_named = in_manifest or get_container(container).names_file is not None
     if may_be_named and not any(shard.labels for shard in opened):
