@@ -12,6 +12,7 @@ status is 1 after another value, an error of another kind, or too many refusals.
 from __future__ import annotations
 
 import argparse
+import binascii
 import csv
 import io
 import json
@@ -21,6 +22,7 @@ import sys
 import tarfile
 import tempfile
 import warnings
+import zipfile
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
@@ -34,6 +36,7 @@ import bushel
 from bushel.errors import BushelError
 
 Rows = list[dict[str, Any]]
+Read = Callable[[Path], Any]
 _EXTENSION = re.compile(r"(^|/)[^/.]+\.[^/]+$")
 
 
@@ -105,13 +108,42 @@ def _members_of_tar(path: Path) -> list[tuple[str, bytes]]:
 
 
 def _members(path: Path) -> list[tuple[str, bytes]]:
-    dataset = bushel.open(path, container="tar", index="memory")
+    dataset = bushel.open(path, container="zip" if path.suffix == ".zip" else "tar", index="memory")
     return sorted(
         (f"{row['__key__']}.{name}".removeprefix("./"), bytes(value))
         for row in dataset.read(range(len(dataset)), decode=False)
         for name, value in row.items()
         if name != "__key__"
     )
+
+
+def _members_of_zip(path: Path) -> list[tuple[str, bytes]]:
+    with zipfile.ZipFile(path) as archive:
+        names = [each.filename for each in archive.infolist() if not each.is_dir()]
+        return sorted((name.removeprefix("./"), archive.read(name)) for name in names if _EXTENSION.search(name))
+
+
+def _of_archive(read_tar: Read, read_zip: Read) -> Read:
+    """Return a reader of archives that are kept as text by uuencode. Names have no case: extensions lose theirs."""
+
+    def read(path: Path) -> Any:
+        inner = path.name.removesuffix(".uu")
+        lines = path.read_bytes().splitlines()
+        first = next(number for number, line in enumerate(lines) if line.startswith(b"begin "))
+        with tempfile.TemporaryDirectory() as place:
+            archive = Path(place, f"x{inner[inner.rindex('.t') :] if '.t' in inner else '.zip'}")
+            archive.write_bytes(b"".join(map(_line_of_uuencode, lines[first + 1 : lines.index(b"end")])))
+            members = (read_zip if archive.suffix == ".zip" else read_tar)(archive)
+        return sorted((name.lower(), data) for name, data in members)
+
+    return read
+
+
+def _line_of_uuencode(line: bytes) -> bytes:
+    try:
+        return binascii.a2b_uu(line)
+    except binascii.Error:  # with characters at its end that stand for nothing
+        return binascii.a2b_uu(line[: ((line[0] - 32 & 63) * 4 + 5) // 3])
 
 
 def _sound_by_soundfile(path: Path) -> Any:
@@ -230,6 +262,18 @@ CORPORA: dict[str, Corpus] = {
         _members_of_tar,
         _members,
         refusals=3,  # sparse files, and a member without a name
+    ),
+    "archives": Corpus(
+        "https://github.com/libarchive/libarchive",
+        "4fe6c584b6e5d0028877b3b58872e5474629bc74",
+        ("libarchive/test", "tar/test", "unzip/test"),
+        (".tar.uu", ".tgz.uu", ".tar.gz.uu", ".tar.zst.uu", ".zip.uu"),
+        _of_archive(_members_of_tar, _members_of_zip),
+        _of_archive(_members, _members),
+        # sparse files, archives after others or without an end, codes and passwords of zip
+        refusals=20,
+        # a size that begins with zero bytes; WebDataset takes `C:/` as the name in `C:/..x`
+        different=("timestamp_overflow.tar.uu", "test_patterns_4.tar.uu"),
     ),
     "images": Corpus(
         "https://github.com/python-pillow/test-images",

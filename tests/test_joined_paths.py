@@ -13,7 +13,7 @@ SOURCE = ROOT / "src" / "bushel"
 EXCEPTIONS = {
     "these check the name": """
         storage/names.py:below _index/table.py:Shard.path _index/table.py:Shard.sidecar
-        sources/fetching.py:Fetched.__truediv__ _dataset/open/remote_discovery.py:ListedPath.__truediv__
+        sources/base.py:Fetched.__truediv__ _dataset/open/remote_discovery.py:ListedPath.__truediv__
         storage/objects/location.py:ObjectPath.with_name storage/objects/location.py:ObjectPath.with_suffix
         compat/granular/paths.py:ForeignPath.__truediv__
     """,
@@ -38,7 +38,7 @@ EXCEPTIONS = {
         _dataset/open/completeness.py:interrupted_write
         _dataset/open/folders.py:_overwrite_folder _dataset/open/folders.py:_replacements
         _pack/reshape.py:split _pack/run_folder.py:part_path
-        sources/fetching.py:caller_path
+        sources/base.py:caller_path
         containers/bag/container.py:Bag.shards containers/recordio/container.py:_RecordIO.shards
         compat/granular/v24/datasets.py:DatasetWriter.__init__ compat/mxnet/commands.py:_record
         compat/mxnet/io/im2rec.py:im2rec compat/mxnet/io/im2rec.py:_discard compat/mxnet/lists.py:write_lists

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from bushel._pack.encoder import BadItem, EncodedSample, Encoder
 from bushel._pack.feeds import StreamFeed
-from bushel._pack.field_plan import FieldPlan, plan_fields, plan_values, target_fields
-from bushel._pack.images import Rewriting
+from bushel._pack.field_plan import FieldPlan, Rewriting, plan_fields, plan_values, target_fields
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.containers import get_container

@@ -22,8 +22,7 @@ from tests.sources.folders import image_folder
 import bushel
 from bushel._index.removal_list import RemovalList
 from bushel._index.sidecar import PartOfRun
-from bushel._pack.commit import PartReport, PartTask
-from bushel._pack.finish import finish_run
+from bushel._pack.finish import PartReport, PartTask, finish_run
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals, find_run, planned_listing
 from bushel._pack.run_plan import RunPlan, describe, part_starts

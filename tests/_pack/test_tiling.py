@@ -17,7 +17,7 @@ from tests.integrity.small import reading
 from tests.kernels.jpegs import by_pillow, picture, save
 
 import bushel
-from bushel._pack.images import Rewriting
+from bushel._pack.field_plan import Rewriting
 from bushel.errors import CodecError, TooManyErrors
 from bushel.jpeg import baseline, is_tiled, tile
 from bushel.kernels import jpeg_coefficients

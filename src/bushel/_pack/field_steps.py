@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from bushel import kernels
-from bushel._pack.images import image_kind
+from bushel._pack.field_plan import image_kind
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
-from bushel._pack.images import Jpeg
+from bushel._pack.field_plan import Jpeg
 from bushel._pack.scale_out import RunOptions
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.structs import Struct

@@ -10,10 +10,10 @@ from bushel._dataset.open.open import files_asked
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
-from bushel._pack.images import Jpeg
+from bushel._pack.field_plan import Jpeg
+from bushel._pack.pack_job import PackResult, write_dataset
 from bushel._pack.pack_options import PackOptions
 from bushel._pack.prepare import DatasetAt
-from bushel._pack.write_dataset import PackResult, write_dataset
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle

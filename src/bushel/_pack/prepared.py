@@ -11,8 +11,7 @@ import numpy.typing as npt
 from bushel._dataset.views.dataset import Dataset
 from bushel._pack.encoder import Encoder
 from bushel._pack.feeds import Feed
-from bushel._pack.field_plan import FieldPlan
-from bushel._pack.images import Rewriting
+from bushel._pack.field_plan import FieldPlan, Rewriting
 from bushel._pack.pack_options import PackOptions
 from bushel._pack.part import BatchLimits
 from bushel._pack.run_plan import describe

@@ -17,8 +17,8 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
 from bushel._index.sidecar import find_manifest
+from bushel._pack.pack_job import PackResult
 from bushel._pack.packing import convert
-from bushel._pack.write_dataset import PackResult
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle

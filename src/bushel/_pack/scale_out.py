@@ -13,8 +13,14 @@ from bushel._dataset.open.folders import is_part
 from bushel._dataset.open.locking import lock_run
 from bushel._index.saving import create_manifest
 from bushel._index.sidecar import Manifest
-from bushel._pack.commit import PartReport, PartTask, WritePart, check_errors, publish_errors
-from bushel._pack.finish import finish_run
+from bushel._pack.finish import (
+    PartReport,
+    PartTask,
+    WritePart,
+    check_errors,
+    finish_run,
+    publish_errors,
+)
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, refuse_difference

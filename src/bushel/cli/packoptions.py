@@ -244,7 +244,7 @@ def image_types(source: Source | Stream, encoding: str) -> dict[str, str]:
     Raises:
         BadParameter: The source has no image field.
     """
-    from bushel._pack.images import image_fields
+    from bushel._pack.field_plan import image_fields
     from bushel.spec import parse_spec
 
     fields_of_source = parse_spec(source.spec)

@@ -16,11 +16,11 @@ from msgspec.structs import replace
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.locking import lock_of, locked_sources
 from bushel._dataset.open.removal_lists import PlacedList, lists_beside
 from bushel._dataset.open.shards import open_shards
 from bushel._dataset.open.source_paths import expand_paths
+from bushel._dataset.open.tables import index_place, indexed_in
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.remaining import digests_of, remaining_in
 from bushel._dataset.read.shards import OpenShard

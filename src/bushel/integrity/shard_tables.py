@@ -6,8 +6,7 @@ import numpy as np
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import bind, stamps_of
-from bushel._dataset.open.caller_fields import CallerFields
-from bushel._dataset.open.declared import has_declared
+from bushel._dataset.open.caller_fields import CallerFields, has_declared
 from bushel._dataset.open.tables import staged_table
 from bushel._index.matching import checked
 from bushel._index.sidecar import load_index

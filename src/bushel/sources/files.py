@@ -18,8 +18,7 @@ from bushel._runtime.system import room_for
 from bushel.containers.folder import classes_beside, junk_of, layout_report
 from bushel.containers.kept_folder import names_below
 from bushel.containers.stored_column import StoredColumn
-from bushel.sources.base import Sample
-from bushel.sources.fetching import FileSource, read_file
+from bushel.sources.base import FileSource, Sample, read_file
 from bushel.sources.media import UNCHANGED, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names

@@ -10,8 +10,7 @@ import numpy as np
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
-from bushel.sources.base import Sample
-from bushel.sources.fetching import FileSource, listed, read_file, relative_to
+from bushel.sources.base import FileSource, Sample, listed, read_file, relative_to
 from bushel.sources.media import Image
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, read_text

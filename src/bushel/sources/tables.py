@@ -19,8 +19,7 @@ from typing import Any, cast
 
 from bushel._index.class_names import in_order
 from bushel.errors import FormatError
-from bushel.sources.base import Sample, extend_labels
-from bushel.sources.fetching import FileSource, caller_path, listed, relative_to
+from bushel.sources.base import FileSource, Sample, caller_path, extend_labels, listed, relative_to
 from bushel.sources.media import Media, media_of_names
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, is_local, read_whole

@@ -11,7 +11,7 @@ from tests.containers.read_in_place import FOREIGN
 from tests.storage.objects.hub_server import Hub, hub_for
 
 import bushel
-from bushel._dataset.open.card_features import features_of_card, features_of_info
+from bushel._dataset.open.data_files import features_of_card, features_of_info
 from bushel.containers.features import Feature
 from bushel.errors import FormatError
 

@@ -22,8 +22,7 @@ import bushel
 from bushel import sources
 from bushel._pack.encoder import EncodedSample, Encoder
 from bushel._pack.feeds import SourceFeed
-from bushel._pack.field_plan import FieldPlan
-from bushel._pack.images import Rewriting
+from bushel._pack.field_plan import FieldPlan, Rewriting
 from bushel._runtime.progress import Progress
 from bushel.compat.gulpio2.layouts import twentybn_csv_jpeg
 from bushel.compat.mxnet.lists import find_images, write_lists

@@ -1,7 +1,8 @@
-"""Which files of a repository are the data of a configuration and a split, by the rules of the Hugging Face Hub.
+"""Which files of a repository are the data of a configuration and a split, and what its card says of fields.
 
 https://huggingface.co/docs/hub/datasets-data-files-configuration describes the rules. Everything
-here is pure: names of files and the front matter of README.md go in, names of files come out.
+here is pure: names of files and the front matter of README.md go in, names of files and features of
+fields come out.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from bushel._runtime.structs import Struct
+from bushel.containers.features import Feature, feature_of
 
 _KEYWORDS = {
     "train": ("train", "training"),
@@ -226,3 +228,71 @@ def _expression(pattern: str) -> str:
         else:
             expression, at = expression + re.escape(pattern[at]), at + 1
     return expression
+
+
+def features_of_info(info: Any) -> dict[str, Feature]:
+    """Return the features that the parsed `dataset_info.json` of a repository has.
+
+    Raises:
+        ValueError: They are not as Hugging Face writes them.
+    """
+    features = info.get("features") if isinstance(info, Mapping) else None
+    if features is None:
+        return {}
+    if not isinstance(features, Mapping):
+        raise ValueError("`features` is not a mapping")  # noqa: TRY004
+    return {str(name): feature_of(description) for name, description in features.items()}
+
+
+def features_of_card(card: Any, config: str) -> dict[str, Feature]:
+    """Return the features of a configuration in the parsed front matter of a README.md.
+
+    Raises:
+        ValueError: They are not as Hugging Face writes them.
+    """
+    listed = card.get("dataset_info") if isinstance(card, Mapping) else None
+    entries = listed if isinstance(listed, list) else [listed]
+    mappings = [entry for entry in entries if isinstance(entry, Mapping)]
+    named = [entry for entry in mappings if str(entry.get("config_name", "default")) == config]
+    chosen = named or (mappings if len(mappings) == 1 else [])
+    features = chosen[0].get("features") if chosen else None
+    if features is None:
+        return {}
+    if not isinstance(features, list) or not all(
+        isinstance(field, Mapping) and "name" in field for field in features
+    ):
+        raise ValueError("`features` of `dataset_info` is not a list of fields with names")
+    return {str(field["name"]): feature_of(_as_json(field)) for field in features}
+
+
+def _as_json(described: Any) -> Any:
+    """Return a field of the front matter as the JSON of Hugging Face has it."""
+    if isinstance(described, str):
+        return {"_type": described.capitalize()}
+    if not isinstance(described, Mapping):
+        return None
+    for name in ("list", "sequence"):
+        if name in described:
+            return {"_type": "List", "feature": _as_json(described[name])}
+    kind = described.get("dtype", described)
+    if isinstance(kind, Mapping) and isinstance(kind.get("class_label"), Mapping):
+        return {"_type": "ClassLabel", "names": _names(kind["class_label"].get("names"))}
+    if kind is described:
+        return None
+    return _as_json(kind)
+
+
+def _names(listed: Any) -> list[str]:
+    """Return names of classes in the order of their numbers, which are the keys.
+
+    Raises:
+        ValueError: They are not numbered from 0 on.
+    """
+    if not isinstance(listed, Mapping):
+        if isinstance(listed, list):
+            return list(map(str, listed))
+        return []
+    numbered = {int(number): str(name) for number, name in listed.items()}
+    if sorted(numbered) != list(range(len(listed))):
+        raise ValueError("the names of classes are not numbered from 0")
+    return [numbered[number] for number in range(len(numbered))]

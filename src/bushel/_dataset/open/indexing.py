@@ -21,11 +21,17 @@ from bushel._dataset.open.completeness import (
 )
 from bushel._dataset.open.discovery import find
 from bushel._dataset.open.folders import above_parts
-from bushel._dataset.open.index_place import index_place, indexed_in
 from bushel._dataset.open.locking import locked_sources
 from bushel._dataset.open.open import files_named, remaining_of
 from bushel._dataset.open.source_paths import expand_paths
-from bushel._dataset.open.tables import accepted, build_table, lacks_checksums, stored_table
+from bushel._dataset.open.tables import (
+    accepted,
+    build_table,
+    index_place,
+    indexed_in,
+    lacks_checksums,
+    stored_table,
+)
 from bushel._dataset.read.key_file import has_old_key_file, write_key_file
 from bushel._dataset.read.listed import each_shard, write_manifest
 from bushel._dataset.read.reader import Reader

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import msgspec
 
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS
-from bushel._dataset.open.index_place import index_is_in_cache
+from bushel._dataset.open.tables import index_is_in_cache
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.sidecar import DAMAGES

@@ -152,7 +152,7 @@ def open(
     paths = _paths_of(source, spec, index)
     fields, place = None if spec is None else checked_spec(spec), None
     if index not in POLICIES:
-        from bushel._dataset.open.index_place import index_place
+        from bushel._dataset.open.tables import index_place
 
         index, place = "auto", index_place(index)
     if episodes or delta_timestamps is not None:
@@ -203,7 +203,7 @@ def open(
     )
     if discovered.incomplete is None:
         if state is not None and index == "auto":
-            from bushel._dataset.open.index_place import index_is_in_cache
+            from bushel._dataset.open.tables import index_is_in_cache
             from bushel._dataset.read.listed import keep_list
 
             if not index_is_in_cache():
@@ -238,7 +238,7 @@ def _opened(
 ) -> tuple[list[OpenShard], Remaining | None]:
     """Read the tables of the shards of a dataset, and note which samples are not removed."""
     if place is not None:
-        from bushel._dataset.open.index_place import indexed_in
+        from bushel._dataset.open.tables import indexed_in
 
         found = replace(found, shards=indexed_in(found.shards, place), manifest=None)
     lacks_some, lists = may_lack_samples(found.shards), _requested_lists(found)
@@ -290,7 +290,7 @@ def _checked_shards(
     listings = found.manifest, found.listed
     shards = open_shards(found.container, found.shards, options, policy, *listings, recover=recover)
     if options.spec is not None:
-        from bushel._dataset.open.declared import check_declared
+        from bushel._dataset.open.caller_fields import check_declared
 
         check_declared(options.spec, [shard.index for shard in shards], str(path))
     if features:

@@ -13,8 +13,14 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from bushel._dataset.open.card_features import features_of_card, features_of_info
-from bushel._dataset.open.data_files import Configuration, configurations, front_matter, splits_of
+from bushel._dataset.open.data_files import (
+    Configuration,
+    configurations,
+    features_of_card,
+    features_of_info,
+    front_matter,
+    splits_of,
+)
 from bushel._dataset.open.folders import few
 from bushel._index.sidecar import FOLDER
 from bushel._runtime.log import log_warning

@@ -7,20 +7,21 @@ table without them, or with other ones, unless the user asks for it.
 
 from __future__ import annotations
 
+import os
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from contextlib import suppress
 from functools import partial
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import bind, same_files, stamped, stamps_of
-from bushel._dataset.open.caller_fields import CallerFields, IndexPolicy
+from bushel._dataset.open.caller_fields import POLICIES, CallerFields, IndexPolicy
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._dataset.open.index_place import index_is_in_cache
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
@@ -29,12 +30,64 @@ from bushel._runtime.structs import Struct
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError, UnsupportedError
-from bushel.storage import AnyPath, below, is_local, is_object, open_file
+from bushel.storage import AnyPath, absolute, as_path, below, is_local, is_object, open_file
 from bushel.storage.base import FROM_TAG
 
 if TYPE_CHECKING:
     from bushel._dataset.open.damaged import Damage
     from bushel._dataset.open.remote_discovery import ListedFiles
+
+
+def index_place(index: Any) -> AnyPath:
+    """Return the folder that `index=` names.
+
+    Raises:
+        ValueError: It is a text without a slash, perhaps a misspelt policy; or a file.
+    """
+    if isinstance(index, str | os.PathLike) and os.path.isfile(index):
+        raise ValueError(
+            f"index={str(index)!r} is a file, and the index of a dataset is kept in"
+            " a folder: name that"
+        )
+    if isinstance(index, str) and not any(sign in index for sign in ("/", os.sep)):
+        raise ValueError(
+            f"index={index!r} should be {', '.join(map(repr, POLICIES))}. To name a folder for"
+            " the index, write "
+            f"{'./' + index!r}"
+        )
+    return absolute(as_path(index))
+
+
+def indexed_in(shards: Sequence[Shard], place: AnyPath) -> list[Shard]:
+    """Return shards whose index is in a folder of its own.
+
+    Raises:
+        FormatError: Two shards have the same name, so that their indexes would be one file.
+    """
+    counts = Counter((shard.sidecars, shard.name) for shard in shards)
+    twice = next((name for (_, name), count in counts.items() if count > 1), None)
+    if twice is not None:
+        raise FormatError(
+            f"two shards have the name {twice!r}: one folder cannot hold the index of both",
+            file=str(place),
+            hint="name a folder for each of their folders, and join the datasets with bushel.concat",
+        )
+    return [replace(shard, index=place) for shard in shards]
+
+
+def index_is_in_cache() -> bool:
+    """Return whether the user keeps indexes of local data in the cache, too: `BUSHEL_INDEX=cache`.
+
+    Raises:
+        ValueError: The variable has another value.
+    """
+    choice = os.environ.get("BUSHEL_INDEX") or "beside"
+    if choice not in ("beside", "cache"):
+        raise ValueError(
+            f"the environment variable BUSHEL_INDEX is {choice!r}: expected 'cache' or 'beside'"
+        )
+    return choice == "cache"
+
 
 _NO_SIDECAR = (FileNotFoundError, PermissionError)
 """Errors that mean that a sidecar does not exist. A store that forbids listing refuses access to missing objects."""
@@ -274,7 +327,7 @@ def build_table(
         FormatError: The shard is damaged.
         SpecError: `options.spec` does not fit the data.
     """
-    from bushel._dataset.open.declared import listed_table, read_structure
+    from bushel._dataset.open.caller_fields import listed_table, read_structure
 
     if table is None:
         stored, changed = listed_table(container, shard), False
@@ -296,7 +349,7 @@ def build_table(
 def _serves(index: ShardIndex, options: ReadOptions) -> bool:
     """Return whether a table has the declared fields, and the checksums that are asked for."""
     if options.spec is not None:
-        from bushel._dataset.open.declared import has_declared
+        from bushel._dataset.open.caller_fields import has_declared
 
         if not has_declared(index, options.spec):
             return False
