@@ -28,8 +28,7 @@ from bushel._dataset.open.completeness import marker_path
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.sidecar import Manifest, ManifestShard, PartOfRun, load_index
 from bushel._index.table import Keys, Shard, ShardIndex
-from bushel._pack.finish import PartTask
-from bushel._pack.finish import finish_run
+from bushel._pack.finish import PartTask, finish_run
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, part_starts

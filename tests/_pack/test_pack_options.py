@@ -35,7 +35,7 @@ def test_every_argument_is_in_a_group(function: Callable[..., Any]) -> None:
 
 def test_convert_is_pack_with_the_same_options() -> None:
     packing, converting = arguments(bushel.pack), arguments(bushel.convert)
-    assert set(packing) - set(converting) == {"exif_rotate", "check", "labels", "strict", "strict_files"}
+    assert set(packing) - set(converting) == {"exif_rotate", "check", "labels"}
     assert {name: packing[name] for name in converting} == converting
     assert PackOptions.of(packing) == PackOptions.of(converting, strict=False)
 
@@ -46,7 +46,7 @@ def test_arguments_reach_their_groups() -> None:
         "check": True,
         "jpeg": "tile", "keys": False, "seek": True, "shuffle": "blocks", "seed": 3, "parts": 4, "part": 1,
         "plan_only": True,
-        "max_errors": 7, "strict": True, "strict_files": True, "shard_samples": 9, "shard_bytes": "1MB",
+        "max_errors": 7, "shard_samples": 9, "shard_bytes": "1MB",
         "generation": "C", "labels": {"a": ["x", "y"]}, "mode": "resume",
         "threads": 2, "processes": 5, "sync": False, "columns": "a,auto",
         "retries": 6,
@@ -61,7 +61,7 @@ def test_arguments_reach_their_groups() -> None:
         container="tar", mode="resume", shard_samples=9, shard_bytes="1MB", generation="C", sync=False,
         labels={"a": ("x", "y")}, columns=("a", "auto"),
     )  # fmt: skip
-    assert options.errors == ErrorOptions(max_errors=7, strict=True, strict_files=True)
+    assert options.errors == ErrorOptions(max_errors=7)
     assert options.workers == Workers(2, 5)
     run = options.run
     assert (run.engine, run.parts, run.part, run.plan_only) == (None, 4, 1, True)

@@ -85,12 +85,11 @@ def pack_whole(
             target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
         ) as writer,
     ):
-        config = _config(prepared, encode, options.workers, report)
-        result = write_part(part, writer, ledger, mode, limit, config)
+        config, kept = _config(prepared, encode, options.workers, report), len(writer)
+        totals = write_part(part, writer, ledger, mode, limit, config)
     reporter.finish()
-    return RunTotals(
-        (str(target),), result.samples, result.kept, result.bytes, result.errors, result.limits
-    )
+    limits = tuple(totals.limits)
+    return RunTotals((str(target),), totals.samples, kept, totals.bytes, totals.errors, limits)
 
 
 def pack_in_parts(
@@ -265,8 +264,7 @@ class PackJob(Struct, frozen=True):
             writer = stack.enter_context(
                 ColumnWriter(target, self.prepared.spec, writing, lock=lock, part=note)
             )
-            result = write_part(part, writer, ledger, "create", limit, config)
-        return Totals(result.samples, result.bytes, result.errors, list(result.limits))
+            return write_part(part, writer, ledger, "create", limit, config)
 
     def _writing(self, number: int, target: AnyPath) -> WriterOptions:
         """Return how a part is written. The first one gets the empty folders."""

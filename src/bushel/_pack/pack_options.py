@@ -39,8 +39,8 @@ class ErrorOptions(Struct, frozen=True, kw_only=True):
     """The arguments that decide which errors end a call: see `pack`."""
 
     max_errors: float | None
-    strict: bool
-    strict_files: bool = False
+    # whether the first error is raised as it is
+    strict: bool = False
 
 
 class Workers(Struct, frozen=True):

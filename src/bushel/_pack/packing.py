@@ -47,8 +47,6 @@ def pack(
     part: int | None = None,
     plan_only: bool = False,
     max_errors: float | None = 0,
-    strict: bool = False,
-    strict_files: bool = False,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
     generation: Literal["A", "B", "C"] | None = None,
@@ -116,9 +114,6 @@ def pack(
         max_errors: Number of items that may fail in the whole call: an int, a share of all items
             between 0 and 1 (float), or None for any number. A bad item is listed in
             `TARGET.errors.jsonl` and skipped.
-        strict: Raise the first error unchanged, and keep finished shards for `mode="resume"`.
-        strict_files: Raise an error, before anything is written, if the source skips files of
-            its folder. By default they are counted in the result.
         shard_samples: See `bushel.Writer`.
         shard_bytes: See `bushel.Writer`.
         generation: See `bushel.Writer`; also `A` for a bag.

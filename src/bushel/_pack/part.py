@@ -17,6 +17,7 @@ from bushel._pack.encoder import (
     encoded_bytes,
 )
 from bushel._pack.feeds import Batch
+from bushel._pack.run_folder import Totals
 from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
@@ -129,16 +130,6 @@ class ErrorLimit(Struct, frozen=True):
     items: int = 0  # number of items in the other parts that are finished, for the message
 
 
-class PartResult(Struct, frozen=True):
-    """The result of packing one part."""
-
-    samples: int  # samples written
-    kept: int  # samples that the dataset had before
-    errors: int  # bad items, including bad items of the run that was resumed
-    bytes: int  # stored bytes of the fields written
-    limits: tuple[str, ...]  # properties of the samples that the container does not keep, in words
-
-
 class Ledger:
     """The notes on a part that is packed: its errors, and before each shard its end.
 
@@ -175,7 +166,7 @@ def write_part(
     mode: Mode,
     limit: ErrorLimit,
     config: WorkerConfig,
-) -> PartResult:
+) -> Totals:
     """Pack a part into a writer, and close the writer.
 
     Raises:
@@ -227,7 +218,7 @@ def write_part(
     log.finish()
     if ledger.record is not None:
         ledger.record.finish(len(writer), ledger.errors, log)
-    return PartResult(written, existing, ledger.errors, size, writer.limits)
+    return Totals(written, size, ledger.errors, list(writer.limits))
 
 
 def _results(

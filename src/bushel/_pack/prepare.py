@@ -33,7 +33,7 @@ from bushel._pack.field_plan import (
 )
 from bushel._pack.own_source import refuse_own_source
 from bushel._pack.pack_options import PackOptions, SampleOptions
-from bushel._pack.prepared import Prepared, check_none_skipped, encoder_for
+from bushel._pack.prepared import Prepared, encoder_for
 from bushel._pack.run_folder import planned_listing
 from bushel._pack.run_plan import check_part
 from bushel._pack.scale_out import RunOptions
@@ -145,7 +145,6 @@ def prepare_source(
     """Open a source, and decide how its samples are packed.
 
     Raises:
-        FormatError: The source skips files, which `strict_files` forbids.
         FileExistsError: The target is the source, or is in it, or contains it.
         KeyError: A field does not exist.
         SpecError: The container cannot hold the samples; the message names the reason, and the
@@ -162,8 +161,6 @@ def prepare_source(
         location, source = source.source, open_any(source.source, verify=True)
     opened = open_source(source, types=samples.spec or None, listing=listing)
     refuse_own_source(location, opened, target, options)
-    if options.errors.strict_files:
-        check_none_skipped(opened)
     parts = _parts(opened, run)
     order = _order(opened, options.shuffle, options.seed, parts, run.part)
     facts = _facts_of(opened)

@@ -19,7 +19,7 @@ from bushel._runtime.order import Order
 from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image
-from bushel.errors import FormatError, SpecError
+from bushel.errors import SpecError
 from bushel.kernels import crc32
 from bushel.sources.base import Source
 from bushel.sources.foreign import StoredStream
@@ -182,21 +182,6 @@ def _steps(transforms: Transforms, fields: Spec) -> dict[str, FieldSteps]:
 
     by_field = transforms_by_field(transforms, format_spec(fields))
     return {name: FieldSteps.of(functions) for name, functions in by_field.items()}
-
-
-def check_none_skipped(source: Dataset | Source | Stream) -> None:
-    """Check that a source skips no files.
-
-    Raises:
-        FormatError: The source skips files; the message lists their kinds.
-    """
-    if skipped := getattr(source, "skipped", None):
-        kinds = describe_skipped(skipped)
-        raise FormatError(
-            f"strict_files=True, but the source skips files: {kinds}. This is the first one",
-            file=getattr(source, "first_skipped", None),
-            hint="move them away, convert them, or leave out strict_files",
-        )
 
 
 def describe_skipped(skipped: Mapping[str, int]) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
 from bushel._runtime.structs import Struct
@@ -33,22 +33,9 @@ class MediaOptions(Struct, frozen=True):
     videos: VideoOptions
 
 
-class StrictOptions(Struct, frozen=True):
-    """Options for what ends a run."""
-
-    strict: Annotated[
-        bool,
-        Option("Stop at the first error; --resume continues after the last shard."),
-    ] = False
-    strict_files: Annotated[
-        bool, Option("Fail if SOURCE contains files that would be skipped.")
-    ] = False
-
-
 class WorkOptions(Struct, frozen=True):
-    """Options for what ends a run, for a dataset that exists at the target, and for worker processes."""
+    """Options for a dataset that exists at the target, and for worker processes."""
 
-    limits: StrictOptions
     modes: ModeOptions
     processes: Annotated[
         int,
@@ -122,7 +109,6 @@ def command(
                 transforms=change,
                 exif_rotate=images.exif_rotate,
                 check=images.check,
-                **asdict(work.limits),
                 mode=mode,
                 processes=work.processes,
                 progress=report,

@@ -130,15 +130,10 @@ class Fetched:
     def __truediv__(self, name: str) -> AnyPath:
         return self._path / name
 
-    @property
-    def name(self) -> str:
-        """The last component."""
-        return self._path.name
-
-    @property
-    def parent(self) -> AnyPath:
-        """The folder that holds it."""
-        return self._path.parent
+    def __getattr__(self, name: str) -> Any:
+        if name.startswith("__"):  # which copying and pickling ask for
+            raise AttributeError(name)
+        return getattr(self._path, name)
 
     def read_bytes(self) -> bytes:
         """Return the file's bytes. Raise OSError if the file could not be read."""
@@ -163,14 +158,6 @@ class Fetched:
     def is_dir(self) -> bool:
         """Return whether the path is a folder."""
         return isinstance(self._found, FileNotFoundError) and self._path.is_dir()
-
-    def iterdir(self) -> Iterator[Any]:
-        """Yield the paths in the folder."""
-        return self._path.iterdir()
-
-    def stat(self) -> Any:
-        """Return an object with at least `st_size`, in bytes."""
-        return self._path.stat()
 
 
 class FileSource(ABC):

@@ -230,22 +230,15 @@ class Table(FileSource):
         else:
             named = as_path(path)
         self._table = "the table" if named is None else str(named)
+        self._root: AnyPath = Path()
         if named is None:
             self._rows = list(cast("Sequence[Row]", path))
+            self._root_is = "this folder"
         else:
             self._rows = read_rows(named, columns)
+            self._root, self._root_is = named.parent, "the folder of the table"
         if root is not None:
-            self._root = as_path(root)
-        elif named is not None:
-            self._root = named.parent
-        else:
-            self._root = Path()
-        if root is not None:
-            self._root_is = "as root= says"
-        elif named:
-            self._root_is = "the folder of the table"
-        else:
-            self._root_is = "this folder"
+            self._root, self._root_is = as_path(root), "as root= says"
         self._file, self._key, self._label = file, key, label
         self._found: dict[int, AnyPath] = {}
         self._place = partial(caller_path if named is None else listed, self._root)

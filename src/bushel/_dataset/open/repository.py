@@ -6,6 +6,7 @@ It serves `hf://datasets/org/name`, and local copies of such repositories.
 from __future__ import annotations
 
 import json
+import os
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -244,7 +245,8 @@ def _paths(root: AnyPath, names: Sequence[str], files: Sequence[str]) -> list[An
     chosen = [name for name in files if _kind(name) == kind]
     if kind != "media":
         return [below(root, name) for name in chosen]
-    folder = _common_folder(files)
+    # of lists, it compares their items
+    folder = "/".join(os.path.commonprefix([name.split("/")[:-1] for name in files]))
     rest = set(names) - set(files)
     if any(
         _kind(name) == "media" and (not folder or name.startswith(f"{folder}/")) for name in rest
@@ -271,13 +273,3 @@ def _kind(name: str) -> str:
     if holds_image(codec) or holds_clip(codec) or holds_sound(codec):
         return "media"
     return ""
-
-
-def _common_folder(files: Sequence[str]) -> str:
-    folders = [name.split("/")[:-1] for name in files]
-    common = []
-    for parts in zip(*folders, strict=False):
-        if len(set(parts)) > 1:
-            break
-        common.append(parts[0])
-    return "/".join(common)
