@@ -1,4 +1,4 @@
-"""Plan how each field is converted: what is copied, which JPEGs are rewritten, how classes are numbered.
+"""Plan how each field is converted: copied fields, JPEGs that are rewritten, and new numbers of classes.
 
 Nothing here does I/O.
 """
