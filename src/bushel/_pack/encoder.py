@@ -95,10 +95,6 @@ class Encoder(Struct, frozen=True):
         """Encode the samples of a batch, one by one."""
         return [self._encoded(*arrived) for arrived in self.feed.samples(batch)]
 
-    def origin(self, position: int) -> str | None:
-        """Return the path or other origin of an item, if the source has it."""
-        return self.feed.origin(position)
-
     # Columns
 
     @property
@@ -176,7 +172,7 @@ class Encoder(Struct, frozen=True):
                 values = self._rewritten(key, values)
         except Exception as error:
             file = error.filename if isinstance(error, OSError) else None
-            path = self.origin(position) or (None if file is None else str(file))
+            path = self.feed.origin(position) or (None if file is None else str(file))
             return BadItem(position, key, path, error)
         for plan in self.plans.values():
             stored = values.get(plan.target.name)

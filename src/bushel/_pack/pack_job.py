@@ -201,7 +201,7 @@ def _config(prepared: Prepared, encode: Encode, workers: Workers, progress: OnPa
     return WorkerConfig(
         encode=encode,
         encode_alone=prepared.encoder,
-        origin=prepared.encoder.origin,
+        origin=prepared.encoder.feed.origin,
         threads=0 if prepared.in_memory else workers.at_once,
         batches=prepared.batches,
         progress=progress,

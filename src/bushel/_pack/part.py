@@ -72,15 +72,6 @@ class Part(Struct, frozen=True):
         return "part" in self.plan
 
 
-def _unknown(positions: npt.NDArray[np.int64]) -> None:
-    """Return that the lengths of these items are not known."""
-
-
-def _none(positions: Iterable[int]) -> Iterable[str]:
-    """Return no keys."""
-    return ()
-
-
 class BatchLimits(Struct, frozen=True):
     """How many items are encoded as one batch."""
 
@@ -106,11 +97,11 @@ class WorkerConfig(Struct, frozen=True):
     # called with the numbers of items, samples, errors and bytes after every batch
     progress: Callable[[int, int, int, int], None]
     # returns the stored bytes of the items at these positions, or None if unknown
-    lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None] = _unknown
+    lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None]
     # yields the keys of the items at these positions, if known without reading them
-    keys: Callable[[Iterable[int]], Iterable[str]] = _none
+    keys: Callable[[Iterable[int]], Iterable[str]]
     # maps every key to the stored key, in the order of the samples; None to keep them
-    key: Callable[[str], str] | None = None
+    key: Callable[[str], str] | None
 
 
 class WrittenSamples(Struct, frozen=True):

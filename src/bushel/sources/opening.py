@@ -47,7 +47,8 @@ KINDS: Mapping[str, Any] = {
 _TABLES = (".csv", ".tsv", ".json", ".jsonl", ".csv.gz", ".tsv.gz", ".json.gz", ".jsonl.gz")
 
 
-_LISTED = ("images", "files", "videos", "sounds")  # the kinds that list a folder
+_MEDIA = ("images", "videos", "sounds")
+_LISTED = (*_MEDIA, "files")  # the kinds that list a folder
 # number of kinds of files to name in the error about a folder without any that Bushel reads
 _NAMED = 5
 _KIND_OF_SUFFIX = {
@@ -92,13 +93,8 @@ def open_source(
         >>> len(source), source.spec
         (12, {'image': 'jpg', 'label': 'int'})
     """
-    if isinstance(source, str | os.PathLike) or is_object(source):
+    if isinstance(source, str | os.PathLike) or is_object(source) or are_paths(source):
         return _at_path(source, kind, listing, options)
-    if are_paths(source):
-        if (kind := kind or media_kind(source)) in (None, "dataset"):
-            return _stored(open_any(source, verify=True))
-        folder, names = folder_of(source)
-        return open_source(folder, kind, listing=names if listing is None else listing, **options)
     if options or kind not in (None, "dataset"):
         raise TypeError("kind= and options of a source need a path")
     if isinstance(source, Dataset | StreamDataset):
@@ -134,8 +130,10 @@ def _at_path(
         if folder is not None and listing is None and not options:
             folder.report()
             return folder
-    # one file, or a pattern
-    if kind in ("images", "videos", "sounds") and media_kind(source) == kind:
+    # files that are named, or one, or a pattern
+    is_single = isinstance(source, str | os.PathLike) or is_object(source)
+    is_media = kind in _MEDIA and media_kind(source) == kind
+    if is_media or not (is_single or kind == "dataset"):
         source, names = folder_of(source)
         if listing is None:
             listing = names
@@ -171,7 +169,7 @@ def _recognised(source: Any, options: Collection[str]) -> tuple[str, LabelledFol
     """Return the kind of source at a path, and the source if the path is a folder of media files."""
     if isinstance(source, Dataset):
         return "dataset", None
-    if isinstance(source, list | tuple):
+    if not isinstance(source, str | os.PathLike) and are_paths(source):
         return media_kind(source) or "dataset", None
     path = as_path(source)
     name = path.name.lower()
