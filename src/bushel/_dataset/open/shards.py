@@ -17,7 +17,6 @@ from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import Manifest, load_index
 from bushel._index.table import Shard
-from bushel._runtime.progress import slow_work
 from bushel.containers import get_container, needs_index
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError
@@ -89,6 +88,7 @@ def open_shards(
         opened_here += 1
     if opened_here < len(shards):
         from bushel._dataset.read.listed import each_shard
+        from bushel._runtime.progress import slow_work
 
         with slow_work("opening") as report:
             options = replace(options, report=report)
