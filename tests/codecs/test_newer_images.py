@@ -16,7 +16,7 @@ from PIL import Image, features
 import bushel
 from bushel.codecs import codec_of_extension, get_codec
 from bushel.codecs.newer_images import jxl_size, newer_format
-from bushel.containers.first_bytes import codec_by_magic
+from bushel.containers.features import codec_by_magic
 from bushel.errors import CodecError, MissingPackageError
 from bushel.transforms.fused import image_size
 from bushel.viewer.byte_ranges import media_type

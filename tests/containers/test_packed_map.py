@@ -9,8 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.containers.packed_index import Record, index_records
-from bushel.containers.packed_map import encode, is_packed_map, locate
+from bushel.containers.packed_map import Record, encode, index_records, is_packed_map, locate
 from bushel.errors import FormatError
 from bushel.spec import parse_spec
 

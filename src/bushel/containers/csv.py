@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bushel._index.table import Shard
 from bushel.containers.base import ReadOptions
-from bushel.containers.line_scan import (
+from bushel.containers.jsonl import (
     COMPRESSED,
     LineContainer,
     LineFile,

@@ -1,16 +1,383 @@
 """Lines or an array of JSON, read in place: an object is a sample, and its names are fields.
 
-docs/format-jsonl.md has the rules.
+`csv` is read by the same scan. docs/format-jsonl.md has the rules.
 """
 
 from __future__ import annotations
 
-from bushel._index.table import Shard
-from bushel.containers.array_lines import ARRAYS
-from bushel.containers.base import ReadOptions
-from bushel.containers.line_scan import COMPRESSED, LineContainer, LineTable, open_lines, scanner_of
-from bushel.containers.recovery import Fault
-from bushel.errors import FormatError
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from bushel._index.columns import Column
+from bushel._index.line_arrays import Lines
+from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._runtime.system import keep_freed_memory
+from bushel.containers.array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
+from bushel.containers.base import Container, ReadOptions, Report
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.line_values import LineField
+from bushel.containers.plain_table import file_shards
+from bushel.containers.read_forward import forward_reader
+from bushel.containers.recovery import Fault, Recovered
+from bushel.containers.references import as_texts, with_keys, with_references
+from bushel.errors import FormatError, SpecError
+from bushel.kernels import LineScanner
+from bushel.spec import KEY, parse_spec
+from bushel.storage import AnyPath, BlockFile, Blocks, File, open_file
+
+COMPRESSED = (".gz", ".zst")
+"""Ends of the names of compressed files, which follow the usual suffix."""
+
+_ABOUT = ("README", "LICENSE", ".json", ".md", ".py", ".txt", ".yaml", ".yml")
+"""Files that may be beside the data, and their suffixes."""
+
+_LONGEST_LINE = 128 << 20
+_SPACING = 256 << 10
+"""Expanded bytes between restart points of gzip: values are short, and each that is read expands as many."""
+
+_BOM = b"\xef\xbb\xbf"
+_WIDE = (b"\xff\xfe", b"\xfe\xff")
+_CELLS_PER_BYTE, _ENOUGH_CELLS = 4, 1 << 22
+_MOST_NAMES = 10_000
+_AFTER_FAULT = 64 << 10
+"""Bytes that are scanned at a time after a damaged line: the next one may be damaged, too."""
+
+_MOST_FAULTS = 10_000
+"""Damaged lines that are left out in any case. Each takes some 20 µs and 1 KB."""
+
+
+@dataclass(frozen=True, slots=True)
+class LineFile:
+    """An open file of lines.
+
+    Attributes:
+        real: The file itself.
+        lines: The file, or the block file that it expands to.
+        blocks: Its blocks; empty if it is not compressed.
+        start: Where the first line begins, after a byte order mark.
+        array: Whether it is an array, whose objects are read as lines.
+    """
+
+    real: File
+    lines: File
+    blocks: tuple[Blocks, ...]
+    start: int
+    array: bool = False
+
+    @property
+    def number(self) -> int:
+        """Number of the file that has the lines, in the table."""
+        return len(self.blocks)
+
+
+def open_lines(shard: Shard) -> LineFile:
+    """Open the file of a shard.
+
+    Raises:
+        FormatError: It is compressed and damaged, its text is UTF-16, or it should be an array and
+            is not.
+        UnsupportedError: It is compressed in a way that allows no reading in part.
+    """
+    real = open_file(shard.path(0))
+    lines, blocks = real, tuple[Blocks, ...]()
+    if shard.files[0].lower().endswith(COMPRESSED):
+        from bushel.storage.restart import compressed_blocks
+
+        blocks = (compressed_blocks(real, spacing=_SPACING),)
+        lines = BlockFile.over(real, blocks[0])
+    head = lines.read(0, min(lines.size, 3))
+    if head.startswith(_WIDE):
+        raise FormatError(
+            "its text is UTF-16",
+            file=real.path,
+            offset=0,
+            hint="convert it to UTF-8: iconv does that",
+        )
+    start = 3 if head == _BOM else 0
+    if not shard.files[0].lower().endswith(ARRAYS) or holds_lines(lines, start):
+        return LineFile(real, lines, blocks, start)
+    return LineFile(real, lines, blocks, start_of_array(lines, start, real.path), array=True)
+
+
+def _line_end(data: memoryview, start: int) -> int:
+    """Return the number of bytes up to the end of the line in which a byte is; 0 if the line does not end."""
+    size = 256
+    while start < len(data):
+        if (end := bytes(data[start : start + size]).find(b"\n")) >= 0:
+            return start + end + 1
+        start, size = start + size, 2 * size
+    return 0
+
+
+@dataclass(slots=True)
+class LineTable:
+    """The table of a file of lines under construction.
+
+    Attributes:
+        file: The file.
+        cells: Whether its lines are records of CSV.
+        report: Called with the numbers of bytes that were scanned.
+        fault: Called with the error of a damaged line, which is then left out. If it is None, the
+            error is raised.
+    """
+
+    file: LineFile
+    cells: bool = False
+    report: Report | None = None
+    fault: Fault | None = None
+    _arrays: GrowingArrays = field(default_factory=GrowingArrays)
+    _names: list[str] = field(default_factory=list)
+    _facts: list[tuple[int, bool, bool]] = field(default_factory=list)
+    _samples: int = 0
+    _bytes: int = 0
+    _gaps: list[tuple[int, str]] = field(default_factory=list)
+    _errors: list[FormatError] = field(default_factory=list)
+
+    def scan(self, scanner: LineScanner, start: int, lines_before: int = 0) -> None:
+        """Scan the file to its end.
+
+        Args:
+            scanner: The scanner.
+            start: Where the first line begins.
+            lines_before: Number of line ends before that.
+
+        Raises:
+            FormatError: A line is damaged.
+        """
+        try:
+            self._scan(scanner, start, lines_before)
+        except BaseException:
+            self._arrays.close()
+            raise
+
+    def _scan(self, scanner: LineScanner, start: int, lines_before: int) -> None:
+        keep_freed_memory()
+        lines = self.file.lines
+        read, chunk = forward_reader(self.file.lines, self.file.real)
+        array = ArrayLines(read, start) if self.file.array else None
+        if array is not None:
+            read = array.read
+        at, window = start, chunk
+        while at < lines.size:
+            data = memoryview(b"")  # frees the last bytes before more are read
+            data = memoryview(read(at, min(window, lines.size - at)))
+            used = self._feed(scanner, data, at)
+            before = at
+            after = chunk
+            if scanner.problem is not None:
+                self._take(scanner, at)
+                end = _line_end(data, scanner.problem_offset - at)
+                if end or window >= chunk:
+                    self._leave_out(
+                        self._error(scanner, scanner.lines + lines_before + len(self._gaps) + 1)
+                    )
+                    used, after = end or len(data), min(chunk, _AFTER_FAULT)
+            elif not used:
+                window *= 2
+                if window > _LONGEST_LINE:
+                    raise FormatError(
+                        (
+                            f"{self._word} {scanner.lines + lines_before + 1} has more than"
+                            f" {_LONGEST_LINE >> 20} MiB"
+                        ),
+                        file=self.file.real.path,
+                        offset=at,
+                        hint=(
+                            "no line of data is that long: do quotes not end, or is it another"
+                            " format?"
+                        ),
+                    )
+                continue
+            at, window = at + used, after
+            if self.report is not None:
+                self.report(at - before)
+        self._take(scanner, at)
+        self._facts = [
+            scanner.facts(number) for number in range(len(scanner.names) if self._samples else 0)
+        ]
+        if array is not None and not array.ended:
+            self._report("the array does not end: `]` is missing", at)
+        elif array is not None and array.trailing is not None:
+            self._report(
+                "something follows the array, which has to be all of the file", array.trailing
+            )
+
+    def _report(self, problem: str, offset: int) -> None:
+        error = FormatError(problem, file=self.file.real.path, offset=offset)
+        if self.fault is None:
+            raise error
+        self.fault(error)
+
+    def _feed(self, scanner: LineScanner, data: memoryview, start: int) -> int:
+        """Scan the lines in some bytes, and return how many bytes they take."""
+        used, last = 0, start + len(data) == self.file.lines.size
+        while True:
+            used += scanner.feed(data[used:], start + used, last)
+            if not scanner.full or scanner.problem is not None:
+                return used
+            self._take(scanner, start + used)
+
+    @property
+    def _word(self) -> str:
+        return "object" if self.file.array else "line"
+
+    def _leave_out(self, error: FormatError) -> None:
+        if self.fault is None:
+            raise error
+        self.fault(error)
+        if len(self._gaps) >= _MOST_FAULTS + self._samples:
+            raise FormatError(
+                f"more {self._word}s are damaged than not, of more than {_MOST_FAULTS}",
+                file=self.file.real.path,
+                offset=error.offset,
+                hint="is it another format?",
+            )
+        self._gaps.append((self._samples, str(self._samples + len(self._gaps))))
+        if len(self._errors) < _MOST_FAULTS:
+            self._errors.append(error)
+
+    def _error(self, scanner: LineScanner, line: int) -> FormatError:
+        where = " of the expanded file" if self.file.blocks else ""
+        hint = f"correct the {self._word}, or remove it"
+        if scanner.problem is not None and "names" in scanner.problem:
+            hint = "name the fields to be read with spec=, or write the names as values of a list"
+        what, at = f"{self._word} {line}{where}: {scanner.problem}", scanner.problem_offset
+        return FormatError(what, file=self.file.real.path, offset=at, hint=hint)
+
+    def _take(self, scanner: LineScanner, at: int) -> None:
+        """Add the samples that the scanner has found up to a byte."""
+        names, rows = scanner.names, scanner.rows
+        self._names += [self._name(name) for name in names[len(self._names) :]]
+        samples = self._samples + rows
+        if samples * len(names) > max(self.file.lines.size * _CELLS_PER_BYTE, _ENOUGH_CELLS):
+            raise FormatError(
+                f"{samples} {self._word}s with {len(names)} different names would take a table"
+                " that is "
+                "far larger than the file",
+                file=self.file.real.path,
+                hint="name the fields to be read with spec=, or write the names as values of a list",
+            )
+        if not rows:
+            return
+        block = scanner.take()
+        share = at / max(self.file.lines.size, 1)
+        # while a block is added, the share of the blocks before it
+        self._arrays.share = self._arrays.share or share
+        self._arrays.append("data", block)
+        for name, value in (("at", self._bytes), ("first", self._samples)):
+            self._arrays.append(name, np.array([value], np.int64))
+        self._arrays.share = share
+        self._samples, self._bytes = samples, self._bytes + len(block)
+
+    def _name(self, name: bytes) -> str:
+        try:
+            text = name.decode()
+            # an empty name is a column that is not wanted
+            if text != KEY and (text or not self.cells):
+                parse_spec({text: "json"})
+        except (UnicodeDecodeError, SpecError) as error:
+            shown = name[:100].decode(errors="backslashreplace")
+            raise FormatError(
+                (
+                    f"{shown!r} cannot be the name of a field, which is text without a NUL, other"
+                    f" than '' and {KEY!r}"
+                ),
+                file=self.file.real.path,
+                hint="rename it, or name the fields to be read with spec=",
+            ) from error
+        return text
+
+    def index(self, container: str, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table.
+
+        Raises:
+            FormatError: A file that a field names is missing.
+            SpecError: The user declares a type that the values of a field cannot have.
+        """
+        spec = as_texts(options).spec or {}
+        lines = self._lines()
+        fields: dict[str, FieldExtents] = {}
+        columns: dict[str, Column] = {}
+        for number, name in enumerate(self._names):
+            if name:
+                facts = self._facts[number] if number < len(self._facts) else None
+                line_field = LineField(name, self.file.lines, number, facts, cells=self.cells)
+                if not line_field.occurs and self._samples:
+                    continue
+                checked = name not in options.recorded
+                fields[name], column = line_field.table(
+                    lines, spec.get(name), self.file.number, checked=checked
+                )
+                if column is not None:
+                    columns[name] = column
+        real = self.file.real
+        stamp = FileStamp(shard.files[0], real.size, real.mtime_ns)
+        table = ShardIndex(
+            self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks
+        )
+        if self.file.blocks:  # else all extents are of bytes that were scanned
+            table.check(real.path)
+        return with_references(with_keys(table, shard), shard, options.spec)
+
+    def _lines(self) -> Lines:
+        for name, value in (("at", self._bytes), ("first", self._samples)):
+            self._arrays.append(name, np.array([value], np.int64))
+        arrays = self._arrays.finish()
+        return Lines(
+            arrays.get("data", np.empty(0, np.uint8)),
+            arrays["at"],
+            arrays["first"],
+            str(self.file.real.path),
+        )
+
+    def recovered(self, container: str, shard: Shard, options: ReadOptions) -> Recovered:
+        """Return the table of the lines that are not damaged, with a gap for each that is."""
+        table = replace(self.index(container, shard, options), columns={})
+        whole = np.ones(table.samples, np.bool_)
+        return Recovered(table, whole, len(self._gaps), tuple(self._gaps), tuple(self._errors))
+
+
+@dataclass(frozen=True, slots=True)
+class LineContainer(Container):
+    """A container of lines or records that are read from front to back.
+
+    Attributes:
+        name: Its name.
+        suffixes: The ends of the names of its files.
+        alone: The ends of the names of files that are its only if they are named, not if they are
+            in a folder.
+        scanned: Returns the table of a file; with a fault, the table of undamaged lines.
+        stores_text: Numbers are stored as text.
+    """
+
+    name: str
+    scanned: Callable[[Shard, ReadOptions, Fault | None], LineTable]
+    suffixes: tuple[str, ...]
+    alone: tuple[str, ...] = ()
+    stores_text: bool = True
+
+    def shards(self, path: AnyPath) -> list[Shard] | None:
+        """Return the shard of one file, or a shard for each file of a folder of such files and pages about them."""
+        ends = self.suffixes if path.is_dir() else (*self.suffixes, *self.alone)
+        return file_shards(
+            path, lambda name: name.endswith(ends), beside=lambda name: name.endswith(_ABOUT)
+        )
+
+    def index(self, shard: Shard, options: ReadOptions) -> ShardIndex:
+        """Return the table of one file."""
+        return self.scanned(shard, options, None).index(self.name, shard, options)
+
+    def recover(self, shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
+        """Return the table of the undamaged lines, with gaps for the rest."""
+        return self.scanned(shard, options, fault).recovered(self.name, shard, options)
+
+
+def scanner_of(names: list[str], delimiter: str = "", *, closed: bool = False) -> LineScanner:
+    """Return a scanner of JSON, or of CSV with these columns."""
+    encoded = [name.encode() for name in names]
+    return LineScanner(encoded, ord(delimiter) if delimiter else 0, closed, _MOST_NAMES)
 
 
 def _scanned(shard: Shard, options: ReadOptions, fault: Fault | None) -> LineTable:

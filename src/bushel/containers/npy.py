@@ -13,9 +13,8 @@ import numpy as np
 from bushel._index.table import Shard, ShardIndex
 from bushel.codecs.arrays import NPY_HEADER_LIMIT, parse_npy
 from bushel.containers.base import Container, ReadOptions, Report
-from bushel.containers.plain_table import PlainField, table_of
-from bushel.containers.shard_names import file_shards
-from bushel.containers.zip.directory import ENCRYPTED, STORED, data_of, directory_of
+from bushel.containers.plain_table import PlainField, file_shards, table_of
+from bushel.containers.zip.members import ENCRYPTED, STORED, data_of, directory_of
 from bushel.errors import CodecError, FormatError, SpecError
 from bushel.kernels import crc32
 from bushel.storage import AnyPath, File, open_file

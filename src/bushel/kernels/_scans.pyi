@@ -212,6 +212,9 @@ class TarScanner:
     @property
     def over(self) -> bool:
         """Whether the scan is over."""
+    @property
+    def need(self) -> int:
+        """Number of bytes of the next window that have to be fed at least; 0 if the scan is over."""
     def finish(self) -> TarMembers:
         """Return the members. It can be called once.
 

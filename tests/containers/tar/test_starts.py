@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import io
-import json
 import shutil
-import sqlite3
 import tarfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-import bushel
 from bushel.containers.tar import lists as module
 from bushel.containers.tar import reading, scan
 from bushel.containers.tar.reading import read_table
@@ -87,12 +84,8 @@ def calls(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 def test_what_energon_wrote_is_where_samples_begin(energon: Path, caplog: pytest.LogCaptureFixture) -> None:
     for archive in sorted((energon / "parts").glob("*.tar")):
         size = archive.stat().st_size
-        path, starts = module.recorded_starts(archive, size) or ("", np.zeros(0))
-        assert path == f"{archive}.idx"
-        Path(path).unlink()
-        path, same = module.recorded_starts(archive, size) or ("", np.zeros(0))
-        assert path == str(energon / ".nv-meta" / "index.sqlite")
-        assert same[:-1].tolist() == starts[:-1].tolist()
+        starts = module.recorded_starts(archive, size)
+        assert starts is not None
         assert _is_of(read_table(archive, MappedFile(str(archive)), None)[0], archive)
         members = _members(archive)
         first = [row == 0 or members.name(row)[:6] != members.name(row - 1)[:6] for row in range(len(members.size))]
@@ -138,12 +131,12 @@ def test_a_wrong_index_gives_the_members_of_the_archive(
     else:
         _put(path, wrong[stale])
     for file in (MappedFile(str(path)), FileObject(path)):
-        caplog.clear()
         assert _is_of(read_table(path, file, None)[0], path)
+    if stale in ("odd", "moved", "inside", "more", "fewer", "empty"):
+        assert not caplog.text  # they may belong to the archive
+    else:
         assert "a.tar.idx" in caplog.text
         assert "energon prepare" in caplog.text
-        if stale == "fewer":
-            assert f"lacks {_SAMPLES + 2} files" in caplog.text
 
 
 def test_damage_is_found_with_an_index(tmp_path: Path) -> None:
@@ -159,33 +152,3 @@ def test_damage_is_found_with_an_index(tmp_path: Path) -> None:
     _put(path, starts[:-2])
     with pytest.raises(FormatError, match="without its two empty blocks"):
         read_table(path, FileObject(path), None)
-
-
-@pytest.mark.parametrize("damage", ["no database", "text", "no table", "numbers", "no list", "endless"])
-def test_a_damaged_database_is_left_out_with_a_warning(
-    energon: Path, caplog: pytest.LogCaptureFixture, damage: str
-) -> None:
-    keys = list(bushel.open(energon, index="memory").keys)
-    for each in (energon / "parts").glob("*.idx"):
-        each.unlink()
-    database = energon / ".nv-meta" / "index.sqlite"
-    if damage == "no database":
-        database.write_bytes(b"not a database" * 100)
-    elif damage == "no list":
-        info = energon / ".nv-meta" / ".info.json"
-        listed = json.loads(info.read_text())["shard_counts"]
-        info.write_text(json.dumps({"shard_counts": dict(reversed(listed.items()))}))
-    else:
-        change = {
-            "text": "UPDATE samples SET byte_offset = 'x'",
-            "no table": "DROP TABLE samples",
-            "numbers": "UPDATE samples SET byte_offset = byte_offset + 512",
-            "endless": "DROP TABLE samples; CREATE VIEW samples AS WITH RECURSIVE n(i) AS "
-            "(SELECT 0 UNION ALL SELECT i + 1 FROM n) SELECT 0 AS tar_file_id, i AS sample_index, "
-            "i * 512 AS byte_offset, 512 AS byte_size FROM n",
-        }
-        with sqlite3.connect(database) as opened:
-            opened.executescript(change[damage])
-        opened.close()
-    assert sorted(bushel.open(energon, index="memory").keys) == keys
-    assert str(database) in caplog.text

@@ -13,7 +13,7 @@ import pytest
 from tests.containers.zip.archives import check, written
 
 import bushel
-from bushel.containers.zip.directory import data_of, directory_of
+from bushel.containers.zip.members import data_of, directory_of
 from bushel.errors import FormatError
 from bushel.storage import open_file
 

@@ -29,10 +29,9 @@ from bushel.containers.arrayrecord.chunks import (
     place_of,
 )
 from bushel.containers.base import Container, ReadOptions, Report
-from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.plain_table import PlainField, table_of
-from bushel.containers.shard_names import file_shards
+from bushel.containers.plain_table import PlainField, file_shards, table_of
 from bushel.errors import FormatError, SpecError
 from bushel.filters import FilterError, expand
 from bushel.filters.riegeli import KINDS, SIDE, read_number, sides_of

@@ -15,8 +15,7 @@ from bushel.containers.arrow.messages import batches_of, read_schema
 from bushel.containers.arrow.table import Table
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import features_in
-from bushel.containers.key_field import with_keys
-from bushel.containers.references import with_references
+from bushel.containers.references import with_keys, with_references
 from bushel.errors import FormatError
 from bushel.filters import FilterError
 from bushel.storage import AnyPath, open_file, read_whole

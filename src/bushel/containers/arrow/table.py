@@ -10,14 +10,21 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import ranges
-from bushel.containers.arrow.logical import holds_json, tensor_of, time_codec
 from bushel.containers.arrow.messages import Batch, Column, Schema, Type
-from bushel.containers.arrow.parts import Part, bytes_of, dtype_of, lists_of, numbers_of, parts_of
-from bushel.containers.by_pyarrow import as_json
-from bushel.containers.features import Feature
-from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.arrow.parts import (
+    Part,
+    bytes_of,
+    dtype_of,
+    holds_json,
+    lists_of,
+    numbers_of,
+    parts_of,
+    tensor_of,
+    time_codec,
+)
+from bushel.containers.features import Feature, codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.row_table import RowTable
+from bushel.containers.row_table import RowTable, as_json
 from bushel.errors import FormatError, needed_by
 from bushel.spec import Field, Spec
 from bushel.storage import BlockFile, File, Seekable

@@ -36,9 +36,8 @@ from bushel.containers.ffrecord.writer import (
     pack_paths,
     staged_names,
 )
-from bushel.containers.packed_index import PackedFields, Record, index_records
-from bushel.containers.packed_map import is_packed_map
-from bushel.containers.shard_names import next_name
+from bushel.containers.packed_map import PackedFields, Record, index_records, is_packed_map
+from bushel.containers.plain_table import next_name
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import Field, Spec
 from bushel.storage import (

@@ -5,6 +5,6 @@ frame.
 """
 
 from bushel.containers.gulp.container import CONTAINER
-from bushel.containers.gulp.naming import chunk_names, chunk_number, padding, pair_chunks
+from bushel.containers.gulp.reading import chunk_names, chunk_number, padding, pair_chunks
 
 __all__ = ["CONTAINER", "chunk_names", "chunk_number", "padding", "pair_chunks"]

@@ -29,16 +29,21 @@ from bushel.containers.base import (
     WriteOptions,
 )
 from bushel.containers.gulp.gmeta import frames_field, parse_gmeta
-from bushel.containers.gulp.naming import (
+from bushel.containers.gulp.reading import (
+    DATA,
+    META,
+    TABLE,
     chunk_names,
     chunk_number,
+    frames_of,
+    hint,
+    index_items,
     is_data,
     next_label,
     padding,
     pair_chunk,
     pair_chunks,
 )
-from bushel.containers.gulp.reading import DATA, META, TABLE, frames_of, hint, index_items
 from bushel.containers.stored_column import StoredColumn, key_rows
 from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Field, Spec

@@ -17,9 +17,8 @@ from bushel._runtime.log import log_warning
 from bushel.codecs import get_codec
 from bushel.codecs.base import NumberLayout
 from bushel.containers.lerobot.camera import Regions
-from bushel.containers.lerobot.container import Frames
+from bushel.containers.lerobot.container import Frames, Rows
 from bushel.containers.lerobot.meta import HINT, load_meta
-from bushel.containers.lerobot.rows import Rows
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath

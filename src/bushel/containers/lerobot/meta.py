@@ -15,9 +15,8 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import F64, I64
 from bushel.codecs.depth import depth_type, metres_of_codes
-from bushel.containers.parquet.footer import Footer, read_footer
+from bushel.containers.parquet.footer import Footer, Node, read_footer
 from bushel.containers.parquet.pages import OtherEncoding
-from bushel.containers.parquet.schema import Node
 from bushel.containers.parquet.values import places_of, scalars_of
 from bushel.errors import FormatError, SpecError
 from bushel.filters import FilterError

@@ -26,12 +26,15 @@ from bushel.containers.json_index import (
     AS_BYTES,
     INDEX,
     IndexFormat,
+    check_ends,
     described_field,
+    elements_of,
     listed_shards,
     load_index,
+    offset_table,
+    values_of,
 )
 from bushel.containers.plain_table import PlainField, table_of
-from bushel.containers.sized_values import check_ends, elements_of, offset_table, values_of
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, BlockFile, Blocks, ExtentError, File, open_file

@@ -19,13 +19,10 @@ from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_warning
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature, features_in
-from bushel.containers.key_field import with_keys
-from bushel.containers.parquet.footer import TAIL, Footer, read_footer
+from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
 from bushel.containers.parquet.page_index import Groups, index_faults, narrowed, sections_of
-from bushel.containers.parquet.schema import Node
-from bushel.containers.parquet.table import Table, check_pyarrow
-from bushel.containers.parquet.types import field_of, is_decoded
-from bushel.containers.references import with_references
+from bushel.containers.parquet.table import Table, check_pyarrow, field_of, is_decoded
+from bushel.containers.references import with_keys, with_references
 from bushel.containers.sections import Outline, Section
 from bushel.errors import FormatError
 from bushel.filters import FilterError
@@ -280,8 +277,8 @@ def features_of(footer: Footer, path: str) -> dict[str, Feature]:
     features = features_in(footer.metadata.get("huggingface"), path)
     if (encoded := footer.metadata.get(_ARROW)) is None:
         return features
-    from bushel.containers.arrow.logical import tensor_of, time_codec
     from bushel.containers.arrow.messages import Type, columns_in
+    from bushel.containers.arrow.parts import tensor_of, time_codec
 
     try:
         columns = columns_in(base64.b64decode(encoded))

@@ -21,9 +21,17 @@ import numpy as np
 
 from bushel._runtime.arrays import I64
 from bushel.containers.features import Feature
-from bushel.containers.parquet.footer import Chunk, Footer, Part, RowGroup
-from bushel.containers.parquet.schema import BYTE_ARRAYS, Node, dtype_of, element_of
-from bushel.containers.parquet.types import is_decoded
+from bushel.containers.parquet.footer import (
+    BYTE_ARRAYS,
+    Chunk,
+    Footer,
+    Node,
+    Part,
+    RowGroup,
+    dtype_of,
+    element_of,
+)
+from bushel.containers.parquet.table import is_decoded
 from bushel.containers.sections import Section
 from bushel.errors import FormatError
 from bushel.filters import FilterError

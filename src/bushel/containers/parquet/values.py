@@ -11,9 +11,8 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.parquet.footer import Footer
+from bushel.containers.parquet.footer import BOOLEAN, FIXED, Footer, Node, dtype_of
 from bushel.containers.parquet.pages import ChunkPages, ListRows, OtherEncoding, chunks_of
-from bushel.containers.parquet.schema import BOOLEAN, FIXED, Node, dtype_of
 from bushel.filters.parquet import (
     DELTA_LENGTHS,
     DELTA_PREFIXES,

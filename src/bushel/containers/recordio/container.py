@@ -22,6 +22,7 @@ from bushel.containers.base import (
     ShardWriter,
     WriteOptions,
 )
+from bushel.containers.plain_table import next_name
 from bushel.containers.recordio.idx import Table, format_idx, idx_name, parse_idx
 from bushel.containers.recordio.scan import (
     Records,
@@ -31,7 +32,6 @@ from bushel.containers.recordio.scan import (
     scan_records,
 )
 from bushel.containers.recordio.writer import RecordIOWriter, form_of, stored_codec
-from bushel.containers.shard_names import next_name
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
 from bushel.storage import AnyPath, File, copy_to_append, open_file, write_whole

@@ -15,8 +15,7 @@ from bushel._index.table import FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._kinds import JPEG
 from bushel._runtime.arrays import I64, batches_of
 from bushel.containers.base import ReadOptions
-from bushel.containers.packed_index import Record, index_records
-from bushel.containers.packed_map import is_packed_map, locate
+from bushel.containers.packed_map import Record, index_records, is_packed_map, locate
 from bushel.containers.recordio.idx import parse_idx
 from bushel.containers.recordio.scan import (
     IMAGE_HEADER,

@@ -142,7 +142,7 @@ class _Tar(Container):
     ) -> Shard:
         """Return the file that the user named, or a name that sorts after those before it: `shard-000000.tar`."""
         if name is None:
-            from bushel.containers.shard_names import next_name
+            from bushel.containers.plain_table import next_name
 
             name = next_name([shard.name for shard in before], suffix=self.suffix, stem="shard-")
         elif not name.endswith(".tar"):

@@ -4,19 +4,15 @@ The lists are the ones of wids in an `index.json`, and of Energon in `.nv-meta/.
 
 With Energon's offsets of samples, a remote archive is scanned in parts at once. Energon writes
 `ARCHIVE.idx` beside an archive (uint64, little-endian: the offset of the first header of every
-sample, then the end), and the same offsets into `.nv-meta/index.sqlite` above it. Neither is
-trusted. A part is accepted if the headers in it lead exactly to the recorded beginning of the next
-one, so it finds the same members as a scan from front to back. If they do not, a warning says so,
-and the archive is scanned from front to back.
+sample, then the end). It is not trusted: a part is accepted if the headers in it lead exactly to
+the recorded beginning of the next one, so it finds the same members as a scan from front to back.
+If they do not, the archive is scanned from front to back.
 """
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Collection, Iterable
-from contextlib import closing
-from pathlib import Path
 from typing import Annotated
 
 import msgspec
@@ -157,41 +153,19 @@ def _all_there(folder: AnyPath, names: Iterable[str], path: str, hint: str) -> N
 
 SUFFIX = ".idx"
 """The suffix that Energon adds to the name of an archive."""
-_DATABASE = "index.sqlite"
 _PREPARE = "run `energon prepare` again, or delete the index"
 _BLOCK = 512
 _PARTS = 32
 # bytes of a part, at least: headers that are closer are read faster one after the other
 _LEAST = 1 << 20
-_ABOVE = 4  # number of folders above an archive in which the database may be
-# of SQLite's machine: reading a row takes about 20, and has several bytes
-_STEPS, _STEPS_PER_BYTE = 1 << 20, 20
 
 
-def recorded_starts(archive: AnyPath, size: int) -> tuple[str, I64] | None:
-    """Return where samples begin, and the end, by an index of Energon, with its path; None without an index.
+def recorded_starts(archive: AnyPath, size: int) -> I64 | None:
+    """Return where samples begin, and the end, by Energon's index beside an archive; None without an index.
 
     An index whose offsets do not increase, or are outside the archive, is left out with a warning.
     """
-    recorded = _of_file(archive.parent / f"{archive.name}{SUFFIX}", size)
-    if recorded is None and isinstance(archive, Path):
-        recorded = _of_database(archive, size)
-    if recorded is None:
-        return None
-    path, starts = recorded
-    if len(starts) and (starts[0] < 0 or starts[-1] > size or (np.diff(starts) <= 0).any()):
-        log_warning(
-            "%s: its offsets do not fit the samples in the %d bytes of %s: %s",
-            path,
-            size,
-            archive,
-            _PREPARE,
-        )
-        return None
-    return recorded
-
-
-def _of_file(path: AnyPath, size: int) -> tuple[str, I64] | None:
+    path = archive.parent / f"{archive.name}{SUFFIX}"
     try:
         file = open_file(path)
         # a sample has a block or more
@@ -199,49 +173,17 @@ def _of_file(path: AnyPath, size: int) -> tuple[str, I64] | None:
     except (FileNotFoundError, PermissionError):
         # a store that forbids listing refuses access to missing objects
         return None
-    if len(data) % 8:
-        log_warning("%s: it has %d bytes, not 8 for each sample: %s", path, len(data), _PREPARE)
+    starts = np.frombuffer(data, "<u8", len(data) // 8).astype(np.int64)
+    ends = np.append(starts, size)
+    if (
+        len(data) % 8
+        or (starts < 0).any()
+        or (np.diff(ends[:-1]) <= 0).any()
+        or (ends > size).any()
+    ):
+        log_warning("%s: it does not fit the %d bytes of %s: %s", path, size, archive, _PREPARE)
         return None
-    return str(path), np.frombuffer(data, "<u8").astype(np.int64)
-
-
-def _of_database(archive: Path, size: int) -> tuple[str, I64] | None:
-    for folder in archive.absolute().parents[:_ABOVE]:
-        if not os.path.isfile(f"{folder}/{META}/{_DATABASE}"):
-            continue
-        database = folder / META / _DATABASE
-        import json
-        import sqlite3
-
-        try:
-            listed = json.loads((folder / META / _INFO).read_bytes())["shard_counts"]
-            number = list(listed).index(archive.absolute().relative_to(folder).as_posix())
-            steps = min(_STEPS + _STEPS_PER_BYTE * database.stat().st_size, (1 << 31) - 1)
-            query = (
-                "SELECT byte_offset, byte_size FROM samples WHERE tar_file_id = ? ORDER BY"
-                " sample_index"
-            )
-            with closing(
-                sqlite3.connect(f"{database.absolute().as_uri()}?mode=ro&immutable=1", uri=True)
-            ) as opened:
-                # ends a query that has no end, such as of a view
-                opened.set_progress_handler(lambda: True, steps)
-                rows = opened.execute(query, (number,)).fetchmany(size // _BLOCK + 1)
-            places = np.array(rows, np.int64).reshape(-1, 2)
-        except FileNotFoundError:
-            return None
-        except (
-            sqlite3.Error,
-            ValueError,
-            KeyError,
-            TypeError,
-            OverflowError,
-            RecursionError,
-        ) as error:
-            log_warning("%s: it is not used for %s: %s; %s", database, archive, error, _PREPARE)
-            return None
-        return str(database), np.append(places[:, 0], places[-1:].sum(1))
-    return None
+    return starts
 
 
 def scan_parts(file: File, starts: I64) -> Members | None:
@@ -286,54 +228,3 @@ def _part(file: File, first: int, last: int) -> Members | None:
     ):
         return None
     return regular(scanned, file.path)
-
-
-class Comparison:
-    """Compares an index with an archive, whose own headers are used, piece by piece.
-
-    Args:
-        path: The path of the index.
-        starts: Where it says that samples begin, and the end.
-        file: The archive.
-    """
-
-    def __init__(self, path: str, starts: I64, file: File) -> None:
-        self._path, self._starts, self._file = path, starts, file
-        self._seen = self._lacking = 0
-        self._wrong: int | None = None
-        self._first = ""
-
-    def add(self, members: Members) -> None:
-        """Compare the next regular files."""
-        if not len(members):
-            return
-        starts, header = self._starts[:-1], members.header
-        seen, self._seen = self._seen, int(np.searchsorted(starts, header[-1], "right"))
-        expected = starts[seen : self._seen]
-        wrong = expected[~np.isin(expected, header)]
-        if len(wrong) and self._wrong is None:
-            self._wrong = int(wrong[0])
-        if len(self._starts):
-            after = np.flatnonzero(header >= self._starts[-1])
-        else:
-            after = np.arange(len(header))
-        if len(after) and not self._lacking:
-            self._first = members.name(int(after[0]))
-        self._lacking += len(after)
-
-    def finish(self) -> None:
-        """Warn if the index does not describe the archive."""
-        wrong, path, archive = self._wrong, self._path, self._file.path
-        if wrong is None and self._seen < len(self._starts) - 1:
-            wrong = int(self._starts[self._seen])
-        if wrong is not None:
-            log_warning(
-                "%s is stale: no file in %s begins at %d, so it is not used; %s",
-                path,
-                archive,
-                wrong,
-                _PREPARE,
-            )
-        elif self._lacking:
-            message = "%s is stale: it lacks %d files of %s, from %r on, which are read, too; %s"
-            log_warning(message, path, self._lacking, archive, self._first, _PREPARE)

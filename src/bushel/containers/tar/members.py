@@ -1,8 +1,7 @@
 """Tar members with their data, read forward: for programs that stream shards, and streams of unknown size.
 
-`kernels.scan_tar` scans files and follows the same rules; tests compare the two. The format is
-POSIX ustar with the two common extensions for longer names and sizes: PAX records and GNU `L`
-members.
+The format is POSIX ustar with the two common extensions for longer names and sizes: PAX records and
+GNU `L` members. A kernel reads the headers, here as of files.
 """
 
 from __future__ import annotations
@@ -13,23 +12,27 @@ from typing import Any
 
 import numpy as np
 
+from bushel import kernels
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.containers.tar.names import extensions
 from bushel.containers.tar.samples import Members
-from bushel.containers.tar.scan import damage, only_regular, regular, scan
+from bushel.containers.tar.scan import (
+    REGULAR,
+    damage,
+    only_regular,
+    regular,
+    scan,
+    sparse_file,
+)
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, prefetch, read_many
 from bushel.storage import ExtentError, is_compressed, path_of_stream
 from bushel.storage.forward import Readable, decompressed
 
 BLOCK = 512
-# limit in bytes of a long name or a set of PAX records; real ones have a few hundred
-_RECORD_LIMIT = 1 << 20
-_SIZE_LIMIT = (1 << 63) - 1
+_NO_END = 1 << 62  # stands for the size of a stream, which is not known
 _CHUNK = 1 << 20
-_WITHOUT_DATA = b"123456"
-"""Types (links, devices, folders, pipes) that consist of a header only, for any value of their size field."""
 
 
 class Member(Struct, frozen=True):
@@ -40,11 +43,6 @@ class Member(Struct, frozen=True):
     offset: int  # offset of its data
     size: int  # size of its data in bytes
     regular: bool  # whether it is a file, not a folder, link or device
-
-    @property
-    def end(self) -> int:
-        """The offset of the next header."""
-        return self.offset + (self.size + BLOCK - 1) // BLOCK * BLOCK
 
 
 class ForwardReader:
@@ -88,153 +86,60 @@ def members(
     Raises:
         FormatError: The archive is damaged, truncated, or continues after its end.
     """
-    everywhere: dict[bytes, bytes] = {}  # PAX records that apply to all later members
-    records: dict[bytes, bytes] = {}
-    long_name: bytes | None = None
-    first: int | None = None  # offset of the long name or PAX records that precede the member
+    scanner, comment, start, block = kernels.TarScanner(_NO_END), b"", 0, b""
     while True:
-        start = reader.position
-        header = reader.read(BLOCK)
-        if len(header) < BLOCK:
-            raise _cut(reader, start, len(header))
-        if not any(header):
-            if first is not None:
-                raise _bad(reader, first, "a long name or PAX records without a member after them")
-            return _finish(reader, start)
-        _verify_checksum(reader, start, header)
-        kind, size = header[156:157], _number(header[124:136])
-        if kind == b"g":
-            _update(everywhere, reader, start, _read_records(reader, start, size))
-            if commented is not None and (comment := everywhere.pop(b"comment", None)) is not None:
-                commented(comment)
-        elif kind in b"LKxX":
-            if first is None:
-                first = start
-            data = _read_records(reader, start, size)
-            if kind == b"L":
-                long_name = data.split(b"\0", 1)[0]
-            elif kind != b"K":
-                _update(records, reader, start, data)
+        need = scanner.need
+        block += reader.read(need - len(block))
+        if len(block) < need:
+            raise _cut(reader, start, len(block))
+        scanner.feed(block)
+        found = scanner.take()
+        if len(found):
+            yield _member(found, reader)
+            following = found.end
         else:
-            name = (
-                records.get(b"path") or long_name or everywhere.get(b"path") or _header_name(header)
-            )
-            size = _size(size, kind, records.get(b"size") or everywhere.get(b"size"))
-            if size is None:
-                raise _bad(reader, start, f"the size of {_text(name)!r} is not a valid number")
-            if kind == b"S" or any(key.startswith(b"GNU.sparse.") for key in records):
-                raise _bad(
-                    reader,
-                    start,
-                    f"{_text(name)!r} is a sparse file: make the archive without --sparse",
-                )
-            if b"\0" in name:
-                raise _bad(reader, start, f"the name {_text(name)!r} contains a zero byte")
-            regular = kind in b"07" or (kind == b"\0" and not name.endswith(b"/"))
-            member = Member(
-                _text(name), start if first is None else first, start + BLOCK, size, regular
-            )
-            yield member
-            if not reader.skip_to(member.end):
-                raise _bad(
-                    reader, start, f"the archive ends inside the {size} bytes of {member.name!r}"
-                )
-            records, long_name, first = {}, None, None
+            if found.problem is not None:
+                what = "" if start else "not a tar archive: "
+                raise _bad(reader, found.problem_offset, what + found.problem)
+            if found.zero_blocks:
+                return _finish(reader, start, found.zero_blocks)
+            if commented is not None and found.comment != comment:
+                comment = found.comment
+                commented(comment)
+            following, _ = scanner.next_window() or (start, 0)
+            if following == start:  # the name or the records after a header have to be read, too
+                continue
+        if not reader.skip_to(following):
+            raise _bad(reader, start, f"the archive ends inside the {following - start} bytes here")
+        start, block = following, b""
 
 
-def _header_name(header: bytes) -> bytes:
-    name = header[:100].split(b"\0", 1)[0]
-    prefix = header[345:500].split(b"\0", 1)[0]
-    # GNU's own format ("ustar  ") stores other values in place of the prefix
-    if prefix and header[257:263] == b"ustar\0":
-        return prefix + b"/" + name
-    return name
+def _member(found: kernels.TarMembers, reader: ForwardReader) -> Member:
+    kind = int(found.type[0])
+    if kind not in REGULAR and (error := sparse_file(found, reader.name)) is not None:
+        raise error
+    name = found.names.tobytes().decode("utf-8", "surrogateescape")
+    place = int(found.header[0]), int(found.offset[0]), int(found.size[0])
+    return Member(name, *place, kind in REGULAR)
 
 
-def _size(stated: int | None, kind: bytes, record: bytes | None) -> int | None:
-    if record is not None:
-        stated = int(record) if record.isdigit() and len(record) < 20 else None
-    if stated is None or stated > _SIZE_LIMIT:
-        return None
-    return 0 if kind in _WITHOUT_DATA else stated
-
-
-def _read_records(reader: ForwardReader, start: int, size: int | None) -> bytes:
-    if size is None or size > _RECORD_LIMIT:
-        raise _bad(
-            reader,
-            start,
-            f"a long name or PAX records of {'unreadable size' if size is None else size} bytes",
-        )
-    data = reader.read(size)
-    if len(data) < size or not reader.skip_to(start + BLOCK + (size + BLOCK - 1) // BLOCK * BLOCK):
-        raise _bad(reader, start, "the archive ends inside a long name or PAX records")
-    return data
-
-
-def _update(records: dict[bytes, bytes], reader: ForwardReader, start: int, data: bytes) -> None:
-    """Add PAX records: `LENGTH KEY=VALUE` and a line feed; the length counts the whole record."""
-    at = 0
-    while at < len(data) and data[at]:
-        digits, space, _ = data[at : at + 20].partition(b" ")
-        stop = at + int(digits) if space and digits.isdigit() else 0
-        key, equals, value = data[at + len(digits) + 1 : max(stop - 1, 0)].partition(b"=")
-        if not at < stop <= len(data) or not equals or data[stop - 1 : stop] != b"\n":
-            raise _bad(reader, start, "malformed PAX records")
-        records[key] = value
-        at = stop
-
-
-def _verify_checksum(reader: ForwardReader, start: int, header: bytes) -> None:
-    stated = _number(header[148:156])
-    summed = header[:148] + b"        " + header[156:]
-    unsigned = sum(summed)
-    if stated == unsigned:
-        return
-    if stated is not None and stated == unsigned - 256 * sum(byte >> 7 for byte in summed):
-        return  # some old writers added up signed bytes
-    if start == 0:
-        raise _bad(reader, start, "not a tar archive: its first block is not a tar header")
-    raise _bad(
-        reader, start, "expected the header of a member, found a block with a wrong checksum"
-    )
-
-
-def _finish(reader: ForwardReader, start: int) -> None:
-    if any(second := reader.read(BLOCK)) or len(second) < BLOCK:
+def _finish(reader: ForwardReader, start: int, zero_blocks: int) -> None:
+    if zero_blocks < 2:
         raise _bad(reader, start, "the end mark is one empty block instead of two")
     while chunk := reader.read(_CHUNK):
         if any(chunk):
-            where = reader.position - len(chunk) + len(chunk) - len(chunk.lstrip(b"\0"))
+            where = reader.position - len(chunk.lstrip(b"\0"))
             raise _bad(reader, where, "bytes after the end of the archive")
-
-
-def _number(field: bytes) -> int | None:
-    """Return a number in octal digits, or, with the highest bit set, in binary; None if it is invalid."""
-    if field[0] & 0x80:
-        if field[0] & 0x40:
-            return None
-        return int.from_bytes(bytes([field[0] & 0x3F]) + field[1:], "big")
-    text = field.strip(b" \0")
-    if text.strip(b"01234567"):
-        return None
-    return int(text or b"0", 8)
-
-
-def _text(name: bytes) -> str:
-    return name.decode("utf-8", "surrogateescape")
 
 
 def _cut(reader: ForwardReader, start: int, size: int) -> FormatError:
     if start == 0:
-        return _bad(
-            reader,
-            0,
-            f"{size} bytes are not a tar archive: an empty one has two blocks of zeros",
-        )
-    if size == 0:
-        return _bad(reader, start, "the archive ends without its end mark: members may be missing")
-    return _bad(reader, start, f"the archive ends inside a header, after {size} of {BLOCK} bytes")
+        message = f"{size} bytes are not a tar archive: an empty one has two blocks of zeros"
+    elif size == 0:
+        message = "the archive ends without its end mark: members may be missing"
+    else:
+        message = f"the archive ends inside a header or its end mark, after {size} bytes of it"
+    return _bad(reader, start, message)
 
 
 def _bad(reader: ForwardReader, offset: int, message: str) -> FormatError:

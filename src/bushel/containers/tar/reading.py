@@ -18,7 +18,7 @@ from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard
 from bushel._runtime.arrays import I64, Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered
-from bushel.containers.tar.lists import Comparison, recorded_starts, scan_parts
+from bushel.containers.tar.lists import recorded_starts, scan_parts
 from bushel.containers.tar.names import archive_in
 from bushel.containers.tar.samples import Members, SampleTable, Table, tabulate
 from bushel.containers.tar.scan import (
@@ -41,7 +41,7 @@ _BLOCK = 512
 def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, Labels]:
     """Return the table of an archive, and the names of the classes of its fields.
 
-    An index of Energon beside it is used and compared.
+    Of an archive on a server, an index of Energon beside it is used.
 
     Args:
         archive: Its path.
@@ -53,22 +53,21 @@ def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, 
             into samples.
         SpecError: The declared fields do not fit those that the archive describes.
     """
-    recorded = recorded_starts(archive, file.size)
-    comparison = None if recorded is None else Comparison(*recorded, file)
-    if recorded is not None and comparison is not None and not isinstance(file, MappedFile):
-        members = scan_parts(file, recorded[1])
+    if (
+        not isinstance(file, MappedFile)
+        and (starts := recorded_starts(archive, file.size)) is not None
+    ):
+        members = scan_parts(file, starts)
         if members is not None:
-            comparison.add(members)
-            comparison.finish()
             junk = Counter[str]()
             data = without_junk(members, junk)
             report_junk(file.path, junk)
             return tabulate(data, spec, file.path), {}
     one_pass = _Pass(file, spec)
-    comment = one_pass.run(comparison)
+    comment = one_pass.run()
     if comment != one_pass.comment:  # fields are described after the first members
         one_pass = _Pass(file, spec, comment)
-        one_pass.run(None)
+        one_pass.run()
     return one_pass.result()
 
 
@@ -83,7 +82,7 @@ class _Pass:
         # an error of the samples; damage is reported before it
         self._error: FormatError | SpecError | None = None
 
-    def run(self, comparison: Comparison | None) -> bytes:
+    def run(self) -> bytes:
         """Read all headers, and return the comment of the archive.
 
         Raises:
@@ -93,8 +92,6 @@ class _Pass:
         for scanned in pieces_of(file):
             sparse = sparse or sparse_file(scanned, file.path)
             members = only_regular(scanned)
-            if comparison is not None:
-                comparison.add(members)
             try:
                 if self.comment is None or self._table is None:
                     self._begin(scanned.comment if self.comment is None else self.comment)
@@ -104,8 +101,6 @@ class _Pass:
                 self._error = self._error or error
         if (problem := damage(scanned, file) or sparse) is not None:
             raise problem
-        if comparison is not None:
-            comparison.finish()
         report_junk(file.path, junk)
         return scanned.comment
 

@@ -18,7 +18,8 @@ from bushel.kernels import MappedFile, TarMembers
 from bushel.spec import Spec
 from bushel.storage import ExtentError, File
 
-_REGULAR = (0, ord("0"), ord("7"))
+REGULAR = (0, ord("0"), ord("7"))
+"""The types of members that are files."""
 _SPARSE = ord("S")
 _BLOCK, _TYPE = 512, 156
 _COMPRESSIONS = {
@@ -196,7 +197,7 @@ def regular(found: TarMembers, path: str) -> Members:
 
 def only_regular(found: TarMembers) -> Members:
     """Return the regular files among the members; sparse files are left out."""
-    rows = np.flatnonzero(np.isin(found.type, _REGULAR))
+    rows = np.flatnonzero(np.isin(found.type, REGULAR))
     if len(rows) == len(found):
         return Members(found.names, found.name_offsets, found.offset, found.size, found.header)
     return _chosen(

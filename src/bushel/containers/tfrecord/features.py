@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from bushel._index.columns import Column
 from bushel._runtime.arrays import I64, U8
-from bushel.containers.first_bytes import codec_of_first_bytes
+from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField
 from bushel.containers.tfrecord.scan import STEP, Feature

@@ -6,20 +6,13 @@ block. The directory of the archive has the CRC-32 of each value. docs/format-zi
 
 from __future__ import annotations
 
-import errno
-import os
-import sys
-import tempfile
-from collections.abc import Mapping
-from typing import IO, Any
-
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64
 from bushel.containers.base import Container, ReadOptions
-from bushel.containers.shard_names import file_shards
+from bushel.containers.growing import GrowingArrays
+from bushel.containers.plain_table import file_shards
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name
 from bushel.containers.zip.members import FILTERS, STEP, Members, members_of
 from bushel.errors import FormatError
@@ -97,12 +90,15 @@ def _fields_of(
 
 def _blocks_of(members: Members) -> Blocks:
     """Return a block for each member, in the order of their data."""
-    count = len(members.size)
-    arrays = known_arrays({"start": (np.int64, count + 1), "file": (np.int32, count)})
-    np.cumsum(members.size, out=arrays["start"][1:])
-    return Blocks(
-        arrays["start"], arrays["file"], members.data, members.stored, members.filter, FILTERS
-    )
+    arrays, size = GrowingArrays(), 0
+    arrays.append("start", np.zeros(1, np.int64))
+    for first in range(0, len(members.size), STEP):
+        ends = size + np.cumsum(members.size[first : first + STEP])
+        size = int(ends[-1])
+        arrays.append("start", ends)
+        arrays.append("file", np.zeros(len(ends), np.int32))
+    start, file = arrays.finish().values()
+    return Blocks(start, file, members.data, members.stored, members.filter, FILTERS)
 
 
 class _Table:
@@ -135,12 +131,14 @@ class _Table:
             for name, (field, _) in fields.items()
             if field.sequence
         }  # the members of each
-        sizes: dict[str, tuple[npt.DTypeLike, int]] = {}
+        arrays = GrowingArrays()
+        empty = {part: np.full(STEP, missing) for part, missing in _PARTS.items()}
         for number in set(self._numbers.values()) - self._sequences.keys():
-            sizes |= {f"{part} {number}": (dtype, self.samples) for part, dtype in _PARTS.items()}
-        self._arrays = known_arrays(sizes)
-        for number in set(self._numbers.values()) - self._sequences.keys():
-            self._arrays[f"length {number}"].fill(MISSING)
+            for first in range(0, max(self.samples, 1), STEP):
+                arrays.share = min(first + STEP, self.samples) / max(self.samples, 1)
+                for part, rows in empty.items():
+                    arrays.append(f"{part} {number}", rows[: self.samples - first])
+        self._arrays = arrays.finish()
 
     def fill(self) -> None:
         """Fill in all members.
@@ -210,57 +208,5 @@ class _Table:
         )
 
 
-_PARTS: dict[str, Any] = {"offset": np.int64, "length": np.int64, "crc32": np.uint32}
-
-
-_IN_MEMORY = 4 << 20  # bytes that are kept in memory
-_ALIGNMENT = 64
-_ZEROS = 1 << 20
-# by a file system; glibc writes zeros itself then, musl does not
-_UNSUPPORTED = (errno.EOPNOTSUPP, errno.EINVAL)
-
-
-def known_arrays(
-    sizes: Mapping[str, tuple[npt.DTypeLike, int]], limit: int = _IN_MEMORY
-) -> dict[str, npt.NDArray[Any]]:
-    """Return arrays of zeros by name, given the type and the number of elements of each.
-
-    Arrays in a temporary file are mapped, and the file has no name. Its room on the disk is
-    reserved.
-
-    Args:
-        sizes: Type and number of elements of each array.
-        limit: Bytes of all arrays that are kept in memory.
-
-    Raises:
-        OSError: The temporary file cannot be written.
-    """
-    starts, end = {}, 0
-    for name, (dtype, count) in sizes.items():
-        starts[name] = end
-        end += np.dtype(dtype).itemsize * count
-        end += -end % _ALIGNMENT
-    if end <= limit:
-        whole = np.zeros(end, np.uint8)
-    else:
-        with tempfile.TemporaryFile(prefix="bushel-", buffering=0) as file:
-            _reserve(file, end)
-            whole = np.memmap(file, np.uint8, "r+").view(np.ndarray)
-    arrays = {}
-    for name, (dtype, count) in sizes.items():
-        arrays[name] = whole[starts[name] :][: np.dtype(dtype).itemsize * count].view(dtype)
-    return arrays
-
-
-def _reserve(file: IO[bytes], size: int) -> None:
-    """Make a file of zeros whose room is reserved: writing to its map must not fail on a full disk."""
-    if sys.platform == "linux":
-        try:
-            os.posix_fallocate(file.fileno(), 0, size)
-        except OSError as error:
-            if error.errno not in _UNSUPPORTED:
-                raise
-        else:
-            return
-    for start in range(0, size, _ZEROS):
-        file.write(bytes(min(_ZEROS, size - start)))
+_PARTS = {"offset": np.int64(0), "length": np.int64(MISSING), "crc32": np.uint32(0)}
+"""The arrays of a field, with what they have for a sample that lacks it."""

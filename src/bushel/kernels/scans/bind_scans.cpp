@@ -139,6 +139,12 @@ public:
         return scan_.take();
     }
 
+    std::int64_t need() const {
+        const std::lock_guard<std::mutex> alone(mutex_);
+        const std::optional<TarScan::Window> window = scan_.next();
+        return window ? window->need : 0;
+    }
+
     nb::object next_window() const {
         const std::lock_guard<std::mutex> alone(mutex_);
         const std::optional<TarScan::Window> window = scan_.next();
@@ -285,6 +291,7 @@ void bind_scans(nb::module_ &module) {
         .def("take", &TarScanner::take, nb::lock_self())
         .def_prop_ro("members", &TarScanner::members, nb::lock_self())
         .def_prop_ro("over", &TarScanner::over, nb::lock_self())
+        .def_prop_ro("need", &TarScanner::need, nb::lock_self())
         .def("finish", &TarScanner::finish, nb::lock_self());
     module.def(
         "scan_tar", [](nb::handle input, std::int64_t start) { return scan(input, start, 512, scan_tar); },
