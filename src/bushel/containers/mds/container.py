@@ -1,7 +1,9 @@
 """MDS, the shards of MosaicML's streaming: an `index.json` names shard files, whose samples have one value per column.
 
 Values are extents of the shard, or of its blocks if it is compressed. docs/format-mds.md has the
-rules. Which folders of streams are one dataset beyond doubt is decided here, too. The layout is defined by mosaicml-streaming (`streaming/base/format/mds`).
+rules. Which folders of streams are one dataset beyond doubt is decided here, too.
+
+The layout is defined by mosaicml-streaming (`streaming/base/format/mds`).
 """
 
 from __future__ import annotations
