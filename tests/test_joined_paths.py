@@ -25,7 +25,7 @@ EXCEPTIONS = {
         storage/objects/hub.py:HubPath.listing sources/files.py:_folders sources/media.py:Frames.read
         sources/tables.py:Table._fitting _writer/overwrite.py:_other_files _writer/overwrite.py:_files_beside
         containers/bag/container.py:_numbered containers/gulp/reading.py:pair_chunks
-        containers/gulp/reading.py:_digits containers/gulp/naming.py:_is_staged
+        containers/gulp/reading.py:_digits containers/gulp/reading.py:_is_staged
         containers/tar/container.py:_Tar.writer
         compat/granular/reader.py:_shard_folders compat/gulpio2/commands/sanity.py:_open
         compat/gulpio2/adapters.py:ActivitynetAdapter.set_video_storage compat/mxnet/lists.py:find_images
