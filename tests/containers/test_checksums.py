@@ -22,7 +22,7 @@ from bushel.containers.checksums import with_checksums
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, split_recordio
 from bushel.spec import Field
-from bushel.storage import Blocks, Extents, File, as_path, open_file
+from bushel.storage import Blocks, Extents, File, as_path, checksums_of, open_file
 
 CONTENT = [bytes(range(256)) * 3, b"the second file"]
 
@@ -132,13 +132,13 @@ def test_fields_of_samples_that_follow_each_other_are_read_in_one_pass(
     monkeypatch.setattr(checksums, "_VALUES", 7)
     monkeypatch.setattr(checksums, "_BATCH", 40)
     batches: list[int] = []
-    inner = checksums._crc32_of
+    inner = checksums_of
 
-    def counted(index: ShardIndex, files: list[File], extents: Extents) -> npt.NDArray[np.uint32]:
+    def counted(files: list[File], extents: Extents) -> npt.NDArray[np.uint32]:
         batches.append(len(extents))
-        return inner(index, files, extents)
+        return inner(files, extents)
 
-    monkeypatch.setattr(checksums, "_crc32_of", counted)
+    monkeypatch.setattr(checksums, "checksums_of", counted)
     a = [(n * 10, n % 5) for n in range(60)]
     b = [(n * 10 + 5, n % 6 - 1) for n in range(60)]
     if not in_order:

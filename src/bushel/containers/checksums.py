@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
 
 import numpy as np
 from msgspec.structs import replace
@@ -15,8 +13,6 @@ from bushel.containers.base import Report
 from bushel.errors import FormatError
 from bushel.kernels import ExtentError, MappedFile
 from bushel.storage import IN_TABLE, BlockFile, Extents, File, checksums_of
-
-_Sums: TypeAlias = Callable[[Extents], U32]
 
 # bytes between two progress reports, and limit of bytes in memory for files that are not local
 _BATCH = 64 << 20
@@ -51,19 +47,18 @@ def with_checksums(
             from bushel._index.opening import block_files
 
             opened += block_files(index, files.__getitem__)
-        crc32_of = partial(_crc32_of, index, opened)
+        reading = _Reading(index, opened, report)
         in_table = [column for column in stored if _in_table(opened[column.file])]
         read = [column for column in stored if not _in_table(opened[column.file])]
         local = all(isinstance(opened[column.file], MappedFile) for column in read)
         groups = _groups(read, local=local)
         if groups is None:
-            crc32 |= _sorted(stored, crc32_of, report)
+            crc32 |= _sorted(stored, reading)
         else:
             for group in groups:
-                crc32 |= _row_by_row(
-                    group, crc32_of, report, _VALUES if local else _VALUES_OF_REQUEST
-                )
-            crc32 |= _row_by_row(in_table, crc32_of, report, _VALUES)
+                at_once = _VALUES if local else _VALUES_OF_REQUEST
+                crc32 |= _row_by_row(group, reading, at_once)
+            crc32 |= _row_by_row(in_table, reading, _VALUES)
     columns = {
         name: replace(column, crc32=crc32[column.field.name]) if column.crc32 is None else column
         for name, column in index.fields.items()
@@ -137,9 +132,7 @@ def _follow_each_other(columns: Sequence[FieldExtents]) -> bool:
     return True
 
 
-def _row_by_row(
-    columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None, at_once: int
-) -> dict[str, U32]:
+def _row_by_row(columns: Sequence[FieldExtents], reading: _Reading, at_once: int) -> dict[str, U32]:
     """Return the checksums of fields whose samples follow each other. Memory does not grow with their number."""
     # with temporary files, which reading does not need
     from bushel.containers.growing import GrowingArrays
@@ -160,12 +153,12 @@ def _row_by_row(
                 if len(set(numbers)) == 1
                 else np.resize(np.array(numbers, np.int32), len(offset))
             )
-            values = _computed(Extents(file, offset, length), slice(None), crc32_of, report)
+            values = reading.computed(Extents(file, offset, length), slice(None))
             sums_of_step = [
                 sums_of_column.copy() for sums_of_column in values.reshape(-1, len(columns)).T
             ]
         else:
-            sums_of_step = _of_rows(columns, step, crc32_of, report)
+            sums_of_step = _of_rows(columns, step, reading)
         for column, sums_of_column in zip(columns, sums_of_step, strict=True):
             sums.append(column.field.name, sums_of_column)
         computed += sum(map(len, sums_of_step))
@@ -173,16 +166,14 @@ def _row_by_row(
     return sums.finish()
 
 
-def _sorted(
-    columns: Sequence[FieldExtents], crc32_of: _Sums, report: Report | None
-) -> dict[str, U32]:
+def _sorted(columns: Sequence[FieldExtents], reading: _Reading) -> dict[str, U32]:
     """Return the checksums of fields whose values are read in the order in which the files have them."""
-    sums = _of_rows(columns, [slice(0, column.rows) for column in columns], crc32_of, report)
+    sums = _of_rows(columns, [slice(0, column.rows) for column in columns], reading)
     return {column.field.name: crc32.copy() for column, crc32 in zip(columns, sums, strict=True)}
 
 
 def _of_rows(
-    columns: Sequence[FieldExtents], rows: Sequence[slice], crc32_of: _Sums, report: Report | None
+    columns: Sequence[FieldExtents], rows: Sequence[slice], reading: _Reading
 ) -> list[U32]:
     """Return the checksums of some rows of each field, which are read in the order in which the files have them."""
     rows_of_columns = list(zip(columns, rows, strict=True))
@@ -192,55 +183,41 @@ def _of_rows(
     length = np.concatenate([column.length[part] for column, part in rows_of_columns])
     order = np.lexsort((offset, file)).astype(np.int64)
     order = order[length[order] != MISSING]
-    return np.split(
-        _computed(Extents(file, offset, length), order, crc32_of, report), np.cumsum(sizes)[:-1]
-    )
+    return np.split(reading.computed(Extents(file, offset, length), order), np.cumsum(sizes)[:-1])
 
 
-def _computed(extents: Extents, order: I64 | slice, crc32_of: _Sums, report: Report | None) -> U32:
-    """Return the checksums of extents, which are read in this order; 0 for others."""
-    crc32 = np.zeros(len(extents), np.uint32)
-    bytes_until = np.cumsum(np.maximum(extents.length[order], 0))
-    start, before = 0, 0
-    while start < len(bytes_until):
-        stop = max(start + 1, int(np.searchsorted(bytes_until, before + _BATCH)))
-        rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
-        file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-        crc32[rows] = crc32_of(Extents(file, extents.offset[rows], extents.length[rows]))
-        if report is not None:
-            report(int(bytes_until[stop - 1]) - before)
-        start, before = stop, int(bytes_until[stop - 1])
-    return crc32
+class _Reading:
+    """Reads the values of a table, and computes their checksums."""
 
+    def __init__(self, index: ShardIndex, files: Sequence[File], report: Report | None) -> None:
+        self._index, self._files, self._report = index, files, report
+        kinds = {MappedFile if isinstance(file, MappedFile) else type(file) for file in files}
+        self._batch = _BATCH_OF_BLOCKS if kinds == {MappedFile, BlockFile} else _BATCH
 
-def _crc32_of(index: ShardIndex, files: Sequence[File], extents: Extents) -> U32:
-    start = 0
-    try:
-        local = files[: int(np.max(extents.file)) + 1]  # block files come last
-        if all(isinstance(file, MappedFile) for file in local):
-            return checksums_of(local, extents)
+    def computed(self, extents: Extents, order: I64 | slice) -> U32:
+        """Return the checksums of extents, which are read in this order; 0 for others."""
         crc32 = np.zeros(len(extents), np.uint32)
-        bytes_until = np.cumsum(np.maximum(extents.length, 0))
-        if any(not isinstance(file, MappedFile | BlockFile) for file in files):
-            most = _BATCH
-        else:
-            most = _BATCH_OF_BLOCKS
-        while start < len(extents):
-            before = int(bytes_until[start - 1]) if start else 0
-            stop = max(start + 1, int(np.searchsorted(bytes_until, before + most)))
-            rows = slice(start, stop)
+        bytes_until = np.cumsum(np.maximum(extents.length[order], 0))
+        start, before = 0, 0
+        while start < len(bytes_until):
+            stop = max(start + 1, int(np.searchsorted(bytes_until, before + self._batch)))
+            rows = slice(start, stop) if isinstance(order, slice) else order[start:stop]
             file = extents.file if isinstance(extents.file, int) else extents.file[rows]
-            crc32[rows] = checksums_of(
-                files, Extents(file, extents.offset[rows], extents.length[rows])
-            )
-            start = stop
-    except ExtentError as error:
-        row = start + error.row
-        number = extents.file_of(row)
-        place = index.place(number, int(extents.offset[row]))
-        raise FormatError(
-            f"{int(extents.length[row])} bytes cannot be read ({error.reason})",
-            file=files[number if place.file is None else place.file].path,
-            offset=place.offset,
-        ) from error
-    return crc32
+            crc32[rows] = self._sums(Extents(file, extents.offset[rows], extents.length[rows]))
+            if self._report is not None:
+                self._report(int(bytes_until[stop - 1]) - before)
+            start, before = stop, int(bytes_until[stop - 1])
+        return crc32
+
+    def _sums(self, extents: Extents) -> U32:
+        try:
+            # block files come last
+            return checksums_of(self._files[: int(np.max(extents.file)) + 1], extents)
+        except ExtentError as error:
+            number, offset = extents.file_of(error.row), int(extents.offset[error.row])
+            place = self._index.place(number, offset)
+            raise FormatError(
+                f"{int(extents.length[error.row])} bytes cannot be read ({error.reason})",
+                file=self._files[number if place.file is None else place.file].path,
+                offset=place.offset,
+            ) from error

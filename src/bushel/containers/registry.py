@@ -80,21 +80,23 @@ _registered: dict[str, _Registration] = {
     "ffrecord": _Registration(_own("ffrecord"), (".ffr",), suffix=".ffr"),
     "gulp": _Registration(_own("gulp"), (".gulp", ".gmeta"), suffix=".gulp"),
     "recordio": _Registration(_own("recordio"), (".rec", ".rec.part#"), suffix=".rec"),
-    "lerobot": _Registration(_own("lerobot"), file_names=("meta",), episodes="lerobot-episodes"),
+    "lerobot": _Registration(
+        _own("lerobot.container"), file_names=("meta",), episodes="lerobot-episodes"
+    ),
     "lerobot-episodes": _Registration(_own("lerobot.episodes"), file_names=("meta/info.json",)),
-    "parquet": _Registration(_own("parquet"), (".parquet",), ("data",), first_bytes=True),
-    "mds": _Registration(_own("mds"), file_names=("index.json",), nested=True),
-    "litdata": _Registration(_own("litdata"), file_names=("index.json",)),
-    "arrayrecord": _Registration(_own("arrayrecord"), _ARRAY_RECORD),
-    "zip": _Registration(_own("zip"), (".zip",)),
+    "parquet": _Registration(_own("parquet.container"), (".parquet",), ("data",), first_bytes=True),
+    "mds": _Registration(_own("mds.container"), file_names=("index.json",), nested=True),
+    "litdata": _Registration(_own("litdata.container"), file_names=("index.json",)),
+    "arrayrecord": _Registration(_own("arrayrecord.container"), _ARRAY_RECORD),
+    "zip": _Registration(_own("zip.container"), (".zip",)),
     "npy": _Registration(_own("npy"), (".npy", ".npz")),
     "megatron": _Registration(_own("megatron"), (".bin",)),
-    "tfrecord": _Registration(_own("tfrecord"), _TFRECORD, first_bytes=True),
+    "tfrecord": _Registration(_own("tfrecord.container"), _TFRECORD, first_bytes=True),
     "jsonl": _Registration(
         _own("jsonl"), _with_compressed(".jsonl", ".ndjson"), alone=_with_compressed(".json")
     ),
     "csv": _Registration(_own("csv"), _with_compressed(".csv", ".tsv")),
-    "arrow": _Registration(_own("arrow"), (".arrow", ".feather"), first_bytes=True),
+    "arrow": _Registration(_own("arrow.container"), (".arrow", ".feather"), first_bytes=True),
     "folder": _Registration(_own("folder")),
 }
 """The containers in the order in which they are tried on an unknown path. A new one of Bushel gets a line here."""
@@ -200,19 +202,11 @@ def with_episodes(name: str | None) -> str:
     Raises:
         ValueError: It has none.
     """
-    containers = [
-        registration.episodes
-        for container, registration in _registered.items()
-        if registration.episodes and name in (None, container)
-    ]
-    if len(containers) != 1:
-        containers_with_episodes = ", ".join(
-            container for container, registration in _registered.items() if registration.episodes
-        )
-        raise ValueError(
-            f"episodes=True is for {containers_with_episodes}, and {name} has no episodes"
-        )
-    return containers[0]
+    names = {container: own.episodes for container, own in _registered.items() if own.episodes}
+    chosen = [episodes for container, episodes in names.items() if name in (None, container)]
+    if len(chosen) != 1:
+        raise ValueError(f"episodes=True is for {', '.join(names)}, and {name} has no episodes")
+    return chosen[0]
 
 
 def container_names(*, written: bool = False) -> tuple[str, ...]:
@@ -357,44 +351,34 @@ def last_candidates(file: str = "") -> list[Container]:
         get_container(name)
         for name, registration in list(_registered.items())
         if not registration.suffixes + registration.file_names
-        or (registration.alone and file.lower().endswith(registration.alone))
+        or file.lower().endswith(registration.alone)
     ]
 
 
 def is_data_file(name: str) -> bool:
     """Return whether a name has a suffix of a container that is read at random."""
-    plain = _DIGITS.sub("#", name.lower())
-    return any(
-        plain.endswith(registration.suffixes)
-        for registration in _registered.values()
-        if registration.suffixes
-    )
+    return _ends(_DIGITS.sub("#", name), "suffixes")
 
 
 def is_data_if_named(name: str) -> bool:
     """Return whether a file of this name is data if the caller names it, as lists in `.json` are."""
-    return any(
-        name.lower().endswith(registration.alone)
-        for registration in _registered.values()
-        if registration.alone
-    )
+    return _ends(name, "alone")
 
 
 def is_forward_only(name: str) -> bool:
     """Return whether a file of this name is read from front to back."""
-    return any(
-        name.lower().endswith(registration.forward)
-        for registration in _registered.values()
-        if registration.forward
-    )
+    return _ends(name, "forward")
 
 
 def needs_index(name: str) -> bool:
     """Return whether a file of this name is read at random only with an index, and otherwise in a stream."""
+    return _ends(name, "slow")
+
+
+def _ends(name: str, kind: str) -> bool:
+    """Return whether a name ends as names of one kind of files of a container do."""
     return any(
-        name.lower().endswith(registration.slow)
-        for registration in _registered.values()
-        if registration.slow
+        name.lower().endswith(getattr(container, kind)) for container in _registered.values()
     )
 
 
@@ -406,7 +390,7 @@ def owners_of(names: Iterable[str]) -> dict[str, list[str]]:
         owners = (
             container
             for container, registration in _registered.items()
-            if registration.suffixes and plain.endswith(registration.suffixes)
+            if plain.endswith(registration.suffixes)
         )
         if (owner := next(owners, None)) is not None and not name.startswith("."):
             names_by_owner.setdefault(owner, []).append(name)

@@ -25,7 +25,7 @@ from bushel._runtime.arrays import I64, Bools, joined, offsets_of
 from bushel._runtime.log import log_warning
 from bushel.codecs.times import time_dtype
 from bushel.containers.growing import GrowingArrays
-from bushel.errors import FormatError
+from bushel.errors import FormatError, needed_by
 from bushel.spec import Field, Spec
 from bushel.storage import Blocks, File
 
@@ -146,6 +146,13 @@ _TEXTS = ("utf8", "json")
 _STEP = 1 << 16  # rows that are processed together, so that a large file takes little memory
 
 
+def check_pyarrow(file: File, name: str) -> None:
+    """Check that pyarrow, which decodes a column, is installed. Raise MissingPackageError if it is not."""
+    what = f"{file.path}: column {name!r}, which is nested or of an unusual type or encoding,"
+    with needed_by(what, "bushel[arrow]"):
+        import pyarrow  # noqa: F401 - to be there
+
+
 class _Numbers(NamedTuple):
     """A field of numbers that the table holds."""
 
@@ -243,9 +250,30 @@ class RowTable:
         none = np.zeros(0, np.int64)
         self.put(own, stored, 1, none, none)
 
-    def decoded(self, name: str) -> list[bytes | None]:
-        """Return the values of a column as JSON, which pyarrow decodes; None for a null."""
+    def pieces(self, name: str) -> Iterable[Any]:
+        """Return the values of a column as arrays of pyarrow."""
         raise NotImplementedError
+
+    def decoded(self, name: str) -> list[bytes | None]:
+        """Return the values of a column as JSON (`as_json`), which pyarrow decodes; None for a null.
+
+        Raises:
+            MissingPackageError: pyarrow is not installed.
+            FormatError: It cannot read the column, or its values take more than 256 MiB.
+        """
+        check_pyarrow(self.file, name)
+        from pyarrow import ArrowException
+
+        try:
+            return as_json(self.pieces(name), name, self.file.path)
+        except FormatError:
+            raise
+        except KeyError as error:  # of intervals of days
+            what: object = "pyarrow has no values of its type"
+            cause: Exception = error
+        except (ArrowException, OSError, ValueError) as error:
+            what = cause = error
+        raise FormatError(f"column {name!r}: {what}", file=self.file.path) from cause
 
     def put_values(self, name: str, values: Sequence[bytes | None]) -> None:
         """Add a field of JSON, which the table holds; None is a missing value."""

@@ -93,3 +93,19 @@ class Filter(Struct, frozen=True):
                 f" {written} bytes were made"
             )
         return out
+
+
+def _expand_stored(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
+    view = memoryview(stored).cast("B")
+    if len(view) != len(out):
+        raise ValueError("a stored block has as many bytes as are stored")
+    out[:] = view
+    return len(view)
+
+
+def _refuse(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
+    raise ValueError("the record does not match its checksum in the file")
+
+
+FILTERS = {"stored": Filter("stored", _expand_stored, 1), "damaged": Filter("damaged", _refuse)}
+"""Blocks that are stored as they are, and records that do not match the checksum of their own container."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 
 from bushel._runtime.arrays import U32, Bools
-from bushel.filters import brotli, deflate, lz4, snappy, zstd
+from bushel.filters import by_cramjam, deflate
 from bushel.filters.base import MAX_BLOCK, Filter
 from bushel.filters.thrift import Struct, ThriftError, read_struct
 from bushel.kernels import present_values, read_hybrid
@@ -24,13 +24,7 @@ from bushel.kernels import present_values, read_hybrid
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-_CODECS: Mapping[str, Filter] = {
-    **brotli.FILTERS,
-    **deflate.FILTERS,
-    **lz4.FILTERS,
-    **snappy.FILTERS,
-    **zstd.FILTERS,
-}
+_CODECS: Mapping[str, Filter] = {**by_cramjam.FILTERS, **deflate.FILTERS}
 """The filters that pages can have."""
 
 PLAIN, DICTIONARY = 0, 8

@@ -20,21 +20,11 @@ if TYPE_CHECKING:
 _NAME = re.compile(r"[a-z0-9_-]+")
 
 _MODULES: Mapping[str, str] = {
-    "stored": "stored",
-    "damaged": "damaged",
-    "deflate": "deflate",
-    "gzip": "deflate",
-    "zlib": "deflate",
-    "zstd": "zstd",
-    "lz4": "lz4",
-    "lz4-block": "lz4",
-    "lz4-hadoop": "lz4",
-    "brotli": "brotli",
-    "bzip2": "bzip2",
-    "snappy": "snappy",
-    "snappy-tags": "snappy",
-    "parquet": "parquet",
-    "parquet-values": "parquet",
+    **dict.fromkeys(("stored", "damaged"), "base"),
+    **dict.fromkeys(("deflate", "gzip", "zlib"), "deflate"),
+    **dict.fromkeys(("lz4", "lz4-block", "lz4-hadoop", "brotli", "bzip2"), "by_cramjam"),
+    **dict.fromkeys(("snappy", "snappy-tags", "zstd"), "by_cramjam"),
+    **dict.fromkeys(("parquet", "parquet-values"), "parquet"),
     "riegeli": "riegeli",
 }
 """The built-in filters by the modules that define them, which are imported on first use."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from bushel.filters import brotli, snappy, zstd
+from bushel.filters import by_cramjam
 from bushel.filters.base import Filter
 
 if TYPE_CHECKING:
@@ -25,9 +25,6 @@ SIDE = 5
 
 KINDS = {ord("z"): "zstd", ord("b"): "brotli", ord("s"): "snappy"}
 """Filters by the bytes that stand for compressions; 0 means no compression."""
-
-
-_FILTERS = {**zstd.FILTERS, **brotli.FILTERS, **snappy.FILTERS}
 
 
 def sides_of(kind: npt.NDArray[np.uint8], offset: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
@@ -64,7 +61,7 @@ def _expand(stored: Buffer, out: memoryview, side: Buffer | None) -> int:
     size, start = read_number(view)
     if size != len(out):
         raise ValueError(f"it says that it expands to {size} bytes")
-    return _FILTERS[KINDS[plan[0]]].expand(view[start:], out, None)
+    return by_cramjam.FILTERS[KINDS[plan[0]]].expand(view[start:], out, None)
 
 
 FILTERS = {"riegeli": Filter("riegeli", _expand)}

@@ -19,7 +19,8 @@ import bushel
 from bushel._index.line_arrays import LineArray
 from bushel.containers import Shard, read_forward
 from bushel.containers.base import ReadOptions
-from bushel.containers.tfrecord import CONTAINER, container
+from bushel.containers.tfrecord import container
+from bushel.containers.tfrecord.container import CONTAINER
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import ExampleScanner
 from bushel.spec import parse_spec

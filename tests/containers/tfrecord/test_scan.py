@@ -12,7 +12,8 @@ from tests.containers.tfrecords import bytes_list, example, float_list, framed, 
 
 import bushel
 from bushel.containers import Shard, growing
-from bushel.containers.tfrecord import CONTAINER, features, scan
+from bushel.containers.tfrecord import features, scan
+from bushel.containers.tfrecord.container import CONTAINER
 
 
 def records(kinds: str, count: int = 60) -> list[dict[str, Any]]:

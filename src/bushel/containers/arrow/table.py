@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._runtime.arrays import ranges
-from bushel.containers.arrow.messages import Batch, Column, Schema, Type
+from bushel.containers.arrow.messages import MAGIC, Batch, Column, Schema, Type
 from bushel.containers.arrow.parts import (
     Part,
     bytes_of,
@@ -24,8 +24,7 @@ from bushel.containers.arrow.parts import (
 )
 from bushel.containers.features import Feature, codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
-from bushel.containers.row_table import RowTable, as_json
-from bushel.errors import FormatError, needed_by
+from bushel.containers.row_table import RowTable
 from bushel.spec import Field, Spec
 from bushel.storage import BlockFile, File, Seekable
 from bushel.storage.block_list import BlockList
@@ -262,14 +261,16 @@ class Table(RowTable):
             else:
                 self._put_bytes(growing, arrays_of_column, feature)
 
-    def decoded(self, name: str) -> list[bytes | None]:
-        """Return the values of a column as JSON.
+    def pieces(self, name: str) -> Iterator[Any]:
+        """Return the values of a column as arrays of pyarrow."""
+        from pyarrow import ipc
 
-        Raises:
-            MissingPackageError: pyarrow is not installed.
-            FormatError: It cannot read the column.
-        """
-        return _decoded(self.file, name)
+        if self.file.read(0, min(6, self.file.size)) == MAGIC:
+            opened = ipc.open_file(Seekable(self.file))
+            batches = map(opened.get_batch, range(opened.num_record_batches))
+        else:
+            batches = ipc.open_stream(Seekable(self.file))
+        return (batch.column(name) for batch in batches)
 
     def _put_bytes(
         self, growing: _Growing, arrays: Mapping[str, npt.NDArray[Any] | None], feature: Feature
@@ -401,23 +402,3 @@ def _take_list(growing: _Growing, part: Part) -> bool:
         length=np.where(valid, counts * width, -1),
     )
     return True
-
-
-def _decoded(file: File, name: str) -> list[bytes | None]:
-    with needed_by(
-        f"{file.path}: column {name!r}, which is nested or of an unusual type,", "bushel[arrow]"
-    ):
-        from pyarrow import ArrowException, ipc
-    try:
-        if file.read(0, min(6, file.size)) == b"ARROW1":
-            opened = ipc.open_file(Seekable(file))
-            batches = (opened.get_batch(number) for number in range(opened.num_record_batches))
-        else:
-            batches = iter(ipc.open_stream(Seekable(file)))
-        return as_json((batch.column(name) for batch in batches), name, file.path)
-    except (ArrowException, OSError, ValueError, KeyError) as error:
-        if isinstance(error, FormatError):
-            raise
-        if isinstance(error, KeyError):  # of intervals of days
-            error = ValueError("pyarrow has no values of its type")
-        raise FormatError(f"column {name!r}: {error}", file=file.path) from error

@@ -13,7 +13,6 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from bushel._index.columns import LONGEST_TEXT, Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
@@ -21,9 +20,9 @@ from bushel._runtime.arrays import F64, I64, Bools, joined
 from bushel._runtime.parallel import map_all
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.lerobot.camera import Regions, Shots, Video, shots_of
-from bushel.containers.lerobot.meta import HINT, INFO, Episodes, Meta, load_meta
+from bushel.containers.lerobot.meta import HINT, INFO, Episodes, Meta, load_meta, numbers_of
 from bushel.containers.lerobot.mp4 import read_packets
-from bushel.containers.parquet import CONTAINER as PARQUET
+from bushel.containers.parquet.container import CONTAINER as PARQUET
 from bushel.containers.recovery import Fault, Recovered
 from bushel.errors import FormatError
 from bushel.spec import Field
@@ -106,20 +105,6 @@ def _all_there(shard: Shard) -> Iterator[None]:
         missing = (path for path in shard.paths if not path.exists())
         path = str(next(missing, shard.path(0)))
         raise FormatError("a file of the dataset is missing", file=path, hint=HINT) from error
-
-
-def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.generic]:
-    """Return the numbers of a column, one per row.
-
-    Raises:
-        FormatError: The column does not exist, or a number is missing.
-    """
-    column = rows.columns.get(name)
-    if column is None or column.values is None or column.missing is not None:
-        raise FormatError(
-            f"each row needs a number in column {name!r}", file=str(shard.path(0)), hint=HINT
-        )
-    return column.values
 
 
 def _episode_of_rows(rows: ShardIndex, episodes: Episodes, shard: Shard) -> I64:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -13,16 +12,18 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from bushel._index.table import Shard, ShardIndex
 from bushel._runtime.arrays import F64, I64
 from bushel.codecs.depth import depth_type, metres_of_codes
-from bushel.containers.parquet.footer import Footer, Node, read_footer
-from bushel.containers.parquet.pages import OtherEncoding
-from bushel.containers.parquet.values import places_of, scalars_of
+from bushel.containers.base import ReadOptions
+from bushel.containers.parquet.container import CONTAINER as PARQUET
+from bushel.containers.parquet.container import table_of_columns
+from bushel.containers.references import texts_of
 from bushel.errors import FormatError, SpecError
-from bushel.filters import FilterError
-from bushel.storage import AnyPath, BlockFile, Extents, File, as_path, below, gather, open_file
+from bushel.storage import AnyPath, as_path, below, open_file
 
 INFO, _TASKS, _EPISODES = "meta/info.json", "meta/tasks.parquet", "meta/episodes"
+_PLACE, _BEGIN = ("chunk_index", "file_index"), "from_timestamp"
 HINT = "the dataset is incomplete or damaged: download or write it again"
 _NUMBERED = re.compile(r"\{(chunk_index|file_index)(?::0?([1-9])d)?\}")
 
@@ -135,7 +136,7 @@ def load_meta(root: AnyPath) -> Meta | None:
     names = [INFO, *([_TASKS] if (root / _TASKS).exists() else []), *_listed(root)]
     files = [open_file(below(root, name)) for name in names]
     if not all(file.mtime_ns for file in files):  # a file may have changed unnoticed
-        return _meta(names, files)
+        return _meta(root, names)
     stamps = tuple(
         (name, file.size, file.mtime_ns) for name, file in zip(names, files, strict=True)
     )
@@ -161,21 +162,19 @@ def _listed(root: AnyPath) -> list[str]:
 
 @lru_cache(maxsize=8)
 def _kept(root: str, stamps: tuple[tuple[str, int, int], ...]) -> Meta | None:
-    folder = as_path(root)
-    return _meta(
-        [name for name, *_ in stamps], [open_file(below(folder, name)) for name, *_ in stamps]
-    )
+    return _meta(as_path(root), [name for name, *_ in stamps])
 
 
-def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
+def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
+    file = open_file(below(root, INFO))
     try:
-        text = msgspec.json.decode(files[0].read(0, files[0].size))
+        text = msgspec.json.decode(file.read(0, file.size))
         if not isinstance(text, dict) or "codebase_version" not in text:
             return None
-        info = _DECODER.decode(files[0].read(0, files[0].size))
+        info = _DECODER.decode(file.read(0, file.size))
     except (ValueError, RecursionError) as error:
         raise FormatError(
-            f"not the metadata of a LeRobot dataset: {error}", file=files[0].path, hint=HINT
+            f"not the metadata of a LeRobot dataset: {error}", file=file.path, hint=HINT
         ) from error
     if not (version := info.codebase_version).startswith("v3."):
         convert = "python -m lerobot.datasets.v30.convert_dataset_v21_to_v30 --repo-id ORG/NAME"
@@ -186,13 +185,13 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
                 hint = f"convert it to v2.1 with LeRobot, and then: {convert}"
         raise FormatError(
             f"this is a LeRobot dataset of version {version[:40]}, and v3 is read",
-            file=files[0].path,
+            file=file.path,
             hint=hint,
         )
     if info.storage_format not in (None, "parquet"):
         raise FormatError(
             f"its rows are stored as {info.storage_format[:40]!r}, and Parquet is read",
-            file=files[0].path,
+            file=file.path,
             hint="open a copy in LeRobot's own storage, which is Parquet and MP4",
         )
     cameras = {
@@ -200,17 +199,17 @@ def _meta(names: Sequence[str], files: Sequence[File]) -> Meta | None:
         for name, feature in info.features.items()
         if feature.dtype == "video"
     }
-    _check_depths(cameras, files[0].path)
+    _check_depths(cameras, file.path)
     if not info.fps > 0 or (cameras and not info.video_path):
         raise FormatError(
-            f"fps is {info.fps}, video_path is {info.video_path!r}", file=files[0].path, hint=HINT
+            f"fps is {info.fps}, video_path is {info.video_path!r}", file=file.path, hint=HINT
         )
-    listed = list(files[1:])
-    tasks = _tasks(listed.pop(0)) if _TASKS in names else {}
-    episodes = _episodes(listed, cameras)
+    shards = {name: Shard(root, name, (name,)) for name in names}
+    tasks = _tasks(shards[_TASKS]) if _TASKS in names else {}
+    episodes = _episodes([shards[name] for name in names if name not in (INFO, _TASKS)], cameras)
     order = np.argsort(episodes.index, kind="stable")
     if (np.diff(episodes.index[order]) <= 0).any():
-        raise FormatError("an episode is listed twice", file=files[-1].path, hint=HINT)
+        raise FormatError("an episode is listed twice", file=str(root / names[-1]), hint=HINT)
     return Meta(
         info.fps,
         cameras,
@@ -230,79 +229,55 @@ def _check_depths(cameras: Mapping[str, str], path: str) -> None:
             raise FormatError(f"feature {camera!r}: {error}", file=path, hint=HINT) from error
 
 
-def number_column(file: File, footer: Footer, name: str) -> npt.NDArray[Any]:
-    """Return the numbers of a column of a Parquet file.
+def numbers_of(rows: ShardIndex, name: str, shard: Shard) -> npt.NDArray[np.generic]:
+    """Return the numbers of a column, one per row.
 
     Raises:
-        FormatError: It has no such column, or it is damaged, or numbers are missing.
+        FormatError: The column does not exist, or a number is missing.
     """
-    node = _node(file, footer, name)
-    with _column(file, name, "numbers"):
-        values, null = scalars_of(file, footer, node)
-    if null.any():
+    column = rows.columns.get(name)
+    if column is None or column.values is None or column.missing is not None:
         raise FormatError(
-            f"column {name!r}: row {int(null.argmax())} has no value", file=file.path, hint=HINT
+            f"each row needs a number in column {name!r}", file=str(shard.path(0)), hint=HINT
         )
-    return values
+    return column.values
 
 
-@contextmanager
-def _column(file: File, name: str, values: str) -> Iterator[None]:
-    """Name the column in errors of reading it; `values` is what it should hold."""
-    try:
-        yield
-    except OtherEncoding as error:
-        raise FormatError(
-            f"column {name!r} does not hold plain {values}", file=file.path, hint=HINT
-        ) from error
-    except (FilterError, ValueError) as error:
-        raise FormatError(f"column {name!r}: {error}", file=file.path, hint=HINT) from error
-
-
-def _node(file: File, footer: Footer, name: str) -> Node:
-    node = next(
-        (node for node in footer.fields if node.name == name and node.physical is not None), None
-    )
-    if node is None:
-        raise FormatError(f"it has no column {name!r}", file=file.path, hint=HINT)
-    return node
-
-
-def _tasks(file: File) -> dict[int, bytes]:
+def _tasks(shard: Shard) -> dict[int, bytes]:
     """Return the texts of tasks; they are the index of the data frame, whose name may differ."""
-    footer = read_footer(file)
-    numbers = number_column(file, footer, "task_index")
-    texts = [field.name for field in footer.fields if field.physical == 6]
+    table = PARQUET.index(shard, ReadOptions())
+    texts = [extents for extents in table.fields.values() if extents.field.codec == "utf8"]
     if len(texts) != 1:
         raise FormatError(
-            f"a column holds the texts of tasks, found {len(texts)}", file=file.path, hint=HINT
+            f"a column holds the texts of tasks, found {len(texts)}",
+            file=str(shard.path(0)),
+            hint=HINT,
         )
-    node = _node(file, footer, texts[0])
-    with _column(file, node.name, "texts"):
-        places = places_of(file, footer, node)
-    source = file if places.blocks is None else BlockFile.over(file, places.blocks)
-    data, ends = gather([source], Extents(0, places.offset, places.length))
-    parts = [data[start:end].tobytes() for start, end in zip(ends[:-1], ends[1:], strict=True)]
-    return dict(zip(numbers.tolist(), parts, strict=True))
+    numbers = numbers_of(table, "task_index", shard).tolist()
+    stored = ((text or "").encode() for text in texts_of(table, shard, texts[0]))
+    return dict(zip(numbers, stored, strict=True))
 
 
-def _episodes(files: Sequence[File], cameras: Iterable[str]) -> Episodes:
+def _episodes(shards: Sequence[Shard], cameras: Iterable[str]) -> Episodes:
     """Return the episodes that some files list."""
-    opened = [(file, read_footer(file)) for file in files]
+    videos = [f"videos/{camera}" for camera in cameras]
+    places = [f"{folder}/{part}" for folder in ("data", *videos) for part in _PLACE]
+    names = {"episode_index", "length", *places, *(f"{video}/{_BEGIN}" for video in videos)}
+    tables = [(table_of_columns(shard, names), shard) for shard in shards]
 
     def numbers(name: str, dtype: npt.DTypeLike = np.int64) -> npt.NDArray[Any]:
-        columns = (number_column(file, footer, name).astype(dtype) for file, footer in opened)
+        columns = (numbers_of(table, name, shard).astype(dtype) for table, shard in tables)
         return np.concatenate([np.zeros(0, dtype), *columns])
 
-    def pairs(before: str) -> I64:
-        return np.stack([numbers(f"{before}/chunk_index"), numbers(f"{before}/file_index")], axis=1)
+    def pairs(folder: str) -> I64:
+        return np.stack([numbers(f"{folder}/{part}") for part in _PLACE], axis=1)
 
     return Episodes(
         numbers("episode_index"),
         numbers("length"),
         pairs("data"),
         {name: pairs(f"videos/{name}") for name in cameras},
-        {name: numbers(f"videos/{name}/from_timestamp", np.float64) for name in cameras},
+        {name: numbers(f"videos/{name}/{_BEGIN}", np.float64) for name in cameras},
     )
 
 

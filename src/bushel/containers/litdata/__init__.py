@@ -1,5 +1,1 @@
 """LitData: https://github.com/Lightning-AI/litData."""
-
-from bushel.containers.litdata.container import CONTAINER
-
-__all__ = ["CONTAINER"]

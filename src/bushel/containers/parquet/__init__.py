@@ -1,5 +1,1 @@
 """Parquet: https://parquet.apache.org/docs/file-format/."""
-
-from bushel.containers.parquet.container import CONTAINER
-
-__all__ = ["CONTAINER"]

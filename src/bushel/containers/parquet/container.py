@@ -21,8 +21,9 @@ from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature, features_in
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
 from bushel.containers.parquet.page_index import Groups, index_faults, narrowed, sections_of
-from bushel.containers.parquet.table import Table, check_pyarrow, field_of, is_decoded
+from bushel.containers.parquet.table import Table, field_of, is_decoded
 from bushel.containers.references import with_keys, with_references
+from bushel.containers.row_table import check_pyarrow
 from bushel.containers.sections import Outline, Section
 from bushel.errors import FormatError
 from bushel.filters import FilterError
@@ -115,6 +116,18 @@ class _Parquet(Container):
 
 
 CONTAINER = _Parquet()
+
+
+def table_of_columns(shard: Shard, names: Collection[str]) -> ShardIndex:
+    """Return the table of a file with only some of its columns, as far as it has them.
+
+    Raises:
+        FormatError: The file is damaged.
+    """
+    file, tail = _opened(shard)
+    footer = read_footer(file, tail)
+    footer = replace(footer, fields=tuple(node for node in footer.fields if node.name in names))
+    return _table(Table(file, footer, {}, None), tuple(_fields(file, footer, {})), shard)
 
 
 def _opened(shard: Shard) -> tuple[File, bytes | None]:

@@ -5,7 +5,7 @@ The types of its fields follow from the footer and the first bytes of columns.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,8 +26,7 @@ from bushel.containers.parquet.footer import (
 )
 from bushel.containers.parquet.pages import OtherEncoding
 from bushel.containers.parquet.values import scalars_of, scan_lists, scan_places
-from bushel.containers.row_table import RowTable, as_json
-from bushel.errors import FormatError, needed_by
+from bushel.containers.row_table import RowTable
 from bushel.filters.parquet import DELTA, DELTA_LENGTHS, DELTA_PREFIXES, SPLIT
 from bushel.filters.parquet_pages import DICTIONARY, PLAIN, Leaf, Page, pages_of, payload_of
 from bushel.kernels import decode_deltas
@@ -237,39 +236,16 @@ class Table(RowTable):
             values = values.view(f"<u{values.dtype.itemsize}")
         self.put_numbers(field, values, null)
 
+    def pieces(self, name: str) -> Iterator[Any]:
+        """Yield the values of a column in the row groups as arrays of pyarrow."""
+        from pyarrow.parquet import ParquetFile
+
+        groups = list(range(self.first, self.first + len(self.footer.groups)))
+        with ParquetFile(Seekable(self.file)) as opened:
+            for batch in opened.iter_batches(batch_size=1024, row_groups=groups, columns=[name]):
+                yield batch.column(0)
+
     def decoded(self, name: str) -> list[bytes | None]:
-        """Return the values of a column as JSON: see `decoded`. For a run of rows, its row group is read whole."""
-        groups = self.footer.groups
-        values = decoded(self.file, name, range(self.first, self.first + len(groups)))
-        first = groups[0].first if groups else 0
-        return values[first : first + self.footer.rows]
-
-
-def check_pyarrow(file: File, name: str) -> None:
-    """Check that pyarrow, which decodes a column, is installed. Raise MissingPackageError if it is not."""
-    with needed_by(
-        f"{file.path}: column {name!r}, which is nested or has an unusual encoding,",
-        "bushel[arrow]",
-    ):
-        import pyarrow.parquet  # noqa: F401 - to be there
-
-
-def decoded(file: File, name: str, groups: Sequence[int]) -> list[bytes | None]:
-    """Return the values of a column in some row groups as JSON (`as_json`); None for a null.
-
-    Raises:
-        MissingPackageError: pyarrow is not installed.
-        FormatError: pyarrow cannot read the column, or its values take more than 256 MiB.
-    """
-    check_pyarrow(file, name)
-    from pyarrow import ArrowException
-    from pyarrow.parquet import ParquetFile
-
-    try:
-        with ParquetFile(Seekable(file)) as opened:
-            batches = opened.iter_batches(batch_size=1024, row_groups=list(groups), columns=[name])
-            return as_json((batch.column(0) for batch in batches), name, file.path)
-    except (ArrowException, OSError, ValueError) as error:
-        if isinstance(error, FormatError):
-            raise
-        raise FormatError(f"column {name!r}: {error}", file=file.path) from error
+        """Return the values of a column as JSON. For a run of rows, its row group is read whole."""
+        first = self.footer.groups[0].first if self.footer.groups else 0
+        return super().decoded(name)[first : first + self.footer.rows]

@@ -67,12 +67,6 @@ class ScannedPlaces:
         return Places(offset, length, starts, absent, self.blocks)
 
 
-def places_of(file: File, footer: Footer, node: Node) -> Places:
-    """Return where the byte arrays of a leaf that does not repeat are: see `scan_places`."""
-    arrays = GrowingArrays()
-    return scan_places(file, footer, node, None, arrays, "").within(arrays.finish())
-
-
 def scan_places(
     file: File, footer: Footer, node: Node, group: Node | None, arrays: GrowingArrays, key: str
 ) -> ScannedPlaces:

@@ -41,7 +41,7 @@ _BLOCK = 512
 def read_table(archive: AnyPath, file: File, spec: Spec | None) -> tuple[Table, Labels]:
     """Return the table of an archive, and the names of the classes of its fields.
 
-    Of an archive on a server, an index of Energon beside it is used.
+    An index of Energon beside an archive on a server is used.
 
     Args:
         archive: Its path.

@@ -1,5 +1,1 @@
 """TFRecord, read in place."""
-
-from bushel.containers.tfrecord.container import CONTAINER
-
-__all__ = ["CONTAINER"]
