@@ -209,7 +209,9 @@ def _meta(root: AnyPath, names: Sequence[str]) -> Meta | None:
     episodes = _episodes([shards[name] for name in names if name not in (INFO, _TASKS)], cameras)
     order = np.argsort(episodes.index, kind="stable")
     if (np.diff(episodes.index[order]) <= 0).any():
-        raise FormatError("an episode is listed twice", file=str(root / names[-1]), hint=HINT)
+        raise FormatError(
+            "an episode is listed twice", file=str(shards[names[-1]].path(0)), hint=HINT
+        )
     return Meta(
         info.fps,
         cameras,
