@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 
-from bushel.codecs import get_codec, gzipped
+from bushel.codecs import get_codec, wrapped
 from bushel.errors import CodecError
 
 FAST = settings(max_examples=60, deadline=None)
@@ -356,7 +356,7 @@ def test_gzip_has_no_time_and_may_have_members() -> None:
 @pytest.mark.parametrize("name", ["gzip(bytes)", "npz"])
 def test_expansion_is_bounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     limit = 1000
-    monkeypatch.setattr(gzipped, "MAX_EXPANDED", limit)
+    monkeypatch.setattr(wrapped, "MAX_EXPANDED", limit)
     monkeypatch.setattr("bushel.codecs.arrays.MAX_EXPANDED", limit)
     value: Any = {"a": np.zeros(2000, np.uint8)} if name == "npz" else bytes(2000)
     with pytest.raises(CodecError, match="at most 1000 bytes when expanded"):

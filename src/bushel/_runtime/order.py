@@ -80,6 +80,14 @@ class _OncePerEpoch(Struct, frozen=True):
     def _take(self, epoch: int, positions: I64) -> I64:
         return positions.copy()
 
+    def position(self, epoch: int, sample: int) -> int:
+        """Return the position of an epoch that has a sample."""
+        return sample
+
+    def positions(self, epoch: int, sample: int) -> list[int]:
+        """Return the positions of an epoch that have a sample: one."""
+        return [self.position(epoch, sample)]
+
 
 @public("bushel.loader")
 class Sequential(_OncePerEpoch, Struct, frozen=True):
@@ -103,10 +111,6 @@ class Sequential(_OncePerEpoch, Struct, frozen=True):
     def look_up(self, table: U32, epoch: int, first: int, last: int, window: int = 1) -> U32:
         """Return the entries of a table of all samples, in the order of the positions from `first` to `last` - 1."""
         return table[first:last]
-
-    def position(self, epoch: int, sample: int) -> int:
-        """Return the position of an epoch that has a sample."""
-        return sample
 
 
 @public("bushel.loader")

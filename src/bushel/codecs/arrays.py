@@ -118,13 +118,17 @@ def rows_of(
     return Ranged(partial(_count_rows, decode), partial(_some_rows, decode), head)
 
 
-def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
+def _with_rows(decode: Callable[[Buffer], Array], data: Buffer) -> Array:
     array = decode(data)
     if not array.ndim:
         raise codec_error(
             "array", "an array with rows, so that some of them can be read", describe(array)
         )
-    return len(array)
+    return array
+
+
+def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
+    return len(_with_rows(decode, data))
 
 
 def _some_rows(
@@ -132,11 +136,7 @@ def _some_rows(
 ) -> Array:
     from bushel.codecs.frames import choose
 
-    array = decode(data)
-    if not array.ndim:
-        raise codec_error(
-            "array", "an array with rows, so that some of them can be read", describe(array)
-        )
+    array = _with_rows(decode, data)
     return array[choose(elements, len(array), "an array", "rows")]
 
 

@@ -25,9 +25,9 @@ from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, desc
 from bushel.codecs.frames import choose
 from bushel.codecs.libsndfile import flac_frames, flac_frames_of
 from bushel.codecs.mp3_parts import Mp3Outline
-from bushel.codecs.video import MAX_DECODED, reason
+from bushel.codecs.video import MAX_DECODED, explained
 from bushel.codecs.wav_parts import WavOutline
-from bushel.errors import CodecError, SpecError, needed_by
+from bushel.errors import SpecError, needed_by
 
 Sound = F32
 
@@ -76,20 +76,16 @@ def _format_of(codec: str, data: Buffer) -> str:
 def _opened(codec: str, container: str, data: Buffer) -> Iterator[tuple[Any, Any]]:
     """Yield PyAV's container and stream of a sound. Every error of PyAV in the block becomes a `CodecError`."""
     av = _pyav(codec)
-    try:
-        with av.open(io.BytesIO(data), format=container) as source:
-            stream = source.streams.audio[0]
-            # decoding many sounds at once uses processors better
-            stream.codec_context.thread_count = 1
-            if stream.rate < 1 or stream.channels < 1:
-                raise ValueError("no sample rate or no channels")  # noqa: TRY301 - reported as every error here
-            yield source, stream
-    except CodecError:
-        raise
-    # beside FFmpeg's errors, PyAV raises IndexError, ValueError, TypeError …
-    except Exception as error:
-        description = f"{found_bytes(data)} ({reason(error)})"
-        raise codec_error(codec, f"a complete sound ({container})", description) from error
+    with (
+        explained(codec, data, f"a complete sound ({container})"),
+        av.open(io.BytesIO(data), format=container) as source,
+    ):
+        stream = source.streams.audio[0]
+        # decoding many sounds at once uses processors better
+        stream.codec_context.thread_count = 1
+        if stream.rate < 1 or stream.channels < 1:
+            raise ValueError("no sample rate or no channels")
+        yield source, stream
 
 
 def decode_sound(codec: str, container: str, data: Buffer) -> Sound:

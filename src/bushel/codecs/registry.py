@@ -62,8 +62,8 @@ _RUN_CODE = frozenset({"pickle"})
 """The built-in codecs whose bytes may run code (`Codec.runs_code`), known without importing their modules."""
 
 _MODULE_OF = {name: module for module, names in _MODULES.items() for name in names}
-_WRAPPERS = {"gzip": ("gzipped", "utf8"), "stored": ("stored_bytes", "pickle")}
-"""The built-in codecs around another codec, `gzip(utf8)`: the module that defines each, and an inner codec."""
+_WRAPPERS = {"gzip": "utf8", "stored": "pickle"}
+"""The built-in codecs around another codec, and an example of that: `gzip(utf8)`."""
 
 _ARRAYS = ("array", "npy", "mds-array", "litdata-array", "litdata-tensor")
 """The built-in codecs of arrays whose rows can be decoded in part."""
@@ -125,15 +125,14 @@ def get_codec(name: str) -> Codec:
         axes, inner = _two_codecs(name, arguments)
         return transposed(name, axes, get_codec(inner))
     if base in _WRAPPERS:
-        module, example = _WRAPPERS[base]
         if not arguments:
+            example = _WRAPPERS[base]
             raise SpecError(
                 f"codec {base!r} wraps another one: write '{base}({example})' or '{base}(bytes)'"
             )
-        wrap: Callable[[str, Codec], Codec] = import_module(f"bushel.codecs.{module}").WRAPPERS[
-            base
-        ]
-        return wrap(name, get_codec(arguments))
+        from bushel.codecs.wrapped import WRAPPERS
+
+        return WRAPPERS[base](name, get_codec(arguments))
     if has_plugin(_GROUP, base):
         _registered[base] = _added(base)
         return get_codec(name)

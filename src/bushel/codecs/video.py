@@ -88,8 +88,8 @@ def reason(error: Exception) -> str:
 
 
 @contextmanager
-def explained(codec: str, data: Buffer) -> Iterator[None]:
-    """Turn any error of PyAV into a `CodecError` that describes the clip `data`."""
+def explained(codec: str, data: Buffer, expected: str = "") -> Iterator[None]:
+    """Turn any error of PyAV into a `CodecError` that describes the clip or sound `data`."""
     try:
         yield
     except CodecError:
@@ -97,11 +97,8 @@ def explained(codec: str, data: Buffer) -> Iterator[None]:
     # Beside FFmpeg's errors, PyAV raises its own IndexError, ValueError, TypeError … for invalid
     # streams.
     except Exception as error:
-        raise codec_error(
-            codec,
-            f"a {_format_of(codec, data)} clip with frames of one size",
-            f"{found_bytes(data)} ({reason(error)})",
-        ) from error
+        expected = expected or f"a {_format_of(codec, data)} clip with frames of one size"
+        raise codec_error(codec, expected, f"{found_bytes(data)} ({reason(error)})") from error
 
 
 def open_clip(codec: str, data: Buffer) -> Any:

@@ -286,7 +286,7 @@ class LoaderBase(BatchOptions, ABC, Generic[Item]):
             for step in finished:
                 if step.past_end:
                     break
-                counts: dict[str, float] = {"bytes": step.stored_bytes, "batches": 1}
+                counts: dict[str, float] = {"stored_bytes": step.stored_bytes, "batches": 1}
                 for consumed, batch, samples in self._parts(progress, step):
                     progress.samples = consumed
                     got = perf_counter()

@@ -71,10 +71,10 @@ def test_rows_after_a_step_are_not_counted(pad: Any, monkeypatch: pytest.MonkeyP
     assert isinstance(own.order, Chunked)
     who.batch_of(plan, 0, 3, 0)
     [(_, counts)] = plan.order._counts
-    assert 1 < len(counts.head) < 5
+    assert 1 < len(counts) < 5
     early = next(sample for sample in range(6000) if 0 < max(CLASSES.positions(0, sample), default=0) < 1000)
     assert who.steps_with(own, 0, early)
     [(_, counts)] = own.order._counts
-    assert len(counts.head) < own.order._windows / 2
+    assert len(counts) < own.order._windows / 2
     with pytest.raises(IndexError, match=f"step=999: epoch 0 has {own.at(0).steps()} steps"):
         who.batch_of(plan, 0, 999, 0)

@@ -147,6 +147,11 @@ class SampleTransforms(Struct, frozen=True):
     sample: Call | None = None
 
     @property
+    def touched(self) -> frozenset[str]:
+        """The fields that have a plan of transforms, or of reading images."""
+        return frozenset(name for step in self.fields for name in step.fields)
+
+    @property
     def names(self) -> frozenset[str]:
         """The fields that have transforms."""
         changed = [step for step in self.fields if step.calls or step.plan is not None]

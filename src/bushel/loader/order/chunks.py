@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -25,6 +25,7 @@ _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows
 _MOST_AT_A_TIME = 4096
 _KEPT = 2  # epochs whose counts are remembered
+_ALL = 1 << 62  # more tokens than an epoch has
 _MEGATRON_WINDOW = 64  # documents whose tokens are counted together
 # of an epoch: a last part of the data that is smaller is not shuffled with the others
 _SEPARATE = 0.80
@@ -80,23 +81,7 @@ def cut(starts: I64, ends: I64, rows: I64, tokens: int) -> tuple[I64, I64, I64, 
     )
 
 
-@dataclass(slots=True)
-class _Counts:
-    """The counts of an epoch.
-
-    Attributes:
-        total: Its tokens; None if the epoch has to be counted to its end to know them.
-        head: int64[n + 1], the tokens before each of its first n windows, and after them.
-        tail: int64[n + 1], the tokens before each of its last n windows, and all of them, if
-            `total` is known at first.
-    """
-
-    total: int | None
-    head: I64
-    tail: I64
-
-
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Chunked:
     """Documents in the order of a base, cut into rows.
 
@@ -113,7 +98,7 @@ class Chunked:
     tokens: int
     overlap: int
     checksum: int
-    _counts: list[tuple[int, _Counts]] = field(default_factory=list, init=False, repr=False)
+    _counts: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def seed(self) -> int:
@@ -145,111 +130,68 @@ class Chunked:
         With `until`, the answer is `until` if the epoch has at least as many, and rows after these
         need not be counted.
         """
-        counted, step = self._counted(epoch), self.tokens - self.overlap
-        if counted.total is None:
-            most = None if until is None else until * step + self.overlap
-            while len(counted.head) <= self._windows and (most is None or counted.head[-1] < most):
-                self._count_more(epoch, counted, from_end=False)
-        tokens = int(counted.head[-1]) if counted.total is None else counted.total
+        step = self.tokens - self.overlap
+        if self.is_even:
+            tokens = self._total
+        else:
+            most = _ALL if until is None else until * step + self.overlap
+            tokens = int(self._counted(epoch, tokens=most)[-1])
         rows = max(0, tokens - self.overlap) // step
         if until is None:
             return rows
         return min(rows, until)
 
-    def tokens_before(self, epoch: int, low: int, high: int) -> tuple[int, I64]:
-        """Return the tokens of an epoch before each of some windows of documents, and before the one after them.
+    @cached_property
+    def _total(self) -> int:
+        """The tokens of all documents."""
+        return int(self.lengths.sum(dtype=np.int64))
 
-        Windows are counted from the nearer end of the epoch on, and counts are kept.
+    def _counted(self, epoch: int, windows: int = 0, tokens: int = 0) -> I64:
+        """Return the tokens of an epoch before each of its first windows, and after them: int64[n + 1].
 
-        Args:
-            epoch: Number of the epoch.
-            low: The first token of the epoch that the windows must have.
-            high: The token after the last one that they must have, if there are as many.
-
-        Returns:
-            The number of the first of these windows, and int64[windows + 1].
+        There are at least so many windows, and they have so many tokens, if the epoch has as many.
+        Counts are kept. Thread-safe.
         """
-        counted = self._counted(epoch)
-        if counted.total is None or 2 * low <= counted.total:
-            while counted.head[-1] < high and len(counted.head) <= self._windows:
-                self._count_more(epoch, counted, from_end=False)
-            return 0, counted.head
-        while counted.tail[0] > low:
-            self._count_more(epoch, counted, from_end=True)
-        return self._windows + 1 - len(counted.tail), counted.tail
+        kept = [counts for counts in self._counts if counts[0] != epoch]
+        before = dict(self._counts).get(epoch, np.zeros(1, np.int64))
+        while len(before) <= self._windows and (len(before) <= windows or before[-1] < tokens):
+            sums = self._sums(epoch, len(before) - 1)
+            before = np.concatenate([before, before[-1] + np.cumsum(sums)])
+        self._counts[:] = [(epoch, before), *kept[: _KEPT - 1]]
+        return before
 
-    def _counted(self, epoch: int) -> _Counts:
-        """Return the counts of an epoch. Where all epochs have equally many tokens, not all documents are counted."""
-        for of_epoch, counts in self._counts:
-            if of_epoch == epoch:
-                return counts
-        total = int(self.lengths.sum(dtype=np.int64)) if self.is_even else None
-        counts_of_epoch = _Counts(total, np.zeros(1, np.int64), np.array([total or 0], np.int64))
-        self._counts[:] = [(epoch, counts_of_epoch), *self._counts[: _KEPT - 1]]
-        return counts_of_epoch
-
-    def _count_more(self, epoch: int, counted: _Counts, *, from_end: bool) -> None:
-        """Count the tokens of further windows: as many as are counted already, within limits. Thread-safe."""
-        counts_before = counted.tail if from_end else counted.head
-        many = min(
-            max(_AT_A_TIME, len(counts_before)),
-            _MOST_AT_A_TIME,
-            self._windows + 1 - len(counts_before),
-        )
-        if from_end:
-            first = self._windows + 1 - len(counts_before) - many
-        else:
-            first = len(counts_before) - 1
+    def _sums(self, epoch: int, first: int) -> I64:
+        """Return the tokens of further windows: of as many as are before them, within limits."""
+        last = min(self._windows, first + min(max(_AT_A_TIME, first), _MOST_AT_A_TIME))
 
         def count(start: int) -> I64:
-            last = min(self.base.samples, min(start + _AT_A_TIME, first + many) * _WINDOW)
-            lengths = look_up(self.base, self.lengths, epoch, start * _WINDOW, last)
+            stop = min(self.base.samples, min(start + _AT_A_TIME, last) * _WINDOW)
+            lengths = look_up(self.base, self.lengths, epoch, start * _WINDOW, stop)
             return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
 
-        starts = range(first, first + many, _AT_A_TIME)
-        parts = (
-            map_all(count, starts, threads=cpu_count()) if len(starts) > 1 else map(count, starts)
-        )
-        sums = np.concatenate(list(parts))
-        if from_end:
-            counted.tail = np.concatenate(
-                [counts_before[0] - np.cumsum(sums[::-1])[::-1], counts_before]
-            )
-        else:
-            counted.head = np.concatenate([counts_before, counts_before[-1] + np.cumsum(sums)])
+        starts = range(first, last, _AT_A_TIME)
+        return np.concatenate(map_all(count, starts, threads=cpu_count()))
 
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""
         first = rows * (self.tokens - self.overlap)
-        skipped, before = self.tokens_before(
-            epoch, int(first.min()), int(first.max()) + self.tokens
+        counted = Counted(
+            _WINDOW,
+            self.base.samples,
+            self._counted(epoch, tokens=int(first.max()) + self.tokens),
         )
-        counted = Counted(_WINDOW, self.base.samples, skipped, before)
         return pieces_of_rows(
             first, self.tokens, counted, self.lengths, partial(self.base.take, epoch)
         )
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
         """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
-        places, counted = list[tuple[int, int]](), self._counted(epoch)
+        places = list[tuple[int, int]]()
         for draw in draws:
             number = draw // _WINDOW
             earlier = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
             before = self.lengths[earlier].sum(dtype=np.int64)
-            from_end = (
-                counted.total is not None
-                and 2 * number > self._windows
-                and len(counted.head) <= number
-            )
-            while len(counted.tail if from_end else counted.head) <= (
-                self._windows - number if from_end else number
-            ):
-                self._count_more(epoch, counted, from_end=from_end)
-            if from_end:
-                tokens_before = counted.tail[number - self._windows - 1]
-            else:
-                tokens_before = counted.head[number]
-            start = int(tokens_before + before)
+            start = int(self._counted(epoch, windows=number)[number] + before)
             places.append((start, start + int(self.lengths[document])))
         return places
 
@@ -260,18 +202,16 @@ class Chunked:
 
 @dataclass(frozen=True, slots=True)
 class Counted:
-    """The tokens before some neighbouring windows of documents, in the order in which these come.
+    """The tokens before the first windows of documents, in the order in which these come.
 
     Attributes:
         window: Number of documents in a window.
         documents: Number of documents in the epoch.
-        skipped: Number of windows before these.
-        before: int64[windows + 1], the tokens before each of them, and before the one after them.
+        before: int64[windows + 1], the tokens before each window, and after them.
     """
 
     window: int
     documents: int
-    skipped: int
     before: I64
 
 
@@ -292,13 +232,13 @@ def pieces_of_rows(
     highs = np.searchsorted(before, first + tokens, side="left")
     sizes = highs - lows
     windows = np.unique(np.repeat(highs - np.cumsum(sizes), sizes) + np.arange(int(sizes.sum())))
-    draws = ((windows[:, None] + counted.skipped) * window + np.arange(window)).reshape(-1)
+    draws = (windows[:, None] * window + np.arange(window)).reshape(-1)
     draws = draws[draws < counted.documents].astype(np.int64)
     documents = documents_at(draws)
     document_sizes = lengths[documents]
     ends = np.cumsum(document_sizes, dtype=np.int64)
     # where each window begins, instead of after the last window that is taken
-    number = np.searchsorted(windows, draws // window - counted.skipped)
+    number = np.searchsorted(windows, draws // window)
     ends += (
         before[windows] - np.concatenate([np.zeros(1, np.int64), ends[_window_ends(number)[:-1]]])
     )[number]
@@ -359,7 +299,7 @@ class _Indices:
         return self.documents[draws].astype(np.int64)
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class MegatronChunks:
     """Documents in the order of Megatron-LM, cut into rows, which are shuffled.
 
@@ -383,7 +323,6 @@ class MegatronChunks:
     seed: int = 0
     is_even: bool = True
     _made: list[tuple[int, _Indices]] = field(default_factory=list, init=False, repr=False)
-    _total: list[int] = field(default_factory=list, init=False, repr=False)
 
     @property
     def base(self) -> Exact:
@@ -403,7 +342,7 @@ class MegatronChunks:
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch, or `until` if there are more."""
         step = self.tokens - self.overlap
-        rows_of_epoch = max(0, self._passes() * self._each() - self.overlap) // step
+        rows_of_epoch = max(0, self._passes() * self._each - self.overlap) // step
         if until is None:
             return rows_of_epoch
         return min(rows_of_epoch, until)
@@ -412,7 +351,7 @@ class MegatronChunks:
         """Return the pieces of some rows of an epoch."""
         indices = self._indices(epoch)
         first = indices.rows[rows].astype(np.int64) * (self.tokens - self.overlap)
-        counted = Counted(_MEGATRON_WINDOW, len(indices.documents), 0, indices.before)
+        counted = Counted(_MEGATRON_WINDOW, len(indices.documents), indices.before)
         return pieces_of_rows(first, self.tokens, counted, self.lengths, indices.documents_at)
 
     def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
@@ -433,15 +372,14 @@ class MegatronChunks:
         """Return the positions of an epoch at which rows come."""
         return [int(place) for place in np.flatnonzero(np.isin(self._indices(epoch).rows, rows))]
 
+    @cached_property
     def _each(self) -> int:
-        """Return the number of tokens of all documents, which is counted once."""
-        if not self._total:
-            self._total.append(int(self.lengths.sum(dtype=np.int64)))
-        return self._total[0]
+        """Number of tokens of all documents."""
+        return int(self.lengths.sum(dtype=np.int64))
 
     def _passes(self) -> int:
         """Return the number of passes through the documents."""
-        step, tokens_of_a_pass = self.tokens - self.overlap, self._each()
+        step, tokens_of_a_pass = self.tokens - self.overlap, self._each
         needed = (self.order.rows or 0) * step + self.overlap
         if tokens_of_a_pass and self.order.rows:
             return max(1, -(-needed // tokens_of_a_pass))
@@ -458,7 +396,7 @@ class MegatronChunks:
 
     def _shuffled(self, epoch: int) -> _Indices:
         """Make the order of an epoch."""
-        step, passes, tokens_of_a_pass = self.tokens - self.overlap, self._passes(), self._each()
+        step, passes, tokens_of_a_pass = self.tokens - self.overlap, self._passes(), self._each
         rows, alone = self.rows(epoch), 0
         before = (
             (passes - 1) * tokens_of_a_pass - self.overlap

@@ -354,13 +354,8 @@ def lengths_of(source: Loadable, name: str, argument: str) -> I64:
         TypeError: The dataset has no index.
         KeyError: The column does not exist.
     """
-    if (with_index := indexed(source)) is None:
-        raise TypeError(
-            f"{argument}={name!r} names a column of an index, which {type(source).__name__} does"
-            " not have"
-        )
     try:
-        column: Any = with_index.column(name)
+        column = _column(source, name, argument)
     except KeyError as error:
         how = str(error.args[0])
         if "bushel index" not in how:  # the field does not exist, either

@@ -3,72 +3,50 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from bushel._runtime.arrays import I64
 from bushel._runtime.order import Balanced, Mixed, Weighted
 from bushel._runtime.scheduled import Scheduled
 from bushel.errors import TooManyErrors
 from bushel.loader.plan.plan import BatchPlan
-from bushel.loader.read.loadable import Loadable, failure_of
 from bushel.loader.values.bad_samples import ErrorReport, Failure
 from bushel.loader.values.collate import Sample
 from bushel.loader.values.rows import Rows
-from bushel.spec import KEY
 
 if TYPE_CHECKING:
     from bushel.loader.plan.plan import AnyOrder
 
 
 def one_by_one(
-    numbers: Sequence[int | None],
-    read: Callable[[int, int], Sample],
+    items: Sequence[Any],
+    work: Callable[[int], Sample],
     fail: Callable[[Exception, int], Failure],
     *,
-    stop: bool,
+    stop: bool = False,
 ) -> list[Sample | Failure]:
-    """Read samples one by one, and find the bad ones.
+    """Read or decode samples one by one, and find the bad ones.
 
     Args:
-        numbers: Their positions in the dataset; None for one that is known to be bad.
-        read: Reads the one at a place of the batch, given the place and its position.
-        fail: Makes the failure of a bad one.
+        items: What is known of the samples: the `Failure` of one that is known to be bad.
+        work: Makes the sample at a place of the batch.
+        fail: Makes the failure of a bad one, given its error and place.
         stop: Whether to leave out what comes after the first bad one, whose error will be raised:
             each other sample may wait for unused bytes.
     """
     samples: list[Sample | Failure] = []
-    for place, number in enumerate(numbers):
-        if number is None:
-            samples.append(Failure(None))
+    for place, known in enumerate(items):
+        if isinstance(known, Failure):
+            samples.append(known)
             continue
         try:
-            samples.append(read(place, number))
+            samples.append(work(place))
         except Exception as error:
-            samples.append(fail(error, number))
+            samples.append(fail(error, place))
             if stop:
                 break
-    return samples + [Failure(None)] * (len(numbers) - len(samples))
-
-
-def decoded_one_by_one(
-    dataset: Loadable,
-    stored: Sequence[Sample | Failure],
-    numbers: I64,
-    decode: Callable[[list[Sample], list[int]], list[Sample]],
-) -> list[Sample | Failure]:
-    """Decode samples one by one, and find the bad ones. `decode` takes samples and their places in the batch."""
-    samples: list[Sample | Failure] = []
-    for place, (sample, number) in enumerate(zip(stored, numbers.tolist(), strict=True)):
-        if isinstance(sample, Failure):
-            samples.append(sample)
-            continue
-        try:
-            samples += decode([sample], [place])
-        except Exception as error:
-            samples.append(failure_of(dataset, error, number, sample[KEY]))
-    return samples
+    return samples + [Failure(None)] * (len(items) - len(samples))
 
 
 def following(order: AnyOrder, epoch: int, position: int) -> Iterator[BatchPlan]:

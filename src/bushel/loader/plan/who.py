@@ -96,7 +96,7 @@ def steps_with(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
         count = int(plan.order.row_counts(epoch, last)[-1])
     else:
         units, count, size = (
-            positions_of(plan.order, epoch, sample),
+            plan.order.positions(epoch, sample),
             plan.order.samples,
             plan.batch_size,
         )
@@ -127,9 +127,7 @@ def _rows_with(plan: Plan, epoch: int, sample: int) -> list[int]:
     """Return the rows of an epoch that have a piece of a document."""
     order, rows = plan.order, set[int]()
     for piece in order.pieces.pieces(sample):
-        for number in {
-            position // order.window for position in positions_of(order.base, epoch, piece)
-        }:
+        for number in {position // order.window for position in order.base.positions(epoch, piece)}:
             window, before = order.at(epoch, number), order.rows_before(epoch, number)
             places = window.start + np.flatnonzero(window.pieces == piece)  # several in a mixture
             rows |= set((before + np.searchsorted(window.ends, places, side="right")).tolist())
@@ -143,7 +141,7 @@ def _steps_of_rows(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]
     if isinstance(order, MegatronChunks):
         draws = []
     else:
-        draws = positions_of(order.base, epoch, sample)
+        draws = order.base.positions(epoch, sample)
     for first, last in order.places(epoch, sample, draws):
         # from the first row that ends after the document begins, to the last one that begins before
         # it ends
@@ -161,13 +159,6 @@ def _steps_of_rows(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]
     for position in order.positions(epoch, rows):
         places |= set(_steps_of(plan, epoch, position, [position], count, plan.batch_size))
     return sorted(places)
-
-
-def positions_of(order: SampleOrder, epoch: int, sample: int) -> list[int]:
-    """Return the positions of an epoch that have a sample, in ascending order."""
-    if isinstance(order, Sequential | Exact | Blocks):
-        return [order.position(epoch, sample)]
-    return order.positions(epoch, sample)
 
 
 def plan_of_state(
@@ -290,7 +281,7 @@ def _empty_steps(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]
     places = [
         place
         for sample in excluded
-        for place in positions_of(plan.order, epoch, sample)
+        for place in plan.order.positions(epoch, sample)
         if place >= consumed
     ]
     steps, counts = np.unique(

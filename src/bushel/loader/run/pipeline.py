@@ -9,18 +9,15 @@ import threading
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import nullcontext, suppress
 from dataclasses import replace
-from functools import partial
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
 from bushel.loader.decode.micro_batch import MicroBatch, count_bytes, micro_batches, stored_sizes
 from bushel.loader.decode.sample_transforms import SampleTransforms, Sources
 from bushel.loader.plan.plan import BatchPlan, draws_of
-from bushel.loader.plan.replacing import decoded_one_by_one, following, nothing_left, one_by_one
+from bushel.loader.plan.replacing import following, nothing_left, one_by_one
 from bushel.loader.read.batch_arrays import ArrayFactory, BatchArrays, BufferPool, gathered_numbers
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.read.loadable import PlainReader, describe, failure_of
@@ -167,30 +164,29 @@ class Pipeline(Struct, frozen=True):
         names = tuple(fields)
         if isinstance(fields, Mapping):
             names = tuple(name for name, elements in fields.items() if elements is not False)
-        transformed = frozenset(name for step in self.transforms.fields for name in step.fields)
         numbers = None
         if self.batched and self.transforms.sample is None and not callable(self.collate):
             rules, joined = self.collate or {}, self.shape is not None
             decode = self.decode
             numbers = gathered_numbers(
-                self.source.dataset, self.fields, rules, transformed, decode=decode, joined=joined
+                self.source.dataset,
+                self.fields,
+                rules,
+                self.transforms.touched,
+                decode=decode,
+                joined=joined,
             )
         return ArrayFactory(self.collate, pool, numbers, names)
 
     def prefetch(self, plan: BatchPlan) -> None:
         """Announce the samples of a batch to the storage."""
         with suppress(*DAMAGE):  # found when the batch is read
-            fields = _mask(
-                self.windows, self.fields, plan.epoch, plan.samples, draws_of(self.order, plan)
-            )
-            self.source.prefetch(plan.samples, fields, decode=self.decode)
+            self.source.prefetch(*self._wanted(plan, self.fields), decode=self.decode)
 
     def extents(self, plan: BatchPlan) -> Planned:
         """Return the extents that `fetch` will read for a batch, as far as that is known."""
         with suppress(*DAMAGE):  # found when the batch is read
-            numbers, draws = self._wanted(plan)
-            fields = _mask(self.windows, self.fields, plan.epoch, numbers, draws)
-            return self.source.extents(numbers, fields, decode=self.decode)
+            return self.source.extents(*self._wanted(plan, self.fields), decode=self.decode)
         return []
 
     def fetch(
@@ -233,44 +229,41 @@ class Pipeline(Struct, frozen=True):
             True,
         )
 
-    def _wanted(self, plan: BatchPlan) -> tuple[I64, I64 | None]:
-        """Return the samples of a batch that are not excluded, and the seeds of their random numbers."""
-        draws = draws_of(self.order, plan)
-        if not self.excluded:
-            return plan.samples, draws
-        good = [number not in self.excluded for number in plan.samples.tolist()]
-        return plan.samples[good], None if draws is None else draws[good]
+    def _wanted(self, plan: BatchPlan, fields: Any) -> tuple[I64, Any]:
+        """Return the samples of a batch that are not excluded, and which of some fields to read of them."""
+        samples, draws = plan.samples, draws_of(self.order, plan)
+        if self.excluded:
+            good = [number not in self.excluded for number in samples.tolist()]
+            samples, draws = samples[good], None if draws is None else draws[good]
+        return samples, self._mask(fields, plan.epoch, samples, draws)
+
+    def _mask(self, fields: Any, epoch: int, samples: I64, draws: I64 | None) -> Any:
+        """Return the fields to read of samples; random windows choose the elements of each sample."""
+        if self.windows is None:
+            return fields
+        return self.windows.mask(fields, epoch, samples, draws)
 
     def _fetch(
         self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
     ) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
+        known = [Failure(None) if number in self.excluded else number for number in numbers]
         with suppress(Exception):  # the bad sample raises it again below
-            wanted, draws = self._wanted(plan)
-            mask = _mask(self.windows, fields, plan.epoch, wanted, draws)
+            wanted, mask = self._wanted(plan, fields)
             stored = iter(
                 self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room)
             )
-            return [
-                Failure(None) if number in self.excluded else next(stored) for number in numbers
-            ]
-        seeds = draws_of(self.order, plan)
+            return [item if isinstance(item, Failure) else next(stored) for item in known]
 
-        def read(place: int, number: int) -> Sample:
-            single = np.array([number], np.int64)
-            mask = _mask(
-                self.windows,
-                fields,
-                plan.epoch,
-                single,
-                None if seeds is None else seeds[place : place + 1],
-            )
-            return self.source.read_encoded(single, mask, decode=self.decode)[0]
+        def read(place: int) -> Sample:
+            here = slice(place, place + 1)
+            single = BatchPlan(plan.epoch, plan.positions[here], plan.samples[here], 0)
+            return self.source.read_encoded(*self._wanted(single, fields), decode=self.decode)[0]
 
         return one_by_one(
-            [None if number in self.excluded else number for number in numbers],
+            known,
             read,
-            partial(failure_of, self.source.dataset),
+            lambda error, place: failure_of(self.source.dataset, error, numbers[place]),
             stop=self.on_error == "raise",
         )
 
@@ -348,29 +341,28 @@ class Pipeline(Struct, frozen=True):
         decoded = list(stored)
         fields = self.fields if isinstance(self.fields, Mapping) else None
 
-        def decode(samples: list[Sample], places: list[int]) -> list[Sample]:
+        def decode(places: list[int]) -> list[Sample]:
             chosen, seeds = numbers[places], None if draws is None else draws[places]
-            mask = _mask(self.windows, fields, epoch, chosen, seeds)
-            samples_there = self.source.decode_samples(
-                samples, chosen, encoded=self.transforms.encoded, fields=mask
+            mask = self._mask(fields, epoch, chosen, seeds)
+            stored_there: list[Any] = [stored[place] for place in places]
+            samples = self.source.decode_samples(
+                stored_there, chosen, encoded=self.transforms.encoded, fields=mask
             )
             if self.windows is not None:
-                self.windows.add_pads(samples_there, epoch, chosen, seeds)
-            return samples_there
+                self.windows.add_pads(samples, epoch, chosen, seeds)
+            return samples
+
+        def fail(error: Exception, place: int) -> Failure:
+            sample: Any = stored[place]
+            return failure_of(self.source.dataset, error, int(numbers[place]), sample[KEY])
 
         if self.decode:
-            good = {
-                place: sample
-                for place, sample in enumerate(stored)
-                if not isinstance(sample, Failure)
-            }
+            good = [n for n, sample in enumerate(stored) if not isinstance(sample, Failure)]
             try:
-                for place, sample in zip(
-                    good, decode(list(good.values()), list(good)), strict=True
-                ):
+                for place, sample in zip(good, decode(good), strict=True):
                     decoded[place] = sample
             except Exception:  # the bad sample raises it again
-                decoded = decoded_one_by_one(self.source.dataset, stored, numbers, decode)
+                decoded = one_by_one(stored, lambda place: decode([place])[0], fail)
         if self.sources is not None:
             self.sources.name(decoded, numbers)
         if whole := self.source.drain_whole_clips():
@@ -509,15 +501,6 @@ class Pipeline(Struct, frozen=True):
             report.add(
                 describe(self.source.dataset, sample, failure, failure.error, first), failure.error
             )
-
-
-def _mask(
-    windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None
-) -> Any:
-    """Return the fields to read of samples; random windows choose the elements of each sample."""
-    if windows is None:
-        return fields
-    return windows.mask(fields, epoch, samples, draws)
 
 
 def without_key(sample: Sample) -> Sample:

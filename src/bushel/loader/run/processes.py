@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._runtime.processes import (
     Channel,
@@ -244,9 +245,10 @@ def run_processes(
             delivery = worker.receive()
             report.merge(delivery.bad)
             iteration.clock.add(delivery.totals)
-            batch = upload.finish(upload.start(output.to_host(worker.reader.read(delivery.batch))))
-            finished = Finished(delivery.consumed, batch, delivery.samples, delivery.stored_bytes)
-            del delivery, batch
+            shared = worker.reader.read(delivery.finished.batch)
+            batch = upload.finish(upload.start(output.to_host(shared)))
+            finished = replace(delivery.finished, batch=batch)
+            del delivery, shared, batch
             worker.return_credit()
             yield finished
             del finished  # a reference here would keep the segment of the consumer's batch taken
@@ -324,21 +326,15 @@ class _Job(Struct, frozen=True):
 
 
 class _Delivery(Struct, frozen=True):
-    """A batch from a worker process: a `Finished` in serialized form, with bad samples and times.
+    """A batch from a worker process.
 
     Attributes:
-        consumed: See `Finished`.
-        batch: The batch.
-        samples: See `Finished`.
-        stored_bytes: See `Finished`.
+        finished: The batch, a `SharedBatch`.
         bad: Bad samples that were not reported yet.
         totals: Seconds and counts since the last delivery.
     """
 
-    consumed: int
-    batch: SharedBatch
-    samples: int
-    stored_bytes: int
+    finished: Finished
     bad: tuple[BadSample, ...]
     totals: dict[str, float]
 
@@ -398,8 +394,7 @@ def _send_batches(channel: Channel, parent: int) -> None:
         reported.update(sample.sample for sample in bad)
         credit.acquire()
         packed, created = pool.write(finished.batch)
-        counts = finished.samples, finished.stored_bytes
-        delivery = _Delivery(finished.consumed, packed, *counts, bad, clock.drain())
+        delivery = _Delivery(replace(finished, batch=packed), bad, clock.drain())
         channel.send(pickle_for_parent(delivery), created)
         del finished  # so that its memory can be reused
     # until the listener ends the process: the last segments are still in use

@@ -84,21 +84,20 @@ def _listed(pipeline: Pipeline, factory: ArrayFactory) -> ListFields | None:
         or callable(pipeline.collate)
         or pipeline.shape is not None
         or pipeline.windows is not None
+        or pipeline.transforms.sample is not None
+        or pipeline.source.remote
     ):
-        return None
-    if pipeline.transforms.sample is not None or pipeline.source.remote:
         return None
     from bushel.loader.read.list_fields import list_fields
 
-    transformed = frozenset(name for step in pipeline.transforms.fields for name in step.fields)
-    arguments = (
+    return list_fields(
         pipeline.source.dataset,
         pipeline.fields,
         pipeline.collate or {},
-        transformed,
+        pipeline.transforms.touched,
         factory.pool,
+        decode=pipeline.decode,
     )
-    return list_fields(*arguments, decode=pipeline.decode)
 
 
 def run_one(
@@ -195,27 +194,23 @@ class _Group(Struct):
     Attributes:
         batches: The batches, which the consumer takes out one by one.
         error: The error of the batch after them; None if there are all.
-        started: The first of the batches, whose copy to a device has started; None if it has not.
     """
 
     batches: deque[Finished]
     error: BaseException | None = None
-    started: Any = None
 
 
 def _uploaded(made: _Group, upload: Upload, output: Output) -> Generator[Finished]:
     """Take the batches out of a group, each after it was copied to the device of the output."""
+    # small batches: all are copied while the trainer works on the first ones
+    if output.to == "numpy":
+        started = deque[Any]()
+    else:
+        started = deque(upload.start(finished.batch) for finished in made.batches)
     while made.batches:
         finished = made.batches.popleft()
-        if output.to != "numpy":
-            finished = replace(
-                finished, batch=upload.finish(made.started or upload.start(finished.batch))
-            )
-            # the next one is copied while the trainer works on this one
-            if made.batches:
-                made.started = upload.start(made.batches[0].batch)
-            else:
-                made.started = None
+        if started:
+            finished = replace(finished, batch=upload.finish(started.popleft()))
         yield finished
         del finished
 
@@ -239,26 +234,24 @@ class Groups:
         listed: ListFields | None,
     ) -> None:
         self.numbers, self._iteration = numbers, iteration
-        self._pipeline, self._factory, self._listed = iteration.pipeline, factory, listed
-        self._is_ragged = any(field.ragged for field in numbers.fields)
+        self._pipeline, self._factory = iteration.pipeline, factory
         # of a ragged field the example's size
         self._sample_bytes = sum(
             math.prod(field.shape) * field.dtype.itemsize for field in numbers.fields
         )
-        self._lists = [
-            name for name in factory.names if all(field.name != name for field in numbers.fields)
-        ]
+        gathered = {field.name for field in numbers.fields}
+        self._lists = [name for name in factory.names if name not in gathered]
+        self._listed = listed if self._lists else None
 
     @property
     def waited(self) -> bool:
         """Whether values of the last batch were not in memory."""
-        lists = self._listed is not None and bool(self._lists) and self._listed.waited
-        return lists or self.numbers.waited
+        return self.numbers.waited or (self._listed is not None and self._listed.waited)
 
     def bytes_of(self, plan: BatchPlan) -> int:
         """Return the size of a batch in bytes, an estimate if it is ragged."""
         size = len(plan.samples) * self._sample_bytes
-        if self._listed is not None and self._lists:
+        if self._listed is not None:
             with suppress(*DAMAGE):  # found when it is read
                 size += self._listed.size(plan.samples, self._lists)
         return size
@@ -269,7 +262,7 @@ class Groups:
             samples = np.concatenate([plan.samples for plan in group])
             with suppress(*DAMAGE):  # found when it is read
                 self.numbers.prefetch(samples)
-                if self._listed is not None and self._lists:
+                if self._listed is not None:
                     self._listed.prefetch(samples, self._lists)
 
     def make(self, group: list[BatchPlan], result: Result[_Group]) -> None:

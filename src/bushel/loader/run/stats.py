@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
@@ -77,26 +77,17 @@ class LoaderStats(Struct, frozen=True):
         cls, totals: Mapping[str, float], *, errors: int, threads: int, cpus: int
     ) -> LoaderStats:
         """Return the statistics from the totals of a `Clock`."""
-        stages = {
-            name: totals.get(name, 0.0)
-            for name in ("storage", "decode", "transform", "collate", "waiting", "training")
-        }
+        named: dict[str, Any] = {name: totals.get(name, 0) for name in cls.__struct_fields__}
         requests = totals.get("asked", 0)
         return cls(
-            samples=int(totals.get("samples", 0)),
-            batches=int(totals.get("batches", 0)),
-            stored_bytes=int(totals.get("bytes", 0)),
-            seconds=stages["waiting"] + stages["training"],
-            ready=totals.get("ready", 0.0) / requests if requests else None,
-            errors=errors,
-            refused_seek_tables=int(totals.get("refused_seek_tables", 0)),
-            threads=threads,
-            cpus=cpus,
-            whole_clips=int(totals.get("whole_clips", 0)),
-            device=totals.get("device", 0.0),
-            device_images=int(totals.get("device_images", 0)),
-            device_refused=int(totals.get("device_refused", 0)),
-            **stages,
+            **named
+            | {
+                "seconds": named["waiting"] + named["training"],
+                "ready": totals.get("ready", 0.0) / requests if requests else None,
+                "errors": errors,
+                "threads": threads,
+                "cpus": cpus,
+            }
         )
 
     @property

@@ -1,4 +1,4 @@
-"""Codec `gzip(…)`: another codec's bytes, compressed."""
+"""Codecs around another codec: `gzip(…)` compresses its bytes, `stored(…)` gives its stored bytes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,14 @@ from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
-from bushel.codecs.base import MAX_EXPANDED, Buffer, Codec, codec_error, found_bytes
+from bushel.codecs.base import (
+    MAX_EXPANDED,
+    Buffer,
+    Codec,
+    codec_error,
+    describe,
+    found_bytes,
+)
 
 _STEP = 1 << 20
 
@@ -43,4 +50,14 @@ def _decode_gzip(inner: Codec, data: Buffer) -> Any:
     return inner.decode(b"".join(pieces))
 
 
-WRAPPERS: Mapping[str, Callable[[str, Codec], Codec]] = {"gzip": _gzip}
+def _stored(name: str, inner: Codec) -> Codec:
+    return Codec(name, _unchanged, bytes)
+
+
+def _unchanged(value: Any) -> Buffer:
+    if isinstance(value, bytes | bytearray | memoryview):
+        return value
+    raise codec_error("stored", "bytes, bytearray or memoryview", describe(value))
+
+
+WRAPPERS: Mapping[str, Callable[[str, Codec], Codec]] = {"gzip": _gzip, "stored": _stored}
