@@ -304,10 +304,10 @@ def test_a_resumed_loader_goes_on_as_the_first_would_have() -> None:
         ({"version": "exact/2"}, "order 'exact/2'.*'exact/1'"),
         ({"version": "sequential/1"}, "order 'sequential/1'"),
         ({"samples": 11}, "has only 10"),
-        ({"samples": -1}, "'samples'"),
-        ({"epoch": "0"}, "'epoch'"),
-        ({"seed": True}, "'seed'"),
-        ({"fingerprint": None}, "'fingerprint'"),
+        ({"samples": -1}, "`samples`"),
+        ({"epoch": "0"}, "`epoch`"),
+        ({"seed": True}, "`seed`"),
+        ({"fingerprint": None}, "`fingerprint`"),
     ],
 )
 def test_a_state_from_elsewhere_is_refused(change: dict[str, Any], says: str) -> None:

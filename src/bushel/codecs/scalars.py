@@ -12,7 +12,7 @@ import re
 import struct
 from collections.abc import Mapping
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
@@ -151,15 +151,6 @@ def _decode_fixed(codec: str, length: int, signed: bool, data: Buffer) -> int:
     return int.from_bytes(data, "little", signed=signed)
 
 
-def _fixed(codec: str, length: int, *, signed: bool) -> Codec:
-    encode, decode = (
-        partial(_encode_fixed, codec, length, signed),
-        partial(_decode_fixed, codec, length, signed),
-    )
-    kind: Literal["signed", "unsigned"] = "signed" if signed else "unsigned"
-    return Codec(codec, encode, decode, layout=NumberLayout(kind, length))
-
-
 def _int(name: str, arguments: str) -> Codec:
     """Return codec `int`, or `int(8)`: the fixed width of bags, which is unsigned."""
     if not arguments:
@@ -174,7 +165,10 @@ def _int(name: str, arguments: str) -> Codec:
         raise SpecError(
             f"codec {name!r}: the parameter must be a number of bytes from 1 to 99, as in 'int(8)'"
         )
-    return _fixed(name, int(arguments), signed=False)
+    length = int(arguments)
+    encode = partial(_encode_fixed, name, length, False)
+    decode = partial(_decode_fixed, name, length, False)
+    return Codec(name, encode, decode, layout=NumberLayout("unsigned", length))
 
 
 def _encode_bool(value: Any) -> bytes:
@@ -260,7 +254,8 @@ def _decode_float_text(data: Buffer) -> float:
     return real
 
 
-def _encode_bytes(value: Any) -> Buffer:
+def encode_bytes(value: Any) -> Buffer:
+    """Return bytes as they are. Raise CodecError for other values."""
     if isinstance(value, bytes | bytearray | memoryview):
         return value
     raise codec_error("bytes", "bytes, bytearray or memoryview", describe(value))
@@ -296,7 +291,7 @@ def _decode_cell(data: Buffer) -> str:
 
 
 FACTORIES: Mapping[str, Factory] = {
-    "bytes": plain(_encode_bytes, bytes, _encode_byte_rows),
+    "bytes": plain(encode_bytes, bytes, _encode_byte_rows),
     "utf8": plain(_encode_utf8, _decode_utf8),
     "bool": plain(_encode_bool, _decode_bool, _encode_bools),
     "int": _int,

@@ -14,9 +14,9 @@ from bushel.codecs.base import (
     Buffer,
     Codec,
     codec_error,
-    describe,
     found_bytes,
 )
+from bushel.codecs.scalars import encode_bytes
 
 _STEP = 1 << 20
 
@@ -51,13 +51,7 @@ def _decode_gzip(inner: Codec, data: Buffer) -> Any:
 
 
 def _stored(name: str, inner: Codec) -> Codec:
-    return Codec(name, _unchanged, bytes)
-
-
-def _unchanged(value: Any) -> Buffer:
-    if isinstance(value, bytes | bytearray | memoryview):
-        return value
-    raise codec_error("stored", "bytes, bytearray or memoryview", describe(value))
+    return Codec(name, encode_bytes, bytes)
 
 
 WRAPPERS: Mapping[str, Callable[[str, Codec], Codec]] = {"gzip": _gzip, "stored": _stored}

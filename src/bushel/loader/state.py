@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Annotated, TypeAlias
 
-from msgspec.structs import asdict
+import msgspec
 
 from bushel._runtime.structs import Struct
 from bushel.errors import StateError
+
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 
 
 class Progress(Struct):
@@ -50,13 +53,13 @@ class LoaderState(Struct, frozen=True):
 
     version: str
     fingerprint: str
-    seed: int
-    epoch: int
-    samples: int
+    seed: Count
+    epoch: Count
+    samples: Count
 
     def to_dict(self) -> dict[str, str | int]:
         """Return the state as plain values, for any checkpoint format."""
-        return asdict(self)
+        return msgspec.structs.asdict(self)
 
     @classmethod
     def from_dict(cls, state: Mapping[str, object]) -> LoaderState:
@@ -65,18 +68,14 @@ class LoaderState(Struct, frozen=True):
         Raises:
             StateError: A value is missing, of another type, or negative.
         """
-        if not isinstance(state, Mapping):
-            raise StateError(
-                f"the state is a {type(state).__name__}: expected the dict that"
-                " state_dict() returned"
-            )
-        return cls(
-            _text(state, "version"),
-            _text(state, "fingerprint"),
-            _count(state, "seed"),
-            _count(state, "epoch"),
-            _count(state, "samples"),
-        )
+        try:
+            loaded = msgspec.convert(state, cls)
+        except msgspec.ValidationError as error:
+            problem = str(error).replace("$.", "")
+            raise StateError(f"the state is not what state_dict() returned: {problem}") from None
+        if max(loaded.seed, loaded.epoch, loaded.samples) >= 1 << 64:
+            raise StateError("the state is not what state_dict() returned: a number is too large")
+        return loaded
 
     def check(self, *, version: str, fingerprint: str) -> None:
         """Check that the state fits the loader that will continue from it.
@@ -110,21 +109,3 @@ class LoaderState(Struct, frozen=True):
             raise StateError(
                 f"the state says {self.samples} samples consumed, but an epoch has only {samples}"
             )
-
-
-def _text(state: Mapping[str, object], name: str) -> str:
-    text = state.get(name)
-    if not isinstance(text, str):
-        raise StateError(
-            f"{name!r} of the state is {text!r}: expected a str, as state_dict() returned it"
-        )
-    return text
-
-
-def _count(state: Mapping[str, object], name: str) -> int:
-    count = state.get(name)
-    if not isinstance(count, int) or isinstance(count, bool) or not 0 <= count < 1 << 64:
-        raise StateError(
-            f"{name!r} of the state is {count!r}: expected a count, as state_dict() returned it"
-        )
-    return count

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.typing import NDArray
 
-from bushel.transforms.spatial import Image, check_image
+from bushel.transforms.spatial import Image, check_area, check_image
 
 if TYPE_CHECKING:
     import PIL.Image
@@ -208,11 +208,7 @@ class RandomErasing:
     def __post_init__(self) -> None:
         if not 0 <= self.p <= 1:
             raise ValueError(f"invalid probability {self.p}: expected 0 to 1")
-        if not 0 < self.scale[0] <= self.scale[1] <= 1 or not 0 < self.ratio[0] <= self.ratio[1]:
-            raise ValueError(
-                f"invalid scale or ratio in {self}: expected (lower, upper) above 0,"
-                " and scale up to 1"
-            )
+        check_area(self)
         if isinstance(self.value, str) and self.value != "random":
             raise ValueError(
                 f"invalid value={self.value!r}: expected a number, one for each"

@@ -26,6 +26,7 @@ from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError
 from bushel.transforms.spatial import (
     CenterCrop,
+    Drawn,
     Flip,
     Geometry,
     Image,
@@ -34,7 +35,6 @@ from bushel.transforms.spatial import (
     Resize,
     Spatial,
     Steps,
-    apply_to,
 )
 from bushel.transforms.values import Compose, EachFrame, Normalize, ToCHW, Transform, takes_rng
 
@@ -47,7 +47,7 @@ _AS_STORED = ImageReading()
 
 
 @dataclass(frozen=True, slots=True)
-class _RandomFlip:
+class _RandomFlip(Drawn):
     """Mirror in one direction with probability `p`."""
 
     p: float = 0.5
@@ -64,10 +64,6 @@ class _RandomFlip:
         if rng.random() < self.p:
             return (Flip(horizontal=self.horizontal),)
         return ()
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return apply_to(self, image, rng)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,41 +99,32 @@ def program_of(transforms: Iterable[Spatial]) -> Program | None:
 
 
 def _step(transform: Spatial) -> tuple[str | float, ...] | None:
-    kind: Any = type(transform)  # a subclass may do anything
-    if isinstance(transform, RandomHorizontalFlip | RandomVerticalFlip) and kind in _FLIPS:
-        if _are_plain(transform.p):
-            return _FLIPS[kind], float(transform.p)
+    kind, plain = type(transform), cast("Any", transform)  # a subclass may do anything
+    if kind in _FLIPS:
+        return (_FLIPS[kind], float(plain.p)) if _are_plain(plain.p) else None
+    if kind not in _SIZES:
         return None
-    if (
-        isinstance(transform, Resize | CenterCrop | RandomCrop | RandomResizedCrop)
-        and kind in _SIZES
-    ):
-        size: Any = transform.size
-        sides: tuple[Any, ...] = ()
-        if type(size) is int:
-            sides = (size, size)
-        elif isinstance(size, tuple | list):
-            sides = tuple(size)
-        if len(sides) != 2 or not all(type(side) is int and side <= _MOST_PIXELS for side in sides):
-            return None
-        if kind is Resize and type(size) is int:
-            return ("resize_shorter", size)
-        if isinstance(transform, RandomResizedCrop):
-            if not _are_plain(*transform.scale, *transform.ratio):
-                return None
-            numbers = (
-                *map(float, (*transform.scale, *transform.ratio)),
-                *map(math.log, transform.ratio),
-            )
-            return ("random_resized_crop", *sides, *numbers)
+    sides: tuple[Any, ...] = ()
+    if type(plain.size) is int:
+        sides = (plain.size, plain.size)
+    elif isinstance(plain.size, tuple | list):
+        sides = tuple(plain.size)
+    if len(sides) != 2 or not all(type(side) is int and side <= _MOST_PIXELS for side in sides):
+        return None
+    if kind is Resize and type(plain.size) is int:
+        return ("resize_shorter", plain.size)
+    if kind is not RandomResizedCrop:
         return (_SIZES[kind], *sides)
-    return None
+    bounds = *plain.scale, *plain.ratio
+    if not _are_plain(*bounds):
+        return None
+    return (_SIZES[kind], *sides, *map(float, bounds), *map(math.log, plain.ratio))
 
 
-_FLIPS = {RandomHorizontalFlip: "flip_x", RandomVerticalFlip: "flip_y"}
+_FLIPS: dict[type, str] = {RandomHorizontalFlip: "flip_x", RandomVerticalFlip: "flip_y"}
 
 
-_SIZES = {
+_SIZES: dict[type, str] = {
     Resize: "resize",
     CenterCrop: "center_crop",
     RandomCrop: "random_crop",

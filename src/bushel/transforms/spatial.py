@@ -232,6 +232,26 @@ def apply_to(transform: Spatial, image: Image, rng: np.random.Generator | None =
     return apply_steps(transform.steps(image.shape[1], image.shape[0], rng), image)
 
 
+class Still:
+    """The base of spatial transforms that are not random."""
+
+    __slots__ = ()
+
+    def __call__(self: Any, image: Image) -> Image:
+        """Transform an image: uint8, HxW or HxWxC."""
+        return apply_to(self, image)
+
+
+class Drawn:
+    """The base of random spatial transforms."""
+
+    __slots__ = ()
+
+    def __call__(self: Any, image: Image, rng: np.random.Generator) -> Image:
+        """Transform an image: uint8, HxW or HxWxC."""
+        return apply_to(self, image, rng)
+
+
 def _pair(size: Size) -> tuple[int, int]:
     if type(size) is int and size > 0:  # it is asked for each image
         return size, size
@@ -256,6 +276,16 @@ def _check_bounds(name: str, bounds: Any) -> None:
         raise TypeError(f"invalid {name}={bounds!r}: expected (lower, upper), two numbers")
 
 
+def check_area(transform: Any) -> None:
+    """Check bounds of a box's area and ratio. Raise ValueError if they are out of their range."""
+    (least, most), (low, high) = transform.scale, transform.ratio
+    if not 0 < least <= most <= 1 or not 0 < low <= high:
+        raise ValueError(
+            f"invalid scale or ratio in {transform}: expected (lower, upper) above 0,"
+            " and scale up to 1"
+        )
+
+
 def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> Crop:
     """Return the crop of a size (height, width) at fraction x, y (below 1) of the places where it fits."""
     if size[0] > height or size[1] > width:
@@ -268,7 +298,7 @@ def _box(size: tuple[int, int], width: int, height: int, x: float, y: float) -> 
 
 
 @dataclass(frozen=True, slots=True)
-class Resize:
+class Resize(Still):
     """Resize to (height, width), or the shorter edge to `size` pixels: bilinear and antialiased, as Pillow does.
 
     Attributes:
@@ -300,10 +330,6 @@ class Resize:
             return (ScaleTo(self.size, int(self.size * height / width)),)
         return (ScaleTo(int(self.size * width / height), self.size),)
 
-    def __call__(self, image: Image) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return apply_to(self, image)
-
 
 @dataclass(frozen=True, slots=True)
 class _ToSize:
@@ -321,7 +347,7 @@ class _ToSize:
 
 
 @dataclass(frozen=True, slots=True)
-class CenterCrop(_ToSize):
+class CenterCrop(_ToSize, Still):
     """Keep a box in the middle. The image must be large enough.
 
     Examples:
@@ -340,13 +366,9 @@ class CenterCrop(_ToSize):
             Crop(round((width - size[1]) / 2), round((height - size[0]) / 2), size[1], size[0]),
         )
 
-    def __call__(self, image: Image) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return apply_to(self, image)
-
 
 @dataclass(frozen=True, slots=True)
-class RandomCrop(_ToSize):
+class RandomCrop(_ToSize, Drawn):
     """Keep a box at a uniformly random place. The image must be large enough.
 
     Examples:
@@ -363,13 +385,9 @@ class RandomCrop(_ToSize):
         x, y = rng.random(2).tolist()
         return (_box(_pair(self.size), width, height, x, y),)
 
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return apply_to(self, image, rng)
-
 
 @dataclass(frozen=True, slots=True)
-class RandomResizedCrop(_ToSize):
+class RandomResizedCrop(_ToSize, Drawn):
     """Keep a box of random area, aspect ratio and place, resized to `size` (the Inception crop, as in torchvision).
 
     If ten random boxes do not fit into the image, the largest centred box with an allowed aspect
@@ -395,11 +413,7 @@ class RandomResizedCrop(_ToSize):
         _pair(self.size)
         _check_bounds("scale", self.scale)
         _check_bounds("ratio", self.ratio)
-        if not 0 < self.scale[0] <= self.scale[1] <= 1 or not 0 < self.ratio[0] <= self.ratio[1]:
-            raise ValueError(
-                f"invalid scale or ratio in {self}: expected (lower, upper) above 0,"
-                " and scale up to 1"
-            )
+        check_area(self)
 
     def steps(self, width: int, height: int, rng: np.random.Generator) -> Steps:
         """Return the steps for an image of this size."""
@@ -419,7 +433,3 @@ class RandomResizedCrop(_ToSize):
         ratio = min(max(width / height, self.ratio[0]), self.ratio[1])
         box = min(height, max(1, round(width / ratio))), min(width, max(1, round(height * ratio)))
         return Crop((width - box[1]) // 2, (height - box[0]) // 2, box[1], box[0])
-
-    def __call__(self, image: Image, rng: np.random.Generator) -> Image:
-        """Transform an image: uint8, HxW or HxWxC."""
-        return apply_to(self, image, rng)

@@ -78,9 +78,4 @@ def test_advice(changes: dict[str, float], says: str) -> None:
 def test_it_prints() -> None:
     text = str(stats())
     assert "1000 samples in 10 batches, 10.00 s: 100 samples/s, 10.0 MB/s, 2 bad" in text
-    console = Console(width=150, record=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    with console.file:
-        console.print(stats())
-    printed = console.export_text()
-    assert "storage" in printed
-    assert "1.000" in printed
+    assert "storage     1.000 s" in text

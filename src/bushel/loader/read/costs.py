@@ -20,7 +20,6 @@ from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import (
     direct,
-    reader_and_selection,
     reader_of,
     reading,
     whole_positions,
@@ -30,6 +29,7 @@ from bushel._runtime.order import Blocks, Order, Sequential
 from bushel._runtime.system import memory_limit
 from bushel.errors import StateError
 from bushel.kernels import MappedFile
+from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.values.bad_samples import DAMAGE
 
 if TYPE_CHECKING:
@@ -211,15 +211,10 @@ def _can_read_more(dataset: Dataset, enough: int, fields: Any, *, decode: bool) 
     """
     samples = len(dataset)
     places = np.linspace(0, samples, min(samples, _LOOKED_AT), endpoint=False).astype(np.int64)
-    reader, selection = reader_and_selection(dataset)
-    positions = selection.absolute(places)
     with suppress(*DAMAGE):  # found when a batch is read
-        requested = reader.asked(positions, selection.wanted(fields))
-        groups = reader.readable(positions, requested)
-        rest = reader.unknown(groups, requested) if decode else requested
-        plan = reader.plan(groups, len(positions), rest, parts=decode)
-        nbytes = sum(int(np.maximum(batch.extents.length, 0).sum()) for batch in plan.batches)
+        planned = BatchReader.of(dataset).extents(places, fields, decode=decode)
+        nbytes = sum(int(np.maximum(extents.length, 0).sum()) for _, extents in planned)
         if nbytes * samples // len(places) > enough:
-            first = reader.file(*plan.batches[0].files[0])
+            first = planned[0][0][0]
             return isinstance(first, MappedFile) and first.direct() is not None
     return False

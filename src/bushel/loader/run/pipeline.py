@@ -247,13 +247,15 @@ class Pipeline(Struct, frozen=True):
         self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
     ) -> list[Sample | Failure]:
         numbers = plan.samples.tolist()
-        known = [Failure(None) if number in self.excluded else number for number in numbers]
         with suppress(Exception):  # the bad sample raises it again below
             wanted, mask = self._wanted(plan, fields)
-            stored = iter(
-                self.source.read_encoded(wanted, mask, decode=self.decode, held=held, room=room)
+            stored = self.source.read_encoded(
+                wanted, mask, decode=self.decode, held=held, room=room
             )
-            return [item if isinstance(item, Failure) else next(stored) for item in known]
+            if not self.excluded and len(stored) == len(numbers):
+                return [*stored]
+            rest = iter(stored)
+            return [Failure(None) if number in self.excluded else next(rest) for number in numbers]
 
         def read(place: int) -> Sample:
             here = slice(place, place + 1)
@@ -261,7 +263,7 @@ class Pipeline(Struct, frozen=True):
             return self.source.read_encoded(*self._wanted(single, fields), decode=self.decode)[0]
 
         return one_by_one(
-            known,
+            [Failure(None) if number in self.excluded else number for number in numbers],
             read,
             lambda error, place: failure_of(self.source.dataset, error, numbers[place]),
             stop=self.on_error == "raise",

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bushel._runtime.public import public
 from bushel._runtime.structs import Struct
-
-if TYPE_CHECKING:
-    from rich.table import Table
 
 _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
 
@@ -174,16 +171,6 @@ class LoaderStats(Struct, frozen=True):
             for name, seconds in self._stages()
         ]
         return facts_html(self._summary, [("", self.advice)], rows)
-
-    def __rich__(self) -> Table:
-        """Return a table for `rich.print`."""
-        from rich.table import Table
-
-        first, *_, advice = str(self).splitlines()
-        table = Table("stage", "seconds", title=first, caption=advice)
-        for name, seconds in self._stages():
-            table.add_row(name, f"{seconds:.3f}")
-        return table
 
     def _stages(self) -> list[tuple[str, float]]:
         return [
