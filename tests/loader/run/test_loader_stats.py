@@ -4,7 +4,6 @@ import time
 from typing import Any
 
 import pytest
-from rich.console import Console
 from tests.loader.memory_dataset import MemoryDataset, slow
 
 from bushel.loader import Loader, LoaderStats

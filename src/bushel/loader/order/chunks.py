@@ -16,16 +16,12 @@ import numpy as np
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U32, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Sequential
-from bushel._runtime.parallel import map_all
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import SampleOrder, look_up
-from bushel._runtime.threads import cpu_count
+from bushel.loader.order.counts import ALL, WindowSums
 
 _WINDOW = 256  # documents whose tokens are counted together
 _AT_A_TIME = 256  # windows
-_MOST_AT_A_TIME = 4096
-_KEPT = 2  # epochs whose counts are remembered
-_ALL = 1 << 62  # more tokens than an epoch has
 _MEGATRON_WINDOW = 64  # documents whose tokens are counted together
 # of an epoch: a last part of the data that is smaller is not shuffled with the others
 _SEPARATE = 0.80
@@ -98,7 +94,6 @@ class Chunked:
     tokens: int
     overlap: int
     checksum: int
-    _counts: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def seed(self) -> int:
@@ -119,11 +114,6 @@ class Chunked:
         """Return the same order with another seed."""
         return replace(self, base=replace(self.base, seed=seed))
 
-    @property
-    def _windows(self) -> int:
-        """Number of windows in an epoch."""
-        return -(-self.base.samples // _WINDOW)
-
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch. The tokens after the last whole row are left out.
 
@@ -134,8 +124,8 @@ class Chunked:
         if self.is_even:
             tokens = self._total
         else:
-            most = _ALL if until is None else until * step + self.overlap
-            tokens = int(self._counted(epoch, tokens=most)[-1])
+            most = ALL if until is None else until * step + self.overlap
+            tokens = int(self.sums.before(epoch, total=most)[-1])
         rows = max(0, tokens - self.overlap) // step
         if until is None:
             return rows
@@ -146,31 +136,16 @@ class Chunked:
         """The tokens of all documents."""
         return int(self.lengths.sum(dtype=np.int64))
 
-    def _counted(self, epoch: int, windows: int = 0, tokens: int = 0) -> I64:
-        """Return the tokens of an epoch before each of its first windows, and after them: int64[n + 1].
+    @cached_property
+    def sums(self) -> WindowSums:
+        """The tokens before each window of documents."""
+        return WindowSums(-(-self.base.samples // _WINDOW), _AT_A_TIME, self._count)
 
-        There are at least so many windows, and they have so many tokens, if the epoch has as many.
-        Counts are kept. Thread-safe.
-        """
-        kept = [counts for counts in self._counts if counts[0] != epoch]
-        before = dict(self._counts).get(epoch, np.zeros(1, np.int64))
-        while len(before) <= self._windows and (len(before) <= windows or before[-1] < tokens):
-            sums = self._sums(epoch, len(before) - 1)
-            before = np.concatenate([before, before[-1] + np.cumsum(sums)])
-        self._counts[:] = [(epoch, before), *kept[: _KEPT - 1]]
-        return before
-
-    def _sums(self, epoch: int, first: int) -> I64:
-        """Return the tokens of further windows: of as many as are before them, within limits."""
-        last = min(self._windows, first + min(max(_AT_A_TIME, first), _MOST_AT_A_TIME))
-
-        def count(start: int) -> I64:
-            stop = min(self.base.samples, min(start + _AT_A_TIME, last) * _WINDOW)
-            lengths = look_up(self.base, self.lengths, epoch, start * _WINDOW, stop)
-            return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
-
-        starts = range(first, last, _AT_A_TIME)
-        return np.concatenate(map_all(count, starts, threads=cpu_count()))
+    def _count(self, epoch: int, first: int, last: int) -> I64:
+        """Return the tokens of some windows."""
+        stop = min(self.base.samples, last * _WINDOW)
+        lengths = look_up(self.base, self.lengths, epoch, first * _WINDOW, stop)
+        return np.add.reduceat(lengths, np.arange(0, len(lengths), _WINDOW), dtype=np.int64)
 
     def pieces(self, epoch: int, rows: I64) -> RowPieces:
         """Return the pieces of some rows of an epoch."""
@@ -178,7 +153,7 @@ class Chunked:
         counted = Counted(
             _WINDOW,
             self.base.samples,
-            self._counted(epoch, tokens=int(first.max()) + self.tokens),
+            self.sums.before(epoch, total=int(first.max()) + self.tokens),
         )
         return pieces_of_rows(
             first, self.tokens, counted, self.lengths, partial(self.base.take, epoch)
@@ -191,7 +166,7 @@ class Chunked:
             number = draw // _WINDOW
             earlier = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
             before = self.lengths[earlier].sum(dtype=np.int64)
-            start = int(self._counted(epoch, windows=number)[number] + before)
+            start = int(self.sums.before(epoch, windows=number)[number] + before)
             places.append((start, start + int(self.lengths[document])))
         return places
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
@@ -18,10 +19,9 @@ import numpy.typing as npt
 from bushel import kernels
 from bushel._runtime.arrays import I64, U32, offsets_of, ranges
 from bushel._runtime.order import ORDER_VERSION, PACKS, Sequential
-from bushel._runtime.parallel import map_all
 from bushel._runtime.permutation import Permutation, derive
 from bushel._runtime.scheduled import SampleOrder, look_up
-from bushel._runtime.threads import cpu_count
+from bushel.loader.order.counts import ALL, WindowSums
 from bushel.loader.values.rows import WHOLE
 
 Longer = Literal["error", "cut", "split"]
@@ -30,9 +30,8 @@ Longer = Literal["error", "cut", "split"]
 _ROWS = 512  # of a window, about: the last ones of each are not full
 # documents of a window; planning the largest takes some milliseconds
 _LEAST, _MOST = 1 << 12, 1 << 17
-_WINDOWS_OF_A_WORKER = 8  # whose rows are counted before it is clear whether more are needed
-_WINDOWS_OF_A_TASK = 4
-_KEPT = 2  # windows, and counts of epochs, that are remembered
+_WINDOWS_OF_A_TASK = 4  # whose rows are counted together
+_KEPT = 2  # windows that are remembered
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -117,7 +116,7 @@ class Window:
         return np.concatenate([np.array([self.start], np.int64), self.ends[:-1]])
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, eq=False)
 class Packed:
     """Rows of documents. A position counts pieces: the pieces of a row follow each other, and the rows of a window.
 
@@ -135,7 +134,6 @@ class Packed:
     window: int
     checksum: int
     _windows: list[tuple[int, int, Window]] = field(default_factory=list, init=False, repr=False)
-    _counts: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
 
     @property
     def samples(self) -> int:
@@ -185,73 +183,32 @@ class Packed:
             order = order[ranges(starts, sizes)]
         start = number * self.window
         planned = Window(start, pieces[order], ends + start)
-        self._rows_of_windows(epoch)[number] = len(ends)
         self._windows[:] = [(epoch, number, planned), *self._windows[: _KEPT - 1]]
         return planned
+
+    @cached_property
+    def _rows(self) -> WindowSums:
+        """The rows before each window."""
+        return WindowSums(self.windows, _WINDOWS_OF_A_TASK, self._count)
+
+    def _count(self, epoch: int, first: int, last: int) -> I64:
+        """Return the number of rows of some windows."""
+        stop = min(last * self.window, self.samples)
+        costs = look_up(self.base, self.pieces.costs, epoch, first * self.window, stop, self.window)
+        return kernels.count_rows(costs, self.window, self.tokens)
 
     def row_counts(self, epoch: int, row: int | None = None) -> I64:
         """Return int64[windows + 1]: the number of rows of an epoch before each window, and in all.
 
         This counts the rows of the whole epoch, in threads: 10 million documents take about 0.3
         seconds of processor time. With `row`, windows are counted until one has this row, and the
-        counts of those after it may be left out. Windows that were counted before, also by an
-        earlier process (see `keep`), are not counted again.
+        counts of those after it may be left out. Counts are kept.
         """
-        rows, counts = self._rows_of_windows(epoch), np.zeros(1, np.int64)
-        at_a_time = max(1, self.windows if row is None else self._likely_window(row))
-        while len(counts) <= self.windows and (row is None or counts[-1] <= row):
-            first = len(counts) - 1
-            rows_of_windows = self._counted(
-                epoch, rows, range(first, min(first + at_a_time, self.windows))
-            )
-            counts = np.concatenate([counts, counts[-1] + np.cumsum(rows_of_windows)])
-            at_a_time = cpu_count() * _WINDOWS_OF_A_WORKER
-        return counts
-
-    def _likely_window(self, row: int) -> int:
-        """Return an estimate of the number of windows up to the one with a row: rows are nearly full."""
-        tokens = int(self.pieces.costs.sum(dtype=np.int64))
-        return min(self.windows, row * self.tokens * self.windows // max(1, tokens) + 1)
+        return self._rows.before(epoch, total=ALL if row is None else row + 1)
 
     def rows_before(self, epoch: int, number: int) -> int:
         """Return the number of rows of an epoch before a window. This counts the rows of those before it."""
-        return int(self._counted(epoch, self._rows_of_windows(epoch), range(number)).sum())
-
-    def _rows_of_windows(self, epoch: int) -> I64:
-        """Return int64[windows], the number of rows of each window of an epoch; -1 of those that were not planned."""
-        for of_epoch, rows_of_windows in self._counts:
-            if of_epoch == epoch:
-                return rows_of_windows
-        rows = np.full(self.windows, -1, np.int64)
-        self._counts[:] = [(epoch, rows), *self._counts[: _KEPT - 1]]
-        return rows
-
-    def _counted(self, epoch: int, rows: I64, numbers: range) -> I64:
-        """Return the number of rows of some windows. Those that were not planned are counted, and noted in `rows`."""
-        rows_of_numbers = rows[numbers.start : numbers.stop]
-        missing = numbers.start + np.flatnonzero(rows_of_numbers < 0)
-        if len(missing):
-            runs = np.split(missing, np.flatnonzero(np.diff(missing) != 1) + 1)
-        else:
-            runs = []
-        tasks = [
-            run[at : at + _WINDOWS_OF_A_TASK]
-            for run in runs
-            for at in range(0, len(run), _WINDOWS_OF_A_TASK)
-        ]
-
-        def count(run: I64) -> I64:
-            first, last = (
-                int(run[0]) * self.window,
-                min((int(run[-1]) + 1) * self.window, self.samples),
-            )
-            costs = look_up(self.base, self.pieces.costs, epoch, first, last, self.window)
-            return kernels.count_rows(costs, self.window, self.tokens)
-
-        counts = map_all(count, tasks, threads=cpu_count()) if len(tasks) > 1 else map(count, tasks)
-        for run, count_of_rows in zip(tasks, counts, strict=True):
-            rows[run] = count_of_rows
-        return rows_of_numbers
+        return int(self._rows.before(epoch, windows=number)[number])
 
     def take_pieces(self, epoch: int, positions: I64) -> I64:
         """Return the pieces at positions of an epoch: int64[n] to int64[n]."""

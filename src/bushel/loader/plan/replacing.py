@@ -29,7 +29,7 @@ def one_by_one(
     """Read or decode samples one by one, and find the bad ones.
 
     Args:
-        items: What is known of the samples: the `Failure` of one that is known to be bad.
+        items: The samples of a batch in any form; the `Failure` of one that is known to be bad.
         work: Makes the sample at a place of the batch.
         fail: Makes the failure of a bad one, given its error and place.
         stop: Whether to leave out what comes after the first bad one, whose error will be raised:
