@@ -176,8 +176,7 @@ def exchange_names(first: Path, second: Path) -> bool:
 
 def room_for(size: int) -> npt.NDArray[np.uint8]:
     """Return uint8[size] with arbitrary contents. A large array's memory is reused after its end."""
-    pages = -(-size // _HUGE_PAGE) * _HUGE_PAGE
-    if size < _LARGE or (memory := take_memory(_free, pages, pages // _MOST_UNUSED)) is None:
+    if size < _LARGE or (memory := _take(-(-size // _HUGE_PAGE) * _HUGE_PAGE)) is None:
         return np.empty(size, np.uint8)
     whole = np.frombuffer(memory, np.uint8)
     # all views of the array refer to this one
@@ -185,17 +184,15 @@ def room_for(size: int) -> npt.NDArray[np.uint8]:
     return whole[:size]
 
 
-def take_memory(free: deque[mmap.mmap], size: int, unused: int) -> mmap.mmap | None:
-    """Return memory of `size` bytes, and at most `unused` more, from `free` or new; None if memory is exhausted."""
-    for _ in range(len(free)):
+def _take(size: int) -> mmap.mmap | None:
+    for _ in range(len(_free)):
         try:
-            memory = free.pop()  # the last one to become free is still in the caches
+            memory = _free.pop()  # the last one to become free is still in the caches
         except IndexError:
             break
-        if size <= len(memory) <= size + unused:
+        if size <= len(memory) <= size + size // _MOST_UNUSED:
             return memory
-        # for a value of another size; the first to go when there are too many
-        free.appendleft(memory)
+        _free.appendleft(memory)
     return fresh_memory(size)
 
 

@@ -23,7 +23,7 @@ from bushel._dataset.read.decoding import Room
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.structs import Struct
-from bushel._runtime.system import fresh_memory, keep_freed_memory, take_memory
+from bushel._runtime.system import fresh_memory, keep_freed_memory
 from bushel.loader.read.batch_reader import NumberReader, gathers
 from bushel.loader.read.costs import bytes_to_find
 from bushel.loader.read.joined_numbers import number_reader
@@ -100,7 +100,7 @@ class BufferPool:
             return None
         size = -(-size // _HUGE_PAGE) * _HUGE_PAGE
         free = self._small if size == _HUGE_PAGE else self._free
-        if (memory := take_memory(free, size, size)) is None:
+        if (memory := _take(size, free)) is None:
             return None
         return np.ndarray(shape, dtype, self._lend(memory, free))
 
@@ -134,6 +134,20 @@ class BufferPool:
         """Keep the memory of an array that was garbage-collected."""
         _, memory, free = self._lent.pop(id(lent))
         free.append(memory)
+
+
+def _take(size: int, free: deque[mmap.mmap]) -> mmap.mmap | None:
+    """Return free memory of about `size` bytes, or else new memory; None if memory is exhausted."""
+    for _ in range(len(free)):
+        try:
+            memory = free.pop()  # the last one to become free is still in the caches
+        except IndexError:
+            break
+        if size <= len(memory) <= 2 * size:
+            return memory
+        # for a batch of another size; the first to go when there are too many
+        free.appendleft(memory)
+    return fresh_memory(size)
 
 
 def gathered_numbers(

@@ -235,13 +235,7 @@ class Pipeline(Struct, frozen=True):
         if self.excluded:
             good = [number not in self.excluded for number in samples.tolist()]
             samples, draws = samples[good], None if draws is None else draws[good]
-        return samples, self._mask(fields, plan.epoch, samples, draws)
-
-    def _mask(self, fields: Any, epoch: int, samples: I64, draws: I64 | None) -> Any:
-        """Return the fields to read of samples; random windows choose the elements of each sample."""
-        if self.windows is None:
-            return fields
-        return self.windows.mask(fields, epoch, samples, draws)
+        return samples, _mask(self.windows, fields, plan.epoch, samples, draws)
 
     def _fetch(
         self, plan: BatchPlan, fields: Any, held: HeldBatch | None = None, room: Room | None = None
@@ -345,7 +339,7 @@ class Pipeline(Struct, frozen=True):
 
         def decode(places: list[int]) -> list[Sample]:
             chosen, seeds = numbers[places], None if draws is None else draws[places]
-            mask = self._mask(fields, epoch, chosen, seeds)
+            mask = _mask(self.windows, fields, epoch, chosen, seeds)
             stored_there: list[Any] = [stored[place] for place in places]
             samples = self.source.decode_samples(
                 stored_there, chosen, encoded=self.transforms.encoded, fields=mask
@@ -503,6 +497,15 @@ class Pipeline(Struct, frozen=True):
             report.add(
                 describe(self.source.dataset, sample, failure, failure.error, first), failure.error
             )
+
+
+def _mask(
+    windows: RandomWindows | None, fields: Any, epoch: int, samples: I64, draws: I64 | None
+) -> Any:
+    """Return the fields to read of samples; random windows choose the elements of each sample."""
+    if windows is None:
+        return fields
+    return windows.mask(fields, epoch, samples, draws)
 
 
 def without_key(sample: Sample) -> Sample:
