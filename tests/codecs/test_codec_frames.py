@@ -19,7 +19,8 @@ from tests.codecs.moving_frames import moving
 
 import bushel
 from bushel.codecs import Codec, Ranged, get_codec, register_codec, registry, video
-from bushel.codecs.frames import FrameTable, choose
+from bushel.codecs.base import choose
+from bushel.codecs.frames import FrameTable
 from bushel.errors import CodecError
 from bushel.testing import check_codec
 

@@ -9,7 +9,7 @@ import numpy as np
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools
 from bushel._runtime.structs import Struct
-from bushel.codecs.frames import choose
+from bushel.codecs.base import choose
 from bushel.errors import FormatError
 
 

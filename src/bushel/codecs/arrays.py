@@ -26,6 +26,7 @@ from bushel.codecs.base import (
     Codec,
     Factory,
     Ranged,
+    choose,
     codec_error,
     describe,
     found_bytes,
@@ -134,8 +135,6 @@ def _count_rows(decode: Callable[[Buffer], Array], data: Buffer) -> int:
 def _some_rows(
     decode: Callable[[Buffer], Array], data: Buffer, elements: slice | npt.NDArray[np.int64]
 ) -> Array:
-    from bushel.codecs.frames import choose
-
     array = _with_rows(decode, data)
     return array[choose(elements, len(array), "an array", "rows")]
 

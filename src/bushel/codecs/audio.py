@@ -21,8 +21,16 @@ import numpy as np
 
 from bushel._kinds import SOUNDS, kind_of
 from bushel._runtime.arrays import F32, I64
-from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
-from bushel.codecs.frames import choose
+from bushel.codecs.base import (
+    Buffer,
+    Codec,
+    Factory,
+    Ranged,
+    choose,
+    codec_error,
+    describe,
+    found_bytes,
+)
 from bushel.codecs.libsndfile import flac_frames, flac_frames_of
 from bushel.codecs.mp3_parts import Mp3Outline
 from bushel.codecs.video import MAX_DECODED, explained

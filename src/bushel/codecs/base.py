@@ -247,3 +247,19 @@ def found_bytes(data: Buffer) -> str:
     """Describe stored bytes by their number and the first few."""
     head = bytes(data[:8]).hex(" ")
     return f"{len(data)} bytes" + (f" starting with {head}" if head else "")
+
+
+def choose(elements: slice | I64, count: int, value: str = "a clip", unit: str = "frames") -> I64:
+    """Return the numbers of the chosen elements of a value with `count` elements.
+
+    `value` and `unit` name both in errors.
+
+    Raises:
+        IndexError: An element is out of range.
+    """
+    if isinstance(elements, slice):
+        return np.arange(*elements.indices(count), dtype=np.int64)
+    numbers = np.where(elements < 0, elements + count, elements)
+    if len(numbers) and (numbers.min() < 0 or numbers.max() >= count):
+        raise IndexError(f"{value} of {count} {unit} has no {unit} {elements.tolist()}")
+    return numbers

@@ -16,7 +16,8 @@ import numpy.typing as npt
 
 from bushel._runtime.arrays import I64, U8
 from bushel._runtime.structs import Struct
-from bushel.codecs.frames import FrameTable, choose
+from bushel.codecs.base import choose
+from bushel.codecs.frames import FrameTable
 from bushel.codecs.parts import Part
 from bushel.errors import CodecError
 

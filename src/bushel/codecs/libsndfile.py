@@ -18,8 +18,7 @@ from typing import Any
 import numpy as np
 
 from bushel._runtime.arrays import F32, I64
-from bushel.codecs.base import Buffer, codec_error
-from bushel.codecs.frames import choose
+from bushel.codecs.base import Buffer, choose, codec_error
 from bushel.codecs.video import MAX_DECODED
 
 _FLAC_BITS = ("PCM_S8", "PCM_16", "PCM_24")

@@ -18,7 +18,7 @@ from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.structs import Struct
-from bushel.codecs.base import ArrayLayout, Buffer, Ranged
+from bushel.codecs.base import ArrayLayout, Buffer, Ranged, choose
 from bushel.errors import CodecError
 
 if TYPE_CHECKING:
@@ -225,8 +225,6 @@ def row_runs(
     The places are None if the chosen rows follow each other. `value` and `unit` name an array and
     rows in errors.
     """
-    from bushel.codecs.frames import choose
-
     if isinstance(elements, slice):
         start, stop, step = elements.indices(count)
         if step == 1 and start < stop:

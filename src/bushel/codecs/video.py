@@ -17,9 +17,18 @@ from bushel._kinds import kind_of
 from bushel._runtime.arrays import I64
 from bushel._runtime.log import log_warning
 from bushel._runtime.system import room_for
-from bushel.codecs.base import Buffer, Codec, Factory, Ranged, codec_error, describe, found_bytes
+from bushel.codecs.base import (
+    Buffer,
+    Codec,
+    Factory,
+    Ranged,
+    choose,
+    codec_error,
+    describe,
+    found_bytes,
+)
 from bushel.codecs.depth import FORMAT, metres_of_codes
-from bushel.codecs.frames import FrameTable, choose
+from bushel.codecs.frames import FrameTable
 from bushel.errors import CodecError, SpecError, needed_by
 from bushel.kernels import yuv420_to_rgb
 
