@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 import tempfile
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
@@ -100,14 +100,31 @@ class Records:
             ) from error
 
 
-def mapped(array: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-    """Return the same array in a mapped temporary file without a name, rather than in memory."""
-    if not array.size:
-        return array
+def mapped(columns: Sequence[FieldExtents]) -> list[FieldExtents]:
+    """Return the same columns in a mapped temporary file without a name, rather than in memory."""
+    arrays = [
+        array
+        for column in columns
+        for array in (column.offset, column.length, column.starts)
+        if array is not None
+    ]
     with tempfile.TemporaryFile() as file:
-        array.tofile(file)
+        for array in arrays:
+            array.tofile(file)
         file.flush()
-        return np.memmap(file, np.int64, "r", shape=array.shape)
+        ends = np.cumsum([array.size for array in arrays])
+        if not ends[-1]:
+            return list(columns)
+        parts = iter(np.split(np.memmap(file, np.int64, "r"), ends[:-1]))
+    return [
+        replace(
+            column,
+            offset=next(parts),
+            length=next(parts),
+            starts=None if column.starts is None else next(parts),
+        )
+        for column in columns
+    ]
 
 
 def check_record(record: Any, closed: bool, length: int) -> None:
@@ -195,7 +212,7 @@ class BagReader(Closing):
             if (rows := kept_records(paths[0], column.rows)) is not None:
                 column = replace(column, offset=column.offset[rows], length=column.length[rows])
         if not cache_index:
-            column = replace(column, offset=mapped(column.offset), length=mapped(column.length))
+            [column] = mapped([column])
         self._pool = FilePool()
         self._stamp = shard_index.files[0]
         self._records = Records(

@@ -27,7 +27,6 @@ from bushel.compat.granular.base import (
 )
 from bushel.compat.granular.formats import Codecs, bind_codecs, of_generation
 from bushel.compat.granular.paths import granular_path
-from bushel.containers import ShardIndex
 from bushel.spec import KEY
 from bushel.storage import AnyPath, FilePool
 
@@ -118,46 +117,54 @@ class PointReader(Closing):
     def _open(self) -> None:
         with raised_as(DamagedError):
             opened = bushel.open(self._folders, container="bag", index="memory", on_damage="raise")
-        self._removed = opened.info.removed > 0
+        info = opened.info
+        self._removed = info.removed > 0
         if (
             not self._cache_index
             and not self._removed
             and not all(shard.stored for shard in opened.shards)
         ):
-            tables = [(shard.shard, _off_memory(shard.index)) for shard in opened.shards]
+            shards = opened.shards
+            columns = iter(
+                mapped([column for shard in shards for column in shard.index.fields.values()])
+            )
+            tables = []
+            for shard in shards:
+                fields = {name: next(columns) for name in shard.index.fields}
+                tables.append((shard.shard, replace(shard.index, fields=fields)))
             opened = bushel.Dataset.from_tables("bag", tables)
         self._dataset = opened
         self._starts = np.cumsum([0, *(shard.samples for shard in opened.shards)]).tolist()
         self._length = len(opened)
         spec = opened.spec
-        if opened.info.keyed:
+        if info.keyed:
             spec[KEY] = "utf8"
         self._spec = dict(sorted(spec.items()))
 
     def _connect(self) -> None:
-        """Find the records and the decoder of each key of each shard."""
         self._pool, self._threads, self._process = FilePool(), None, os.getpid()
-        self._shards: list[dict[str, Key]] = []
+        self._shards: list[dict[str, Key] | None] = [None] * len(self._dataset.shards)
+
+    def _keys(self, number: int) -> dict[str, Key]:
+        """Return the records and the decoder of each key of a shard."""
+        if (keys := self._shards[number]) is not None:
+            return keys
         shards = self._dataset.shards
-        for number, shard in enumerate(shards):
-            keys = {}
-            for name in self._spec:
-                decode = self.decoders[name]
-                if name == KEY:
-                    names = cast("Records", _Names(self._dataset, number))
-                    keys[name] = Key(name, names, None, decode)
-                    continue
-                column = shard.index.fields[name]
-                hold = (
-                    name in self.cache_keys or shard.stamps[column.file].size * len(shards) <= _HELD
-                )
-                path = shard.shard.path(column.file)
-                records = Records(
-                    column, self._pool, path, partial(shard.open, column.file), hold=hold
-                )
-                starts = None if column.starts is None else np.ascontiguousarray(column.starts).data
-                keys[name] = Key(name, records, starts, of_generation(decode, column.codec))
-            self._shards.append(keys)
+        shard, keys = shards[number], {}
+        for name in self._spec:
+            decode = self.decoders[name]
+            if name == KEY:
+                names = cast("Records", _Names(self._dataset, number))
+                keys[name] = Key(name, names, None, decode)
+                continue
+            column = shard.index.fields[name]
+            hold = name in self.cache_keys or shard.stamps[column.file].size * len(shards) <= _HELD
+            path = shard.shard.path(column.file)
+            records = Records(column, self._pool, path, partial(shard.open, column.file), hold=hold)
+            starts = None if column.starts is None else np.ascontiguousarray(column.starts).data
+            keys[name] = Key(name, records, starts, of_generation(decode, column.codec))
+        self._shards[number] = keys
+        return keys
 
     _threads: ThreadPoolExecutor | None
 
@@ -208,7 +215,7 @@ class PointReader(Closing):
         shard, row = self._place(index)
         return {
             name: True if key.starts is None else range(key.starts[row + 1] - key.starts[row])
-            for name, key in self._shards[shard].items()
+            for name, key in self._keys(shard).items()
         }
 
     # Reading
@@ -223,7 +230,7 @@ class PointReader(Closing):
         mask = None if chosen is None else self._known(chosen)
         several = type(index) is slice or type(index) is range
         shard, row = (0, 0) if several else self._place(index)
-        keys = self._shards[shard]
+        keys = self._keys(shard)
         if mask is not None and mask is not chosen:  # a tuple of keys also defines their order
             keys = {name: keys[name] for name in mask}
         # the originals put keys in memory after the keys that they request
@@ -267,7 +274,7 @@ class PointReader(Closing):
 
     def _decoded(self, stored: Datapoint, shard: int) -> Datapoint:
         point: Datapoint = {}
-        for name, key in self._shards[shard].items():
+        for name, key in self._keys(shard).items():
             value = _stored(stored, name)
             if key.decode is not None:
                 value = (
@@ -297,7 +304,7 @@ class PointReader(Closing):
         values: dict[str, list[Any]] = {name: [] for name in names}
         stored = self._dataset.read(numbers, [name for name in names if name != KEY], decode=False)
         for position, sample in zip(numbers, stored, strict=True):
-            keys_of_shard = self._shards[self._place(position)[0]]
+            keys_of_shard = self._keys(self._place(position)[0])
             for name, column in values.items():
                 value, decode = _stored(sample, name), keys_of_shard[name].decode
                 column.append(value if decode is None else decode(value))
@@ -352,17 +359,6 @@ def _stored(sample: Datapoint, name: str) -> Any:
     return value.encode("utf-8", "surrogateescape") if name == KEY else value
 
 
-def _off_memory(table: ShardIndex) -> ShardIndex:
-    """Return the same table in mapped temporary files, rather than in memory."""
-    columns = {}
-    for name, column in table.fields.items():
-        starts = None if column.starts is None else mapped(column.starts)
-        columns[name] = replace(
-            column, offset=mapped(column.offset), length=mapped(column.length), starts=starts
-        )
-    return replace(table, fields=columns)
-
-
 class DatasetReader(PointReader):
     """Reads a dataset of any generation: one folder with a bag for each key.
 
@@ -401,7 +397,10 @@ class ShardedDatasetReader(PointReader):
         shardstep: int = 1,
     ) -> None:
         check_shards(shardstart, shardstep)
-        folders = _shard_folders(granular_path(directory), shardstart, shardstep)
+        folder = granular_path(directory)
+        folders = _shard_folders(folder, shardstart, shardstep)
+        if (shardstart, shardstep) == (0, 1):
+            folders = [folder]  # one listing finds all shards
         super().__init__(folders, decoders, cache_index, cache_keys, parallel)
 
     @property
