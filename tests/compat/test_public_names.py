@@ -18,7 +18,7 @@ _PAGE = (PAGES / "compatibility.md").read_text("utf-8")
 _PROMISE = _PAGE.partition("The public names are")[2].partition("; the modules")[0]
 PUBLIC = frozenset(re.findall(r"`(bushel(?:\.\w+)*)`", _PROMISE))
 """The modules whose `__all__` is public, as docs/compatibility.md names them."""
-SHARED = frozenset({"bushel.compat.arguments", "bushel.compat.batching", "bushel.compat.errors"})
+SHARED = frozenset({"bushel.compat.batching", "bushel.compat.errors"})
 """Modules that several drop-ins share."""
 DROP_INS = ("ffrecord", "granular", "gulpio2", "mxnet", "webdataset")
 

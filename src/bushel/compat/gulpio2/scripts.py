@@ -93,13 +93,11 @@ def parameters_of(kind: Callable[..., Any]) -> list[tuple[inspect.Parameter, Any
 
     Examples:
         >>> from bushel.compat.gulpio2.scripts import parameters_of
-        >>> [(parameter.name, kind) for parameter, kind in parameters_of(bushel.transforms.Flip)]
-        [('horizontal', <class 'bool'>)]
+        >>> from bushel.compat.gulpio2.adapters import KineticsAdapter
+        >>> [kind for _, kind in parameters_of(KineticsAdapter)]
+        [<class 'str'>, <class 'str'>, <class 'bool'>, <class 'int'>, <class 'str'>]
     """
-    made_by: Any = kind.__init__ if inspect.isclass(kind) else kind
-    if inspect.isclass(kind) and not inspect.isfunction(made_by):
-        made_by = kind  # a struct, whose constructor is compiled: its attributes are the parameters
-    hints = typing.get_type_hints(made_by)
+    hints = typing.get_type_hints(kind.__init__ if inspect.isclass(kind) else kind)
     parameters = []
     for parameter in inspect.signature(kind).parameters.values():
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):

@@ -56,23 +56,18 @@ class ComposeVideo:
 class RandHorFlipVideo:
     """Mirror half of the videos from left to right."""
 
+    _axis = 1
+
     def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        return (
-            [np.ascontiguousarray(img[:, ::-1]) for img in imgs]
-            if random.random() < 0.5
-            else list(imgs)
-        )
+        if random.random() >= 0.5:
+            return list(imgs)
+        return [np.ascontiguousarray(np.flip(img, self._axis)) for img in imgs]
 
 
-class RandVerFlipVideo:
+class RandVerFlipVideo(RandHorFlipVideo):
     """Mirror half of the videos from top to bottom."""
 
-    def __call__(self, imgs: Sequence[Array]) -> list[Array]:
-        return (
-            [np.ascontiguousarray(img[::-1]) for img in imgs]
-            if random.random() < 0.5
-            else list(imgs)
-        )
+    _axis = 0
 
 
 class Normalize:

@@ -8,7 +8,6 @@ import os
 from pathlib import Path
 
 import bushel
-from bushel.compat.arguments import SuggestingParser
 from bushel.compat.mxnet.io.im2rec import Im2recParams, convert
 from bushel.compat.mxnet.lists import (
     IM2REC_SUFFIXES,
@@ -46,7 +45,7 @@ def im2rec(arguments: list[str]) -> int:
 def rec2idx(arguments: list[str]) -> int:
     """Make an index of a record file, with the keys 0, 1, 2…, and return 0."""
     summary = "Make an index of a record file, with the keys 0, 1, 2… in the order of the records."
-    parser = SuggestingParser(prog="bushel rec2idx", description=summary)
+    parser = argparse.ArgumentParser(prog="bushel rec2idx", description=summary)
     parser.add_argument("record", help="path of the .rec file")
     parser.add_argument("index", help="path of the index file, which is replaced if it exists")
     options = parser.parse_args(arguments)
@@ -59,7 +58,7 @@ def rec2idx(arguments: list[str]) -> int:
 
 
 def _options() -> argparse.ArgumentParser:
-    parser = SuggestingParser(
+    parser = argparse.ArgumentParser(
         prog="bushel im2rec",
         allow_abbrev=False,  # --list and --recursive decide whether files are replaced
         formatter_class=argparse.ArgumentDefaultsHelpFormatter,

@@ -6,7 +6,7 @@ no effect. Functions of networks are not here: an error names them.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NoReturn, TypeAlias
 
 import numpy as np
@@ -135,21 +135,12 @@ def stack(*data: Any, axis: int = 0) -> NDArray:
     return _array(np.stack(data, axis))
 
 
-def add(lhs: Any, rhs: Any) -> NDArray:
-    """Return `lhs + rhs`."""
-    return _array(np.add(lhs, rhs))
+def _of_two(function: Callable[[Any, Any], Any]) -> Callable[[Any, Any], NDArray]:
+    def of_two(lhs: Any, rhs: Any) -> NDArray:
+        return _array(function(lhs, rhs))
+
+    return of_two
 
 
-def subtract(lhs: Any, rhs: Any) -> NDArray:
-    """Return `lhs - rhs`."""
-    return _array(np.subtract(lhs, rhs))
-
-
-def multiply(lhs: Any, rhs: Any) -> NDArray:
-    """Return `lhs * rhs`."""
-    return _array(np.multiply(lhs, rhs))
-
-
-def divide(lhs: Any, rhs: Any) -> NDArray:
-    """Return `lhs / rhs`."""
-    return _array(np.divide(lhs, rhs))
+add, subtract = _of_two(np.add), _of_two(np.subtract)
+multiply, divide = _of_two(np.multiply), _of_two(np.divide)

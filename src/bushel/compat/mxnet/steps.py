@@ -77,12 +77,7 @@ def im2rec_steps(
         steps.append(
             _Scale(resize) if fused else _Interpolate(resize, inter_method, resample or _resized)
         )
-    steps.append(_ConvertColor(color, encoding))
-    steps.append(
-        _EncodeJpeg(quality or 95)
-        if encoding == ".jpg"
-        else _EncodePng(3 if quality is None else quality)
-    )
+    steps += [_ConvertColor(color, encoding), _Encode(encoding, quality)]
     return steps
 
 
@@ -175,16 +170,9 @@ def _converted(image: Pixels, mode: str) -> Pixels:
 
 
 @dataclass(frozen=True, slots=True)
-class _EncodeJpeg:  # plans of runs name these classes and their fields
-    quality: int
+class _Encode:  # plans of runs name this class and its fields
+    suffix: str
+    quality: int | None
 
     def __call__(self, image: Pixels) -> bytes:
-        return encode(image, ".jpg", self.quality)
-
-
-@dataclass(frozen=True, slots=True)
-class _EncodePng:
-    level: int
-
-    def __call__(self, image: Pixels) -> bytes:
-        return encode(image, ".png", self.level)
+        return encode(image, self.suffix, self.quality)

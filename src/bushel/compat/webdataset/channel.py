@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from queue import SimpleQueue
 from typing import Any, Self, TypeVar
@@ -79,19 +78,13 @@ class _Shared(Iterator[T]):
             return next(self._values)
 
 
-@dataclass(frozen=True, slots=True)
-class _Ended:
-    """The end of a task, and the error that ended it."""
-
-    failure: BaseException | None
-
-
 class _Buffer:
     """Values of several tasks for one consumer, with room for `size` values."""
 
     def __init__(self, size: int) -> None:
         self._room = threading.Semaphore(size)
-        self._values: SimpleQueue[tuple[Any, _Ended | None]] = SimpleQueue()
+        # values, or None with the end of a task: what it raised, if anything
+        self._values: SimpleQueue[tuple[Any, list[BaseException] | None]] = SimpleQueue()
         self._wanted = True
 
     def put(self, value: Any) -> bool:
@@ -107,13 +100,13 @@ class _Buffer:
         self, task: Callable[[Iterator[T], Callable[[Any], bool]], None], sources: Iterator[T]
     ) -> None:
         """Run a task. If it fails, the other tasks end too."""
-        failure = None
+        failures = []
         try:
             task(sources, self.put)
         except BaseException as error:  # raised again in the consumer
-            failure = error
+            failures.append(error)
             self.stop()
-        self._values.put((None, _Ended(failure)))
+        self._values.put((None, failures))
 
     def stop(self) -> None:
         """Refuse more values."""
@@ -123,14 +116,14 @@ class _Buffer:
     def taken(self, tasks: int) -> Iterator[Any]:
         """Yield the values until all tasks have ended or one has failed."""
         while tasks:
-            value, ended = self._values.get()
-            if ended is None:
+            value, failures = self._values.get()
+            if failures is None:
                 self._room.release()
                 yield value
-            else:
-                if ended.failure is not None:
-                    raise ended.failure
-                tasks -= 1
+                continue
+            for failure in failures:
+                raise failure
+            tasks -= 1
 
 
 def _fed(

@@ -10,7 +10,6 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from bushel.compat.arguments import SuggestingParser
 from bushel.compat.gulpio2 import GulpIngestor, __version__, adapters
 
 Made = TypeVar("Made")
@@ -101,7 +100,7 @@ class Gulp:
         return 0 if written == len(adapter) else 1
 
     def _parser(self) -> argparse.ArgumentParser:
-        parser = SuggestingParser(
+        parser = argparse.ArgumentParser(
             prog=f"bushel {self.name}",
             description=self.summary,
             epilog=self.layout,

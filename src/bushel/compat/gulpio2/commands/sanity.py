@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+import argparse
 import warnings
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-from bushel.compat.arguments import SuggestingParser
 from bushel.compat.gulpio2 import GulpChunk, sanity_utils
 from bushel.compat.gulpio2.errors import GulpWarning
 from bushel.containers.gulp import chunk_names, chunk_number
@@ -23,7 +23,7 @@ _CHECKS = {
 
 def gulp2_sanity_check(arguments: list[str]) -> int:
     """Check a gulp directory, print the files that fail, and return 1 if there are any."""
-    parser = SuggestingParser(
+    parser = argparse.ArgumentParser(
         prog="bushel gulp2_sanity_check",
         description="Check that the files of a gulp directory have content and match each other,"
         " and that no id "

@@ -118,10 +118,8 @@ def _short(text: str) -> str:
     return "-".join(dict.fromkeys(word for word in words if not re.fullmatch("[0-9]*", word)))
 
 
-def _write(path: str, index: Mapping[str, Any], *, backup: bool = False) -> None:
+def _write(path: str, index: Mapping[str, Any]) -> None:
     """Write an index, whose file gets its name when it is complete."""
-    if backup:
-        shutil.copyfile(path, f"{path}.bak")
     write_whole(as_path(path), json.dumps(index, indent=2).encode())
 
 
@@ -144,7 +142,8 @@ def _update(options: argparse.Namespace) -> int:
             shard["url"] = file if options.nodir else os.path.join(options.dir, file)
         index["shardlist"] = sorted(index["shardlist"], key=lambda shard: str(shard["url"]))
     index.setdefault("name", os.path.splitext(os.path.basename(options.filename))[0])
-    _write(options.filename, index, backup=True)
+    shutil.copyfile(options.filename, f"{options.filename}.bak")
+    _write(options.filename, index)
     return 0
 
 

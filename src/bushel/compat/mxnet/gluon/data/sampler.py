@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from bushel.compat.batching import Batches, LastBatch, shuffled
@@ -22,7 +22,7 @@ class SequentialSampler(Sampler):
     """The positions from `start` on."""
 
     def __init__(self, length: int, start: int = 0) -> None:
-        self._positions = range(start, start + length)
+        self._positions: Sequence[int] = range(start, start + length)
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._positions)
@@ -31,30 +31,21 @@ class SequentialSampler(Sampler):
         return len(self._positions)
 
 
-class RandomSampler(Sampler):
+class RandomSampler(SequentialSampler):
     """All positions in a random order, drawn from the module `numpy.random`, as in the original."""
 
     def __init__(self, length: int) -> None:
-        self._length = length
+        super().__init__(length)
 
     def __iter__(self) -> Iterator[int]:
-        return iter(shuffled(self._length))
-
-    def __len__(self) -> int:
-        return self._length
+        return iter(shuffled(len(self)))
 
 
-class FilterSampler(Sampler):
+class FilterSampler(SequentialSampler):
     """The positions of the samples of a dataset for which `fn` is true. It is called once for each, at once."""
 
     def __init__(self, fn: Callable[[Any], Any], dataset: Any) -> None:
         self._positions = [position for position, sample in enumerate(dataset) if fn(sample)]
-
-    def __iter__(self) -> Iterator[int]:
-        return iter(self._positions)
-
-    def __len__(self) -> int:
-        return len(self._positions)
 
 
 class BatchSampler(Batches, Sampler):
