@@ -108,6 +108,7 @@ def test_usual_transforms_are_offered_for_pictures(tmp_path: Path) -> None:
         assert 'href="/d/0/batches"' in client.get("/d/0").text
         page = client.get("/d/0/batches?epoch=2&step=1").text
         assert "<option selected>mine</option><option>train 224</option>" in page
+        assert "RandomResizedCrop(size=16" in page
         assert re.findall(r'<span class="key">([^<]+)</span>', page) == loader.who(1, 0, 2)
         source = re.findall(r'src="(/d/0/batch-picture[^"]+)"', page)[3]
         shown = np.array(Image.open(io.BytesIO(client.get(source.replace("&amp;", "&")).content)))

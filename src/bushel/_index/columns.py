@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
-from bushel._runtime.arrays import Bools, offsets_of
+from bushel._runtime.arrays import I64, Bools, offsets_of
 from bushel._runtime.structs import Struct
 from bushel.kernels import number_texts
 
@@ -244,3 +244,26 @@ def drawable(values: Array) -> Array:
     if values.dtype.kind != "O" or not len(values) or isinstance(values[0], str):
         return values
     return values.astype(np.float64)
+
+
+def sorted_rows(
+    values: npt.NDArray[Any], missing: Bools | None, rows: I64 | None, *, reverse: bool
+) -> I64:
+    """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
+    chosen_values = values if rows is None else values[rows]
+    lost = missing if missing is None or rows is None else missing[rows]
+    if chosen_values.dtype.kind in "fO":
+        unordered = chosen_values != chosen_values  # not a number
+        lost = unordered if lost is None else lost | unordered
+    present = None if lost is None or not lost.any() else np.flatnonzero(~lost)
+    chosen = chosen_values if present is None else chosen_values[present]
+    if reverse:  # of the reversed rows, so that equal values keep their order
+        order = np.argsort(chosen[::-1], kind="stable")[::-1]
+        np.subtract(len(chosen) - 1, order, out=order)
+    else:
+        order = np.argsort(chosen, kind="stable")
+    if present is not None and lost is not None:
+        order = np.concatenate([present[order], np.flatnonzero(lost)])
+    if rows is None:
+        return order
+    return rows[order]

@@ -41,7 +41,6 @@ def command(
     from bushel.cli.describe import find_sample, is_readable, lines, stored_value
     from bushel.cli.output import harmless, print_bytes, print_json
     from bushel.errors import naming
-    from bushel.storage import as_path, write_whole
 
     dataset = bushel.open(chosen.files(path), container=chosen.container, pickle=pickle)
     at = find_sample(dataset, sample, by_position=position)
@@ -51,6 +50,8 @@ def command(
         return
     kind, data = stored_value(dataset, at, field)
     if output != "-":
+        from bushel.storage import as_path, write_whole
+
         target = as_path(output)
         if isinstance(target, pathlib.Path):  # may be a device or a pipe; folders are not made
             with naming(target):

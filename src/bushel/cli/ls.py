@@ -108,19 +108,14 @@ def _chosen(dataset: Dataset, listed: ListOptions) -> tuple[Dataset, Any]:
     """Return the samples to list, and their positions in the dataset."""
     import numpy as np
 
+    from bushel._index.columns import sorted_rows
+
     places = np.arange(len(dataset), dtype=np.int64)
     if listed.where is not None:
         places = dataset.positions_where(listed.where)
     if sort := listed.sort:
         values: Any = dataset[places].column(sort.removeprefix("-"))
-        absent = np.ma.getmaskarray(values)
-        order = np.argsort(np.ma.getdata(values)[~absent], kind="stable")
-        if sort.startswith("-"):  # equal ones stay in order
-            order = (
-                len(order)
-                - 1
-                - np.argsort(np.ma.getdata(values)[~absent][::-1], kind="stable")[::-1]
-            )
-        places = np.concatenate([places[~absent][order], places[absent]])
+        reverse, missing = sort.startswith("-"), np.ma.getmaskarray(values)
+        places = places[sorted_rows(np.ma.getdata(values), missing, None, reverse=reverse)]
     places = places[listed.start : None if listed.number is None else listed.start + listed.number]
     return dataset[places], places

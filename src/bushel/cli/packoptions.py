@@ -5,11 +5,8 @@ An option without effect is an error.
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Collection, Mapping
 from dataclasses import fields, is_dataclass
-from importlib import import_module
-from operator import attrgetter
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -284,17 +281,14 @@ def functions(items: list[str] | None) -> dict[str, Transform] | None:
     Raises:
         BadParameter: An option has another form, or the module or function does not exist.
     """
+    from bushel.viewer.named import imported
+
     functions_by_field: dict[str, Transform] = {}
     for field, name in pairs(items, "--transform").items():
-        module, _, path = name.partition(":")
-        sys.path.insert(0, "")
         try:
-            functions_by_field[field] = attrgetter(path)(import_module(module))
-        except (ImportError, AttributeError, ValueError) as error:
-            message = f"{name!r} should be MODULE:FUNCTION, such as tokenizer:encode: {error}"
-            raise click.BadParameter(message, param_hint="--transform") from None
-        finally:
-            sys.path.remove("")
+            functions_by_field[field] = imported(name, "tokenizer:encode")
+        except ValueError as error:
+            raise click.BadParameter(str(error), param_hint="--transform") from None
         if not callable(functions_by_field[field]):
             raise click.BadParameter(f"{name!r} is not a function", param_hint="--transform")
     return functions_by_field or None

@@ -214,6 +214,7 @@ class BatchPages(Pages):
         super().__init__(site)
         self._lock = threading.Lock()
         self._last: tuple[tuple[int, _Place], Mapping[str, Any]] | None = None
+        self._transforms = {**site.shelf.transforms, **PRESETS}
         # loaders of transforms, by number of the dataset and name
         self._made: dict[tuple[int, str], Loader] = {}
 
@@ -238,7 +239,7 @@ class BatchPages(Pages):
             here="batches",
             place=place,
             loaders=self._names(shown),
-            described=repr(loader),
+            described=self._described(place.loader, loader),
             ranks=loader.world_size,
             problem=problem,
             rows=rows,
@@ -266,8 +267,14 @@ class BatchPages(Pages):
 
     def _names(self, shown: Shown) -> list[str]:
         """Return the names of the loaders, and of the transforms if the dataset has pictures."""
-        transforms = [*self._site.shelf.transforms, *PRESETS] if shown.photo else []
+        transforms = self._transforms if shown.photo else ()
         return [*self._site.shelf.loaders, *transforms]
+
+    def _described(self, name: str, loader: Loader) -> str:
+        """Return a loader, or the transforms that it was made for, as text."""
+        if name in self._site.shelf.loaders:
+            return repr(loader)
+        return ", ".join(map(repr, self._transforms[name])) or "nothing"
 
     def _asked(self, shown: Shown, parameters: Mapping[str, str]) -> tuple[_Place, Loader]:
         names = self._names(shown)
@@ -283,7 +290,7 @@ class BatchPages(Pages):
         """Return a loader of the pictures of a dataset, with the transforms of this name."""
         key, photo = (shown.number, name), shown.photo
         if key not in self._made and photo is not None:
-            steps = {**PRESETS, **self._site.shelf.transforms}[name]
+            steps = self._transforms[name]
             short = [field.name for field in shown.fields if field.short and field.kind != "tree"]
             self._made[key] = Loader(
                 shown.dataset,

@@ -6,6 +6,7 @@ import inspect
 import sys
 from collections.abc import Callable
 from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +28,7 @@ def transforms_named(name: str) -> list[Any]:
     Raises:
         ValueError: The name is malformed, or what it refers to is not one of these.
     """
-    loaded = _called(_imported(name, "my_training:augment"))
+    loaded = _called(imported(name, "my_training:augment"))
     listed = list(loaded) if isinstance(loaded, list | tuple) else [loaded]
     if not all(callable(transform) for transform in listed):
         raise ValueError(f"{name!r} is {loaded!r}: expected a transform or a list of transforms")
@@ -44,7 +45,7 @@ def loader_named(name: str) -> Loader:
     """
     from bushel.loader import Loader
 
-    loader = _called(_imported(name, "my_training:make_loader"))
+    loader = _called(imported(name, "my_training:make_loader"))
     if not isinstance(loader, Loader):
         raise ValueError(  # noqa: TRY004
             f"{name!r} is {loader!r}: expected a bushel.Loader, or a function that returns one"
@@ -74,7 +75,7 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
         except Exception as error:  # tokenizers raises Exception itself
             raise ValueError(f"{name}: not a tokenizer: {error}") from error
         return lambda tokens: str(fast.decode(tokens, skip_special_tokens=False))
-    loaded = _imported(str(name), "my_training:tokenizer")
+    loaded = imported(str(name), "my_training:tokenizer")
     function = getattr(loaded, "decode", loaded)
     if not callable(function):
         raise ValueError(  # noqa: TRY004
@@ -84,14 +85,19 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
     return function  # type: ignore[no-any-return]
 
 
-def _imported(name: str, example: str) -> Any:
+def imported(name: str, example: str) -> Any:
+    """Return what a name such as `my_training:augment` refers to. Modules are also looked for in the current directory.
+
+    Raises:
+        ValueError: The name is malformed, or refers to nothing.
+    """
     module, colon, attribute = name.partition(":")
     if not module or not colon or not attribute:
         raise ValueError(f"{name!r}: expected MODULE:NAME, such as {example}")
     if "" not in sys.path:
         sys.path.insert(0, "")
     try:
-        return getattr(import_module(module), attribute)
+        return attrgetter(attribute)(import_module(module))
     except (ImportError, AttributeError) as error:
         raise ValueError(f"{name!r} cannot be imported: {error}") from error
 

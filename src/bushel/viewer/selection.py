@@ -12,8 +12,9 @@ import numpy.typing as npt
 
 from bushel._dataset.read.where import choose
 from bushel._dataset.views.inside import column_of_view, is_whole, reader_of
+from bushel._index.columns import sorted_rows
 from bushel._index.table import Keys
-from bushel._runtime.arrays import I64, U8, Bools
+from bushel._runtime.arrays import I64, U8
 from bushel.viewer.shelf import Shelf, Shown
 
 _KEY_BYTES = 1 << 20  # bytes of keys that are searched at a time
@@ -164,33 +165,10 @@ def _positions(shelf: Shelf, shown: Shown, query: Query) -> I64:
     positions = reduce(intersect, matches) if matches else None
     if query.sort:
         values, missing = shelf.column(shown, query.sort.removeprefix("-"))
-        positions = _sorted(values, missing, positions, reverse=query.sort.startswith("-"))
+        positions = sorted_rows(values, missing, positions, reverse=query.sort.startswith("-"))
     if positions is None:
         return np.zeros(0, np.int64)
     return positions
-
-
-def _sorted(
-    values: npt.NDArray[Any], missing: Bools | None, rows: I64 | None, *, reverse: bool
-) -> I64:
-    """Return some rows in the order of their values; all for None. Equal values keep their order, missing come last."""
-    chosen_values = values if rows is None else values[rows]
-    lost = missing if missing is None or rows is None else missing[rows]
-    if chosen_values.dtype.kind in "fO":
-        unordered = chosen_values != chosen_values  # not a number
-        lost = unordered if lost is None else lost | unordered
-    present = None if lost is None or not lost.any() else np.flatnonzero(~lost)
-    chosen = chosen_values if present is None else chosen_values[present]
-    if reverse:  # of the reversed rows, so that equal values keep their order
-        order = np.argsort(chosen[::-1], kind="stable")[::-1]
-        np.subtract(len(chosen) - 1, order, out=order)
-    else:
-        order = np.argsort(chosen, kind="stable")
-    if present is not None and lost is not None:
-        order = np.concatenate([present[order], np.flatnonzero(lost)])
-    if rows is None:
-        return order
-    return rows[order]
 
 
 def _with_text(shown: Shown, text: str) -> I64:
