@@ -33,6 +33,24 @@ class ColumnSummary:
     # counts of numbers in bins of equal width from `min` to `max`; empty if `top` has all values
     histogram: tuple[int, ...]
 
+    @property
+    def cells(self) -> tuple[str, ...]:
+        """Its name, kind, counts of values, missing and different ones, mean, least and greatest number, as texts."""
+        counts = (f"{count:,}" for count in (self.values, self.missing, self.distinct))
+        numbers = (
+            "" if number is None else f"{number:,.6g}" for number in (self.mean, self.min, self.max)
+        )
+        return self.name, self.kind, *counts, *numbers
+
+    @property
+    def frequent(self) -> str:
+        """The most frequent values with their counts, as text; empty if they are not counted."""
+        texts = ((str(value)[:40], many) for value, many in self.top)
+        shown = ", ".join(
+            f"{text if text.isprintable() else ascii(text)} ({many:,})" for text, many in texts
+        )
+        return shown + (", …" if self.top and len(self.top) < self.distinct else "")
+
 
 def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
     """Summarise a column that `Dataset.column` returned."""

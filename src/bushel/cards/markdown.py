@@ -137,30 +137,11 @@ def _titled(splits: Sequence[Facts], title: str, lines_of: Any) -> Iterator[str]
 
 
 def _columns(facts: Facts) -> list[str]:
-    rows = []
-    for column in facts.columns:
-        numbers = [
-            "" if value is None else f"{value:,.6g}"
-            for value in (column.min, column.mean, column.max)
-        ]
-        top = ", ".join(f"{str(value)[:40]} ({many:,})" for value, many in column.top)
-        more = ", …" if column.top and len(column.top) < column.distinct else ""
-        counts = [f"{column.values:,}", f"{column.missing:,}", f"{column.distinct:,}"]
-        rows.append([column.name, column.kind, *counts, *numbers, top + more])
-    header = [
-        "column",
-        "kind",
-        "values",
-        "missing",
-        "different",
-        "min",
-        "mean",
-        "max",
-        "most frequent",
-    ]
-    if rows:
-        return _table(header, rows)
-    return []
+    if not facts.columns:
+        return []
+    header = ("column", "kind", "values", "missing", "different", "mean", "min", "max")
+    rows = [[*column.cells, column.frequent] for column in facts.columns]
+    return _table([*header, "most frequent"], rows)
 
 
 def _counts(counted: Counted | None, noun: str) -> list[str]:

@@ -166,23 +166,9 @@ _NO_COLUMNS = (
 def _row(column: ColumnSummary) -> tuple[str, ...]:
     from bushel._index.column_summary import bars
 
-    numbers = (
-        "" if number is None else f"{number:,.6g}"
-        for number in (column.mean, column.min, column.max)
-    )
-    shown = ", ".join(
-        f"{str(value) if str(value).isprintable() else ascii(value)} ({many:,})"
-        for value, many in column.top
-    )
-    more = ", …" if column.top and len(column.top) < column.distinct else ""
-    counts = (f"{column.values:,}", f"{column.missing:,}", f"{column.distinct:,}")
-    return (
-        column.name,
-        column.kind,
-        *counts,
-        *numbers,
-        bars(column.histogram) if column.histogram else shown + more,
-    )
+    if column.histogram:
+        return *column.cells, bars(column.histogram)
+    return *column.cells, column.frequent
 
 
 def _named(names: Sequence[str]) -> str:

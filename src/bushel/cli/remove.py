@@ -36,16 +36,6 @@ class ChoiceOptions(Struct, frozen=True):
         Option("Remove the sample at this position; may be repeated."),
     ] = None
 
-    @property
-    def given(self) -> list[str]:
-        """The names of the options that are given."""
-        values = {
-            "--keys": self.keys is not None,
-            "--where": self.where is not None,
-            "--position": self.position,
-        }
-        return [name for name, value in values.items() if value]
-
 
 class CallOptions(Struct, frozen=True):
     """Options for earlier calls that removed samples, and for the bytes of these samples."""
@@ -60,14 +50,6 @@ class CallOptions(Struct, frozen=True):
         ),
     ] = False
     call: Annotated[str | None, Option("Id of the call to erase, as --list prints it.")] = None
-
-    @property
-    def given(self) -> list[str]:
-        """The names of the options that are given, of `--list` and `--undo`."""
-        return [
-            *(["--list"] if self.listed else []),
-            *(["--undo"] if self.undo is not None else []),
-        ]
 
 
 def command(
@@ -97,7 +79,16 @@ def command(
       bushel remove train/ --erase
     """
     call, erase = calls.call, calls.erase
-    _check_choice([*choice.given, *calls.given], call, erase=erase)
+    options = {
+        "--keys": choice.keys,
+        "--where": choice.where,
+        "--position": choice.position,
+        "--list": calls.listed or None,
+        "--undo": calls.undo,
+    }
+    chosen = [name for name, value in options.items() if value is not None]
+    _check_choice(chosen, call, erase=erase)
+    removes = chosen in (["--keys"], ["--where"], ["--position"])
     import bushel
     from bushel.cli.output import count, print_json, print_text
 
@@ -115,13 +106,13 @@ def command(
         result = bushel.restore(path, calls.undo, index=place)
         facts = asdict(result)
         what.append(f"{count(result.samples, 'sample')} restored{_of_call(result)}")
-    elif choice.given:
+    elif removes:
         result = _removed(path, choice, reason, place, ignore_missing=ignore_missing)
         facts = asdict(result)
         what.append(f"{count(result.samples, 'sample')} removed")
         call = result.call
     erased = None
-    if erase and (not choice.given or facts["samples"]):
+    if erase and (not removes or facts["samples"]):
         erased = bushel.erase(path, call=call, index=place)
         facts |= {"erasure": asdict(erased)}
         what += _said(erased)

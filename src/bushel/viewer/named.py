@@ -86,7 +86,7 @@ def tokenizer_named(name: str | Path) -> Tokenizer:
 
 
 def imported(name: str, example: str) -> Any:
-    """Return what a name such as `my_training:augment` refers to. Modules are also looked for in the current directory.
+    """Return the object of a name such as `my_training:augment`. Modules are also looked for in the current directory.
 
     Raises:
         ValueError: The name is malformed, or refers to nothing.
