@@ -123,8 +123,10 @@ class SourceFeed(Struct, frozen=True):
     def origin(self, position: int) -> str | None:
         """Return the path or other origin of an item, if the source has it."""
         origin: Callable[[int], str] | None = getattr(self.source, "origin", None)
+        if origin is None:
+            return None
         try:
-            return None if origin is None else origin(position)
+            return origin(position)
         except Exception:
             return None
 

@@ -181,8 +181,9 @@ class Files(_Folder):
     ) -> None:
         self.root, self._field = as_path(root), field
         empty: list[str] = []
-        listed = walk(self.root, suffixes, empty=suffixes is None) if listing is None else listing
-        self._names = tuple(_without_folders(listed, empty))
+        if listing is None:
+            listing = walk(self.root, suffixes, empty=suffixes is None)
+        self._names = tuple(_without_folders(listing, empty))
         self.folders: Sequence[str] | None = empty
         self.spec: Mapping[str, str] = {field: "bytes"}
 
@@ -259,7 +260,8 @@ class LabelledFolder(_Folder):
         listing: Iterable[str] | None = None,
     ) -> None:
         self.root, media = as_path(root), media or Image()
-        suffixes = media.suffixes if suffixes is None else suffixes
+        if suffixes is None:
+            suffixes = media.suffixes
         names = names_below(self.root) if listing is None else list(listing)
         lowered_suffixes = {suffix.lower() for suffix in suffixes}
         classes = classes_beside(self.root)
@@ -311,7 +313,10 @@ class LabelledFolder(_Folder):
         self.report = layout_report(self.root, layout, [field], junk_of(names))
         self.skipped: Mapping[str, int] = dict(sorted((junk_of(names) + left_out).items()))
         first = min(layout.left_out, default=None)
-        self.first_skipped = None if first is None else str(_file(self.root, first[0]))
+        if first is None:
+            self.first_skipped = None
+        else:
+            self.first_skipped = str(_file(self.root, first[0]))
         self._names, self._keys = tuple(files), layout.keys
         self.labels: Mapping[str, Sequence[str]] = {}
         self.spec: Mapping[str, str] = {field: codec}
