@@ -87,16 +87,16 @@ class FieldBuilder:
             self.close_sample(sample)
 
     def build(self) -> FieldExtents:
-        """Return the finished column."""
+        """Return the finished column, which has the memory of this one."""
         absent = None if self.absent is None else np.array(self.absent, np.bool_)
         return FieldExtents(
             self.field,
             self.codec,
             self.file,
-            np.array(self.offset, np.int64),
-            np.array(self.length, np.int64),
-            np.array(self.crc32, np.uint32),
-            None if self.starts is None else np.array(self.starts, np.int64),
+            np.frombuffer(self.offset, np.int64),
+            np.frombuffer(self.length, np.int64),
+            np.frombuffer(self.crc32, np.uint32),
+            None if self.starts is None else np.frombuffer(self.starts, np.int64),
             absent if absent is not None and absent.any() else None,
         )
 
@@ -134,7 +134,8 @@ class IndexBuilder:
         start = self._ends[first]
         ends = self._ends[first + 1 : last + 1]
         np.frombuffer(ends, np.int64)[:] -= start
-        return bytes(self._text[start : self._ends[last]]), ends
+        with memoryview(self._text) as text:
+            return bytes(text[start : self._ends[last]]), ends
 
     def close_sample(self, key: str | None) -> None:
         """Complete a sample whose extents have been added to the columns."""
@@ -195,7 +196,10 @@ class IndexBuilder:
         self.samples = index.samples
 
     def build(self, files: Sequence[FileStamp]) -> ShardIndex:
-        """Return the finished table of the shard, given the shard's files as they are now."""
+        """Return the finished table of the shard, given the shard's files as they are now.
+
+        The table has the memory of the builder, which takes no more samples.
+        """
         fields = {name: builder.build() for name, builder in self.columns.items()}
         blocks: tuple[Blocks, ...] = ()
         if self.left_out:
@@ -206,6 +210,6 @@ class IndexBuilder:
         keys = None
         if self._ends is not None:
             keys = Keys.build(
-                np.frombuffer(bytes(self._text), np.uint8), np.array(self._ends, np.int64)
+                np.frombuffer(self._text, np.uint8), np.frombuffer(self._ends, np.int64)
             )
         return ShardIndex(self.samples, tuple(files), fields, self.container, keys, blocks=blocks)

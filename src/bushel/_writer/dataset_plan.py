@@ -20,6 +20,7 @@ from bushel._writer.shard_writer import ShardInProgress, ShardPlan
 from bushel._writer.target import Target, check_same_fields
 from bushel.containers.base import Layout, Stored, WriteOptions
 from bushel.errors import CodecError, SpecError
+from bushel.kernels import KeySet
 from bushel.spec import KEY, Spec, format_spec
 from bushel.storage import AnyPath
 
@@ -68,7 +69,7 @@ class DatasetPlan:
         self.layout: Layout | None = None
         self.labels: Labels = {}
         self.keys: KeyCheck | None = None
-        self.known: set[str] | None = None
+        self.known: KeySet | None = None
         self._usual: UsualFields | None = None
         self._encode: SampleEncoder
 
@@ -223,6 +224,10 @@ class DatasetPlan:
         if self.keys is not None:
             self.keys.add_all(keys)
             self.known = self.keys.known
+
+    def drop_keys(self) -> None:
+        """Forget the keys: no sample follows."""
+        self.keys = self.known = None
 
     def drop_pending(self, shard: ShardInProgress) -> None:
         """Forget the last pending sample of a shard, which could not be written."""

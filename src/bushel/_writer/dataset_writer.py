@@ -237,7 +237,9 @@ class DatasetWriter:
 
     def _finish_shard(self, *, last: bool = False) -> None:
         self._pause()
-        self._closed = True
+        self._closed, self._add = True, _refused
+        if last:
+            self._plan.drop_keys()  # which would stand in memory beside the table
         try:
             self._current.finish(last=last)
         except Exception as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import overload
@@ -15,6 +14,7 @@ from bushel._index.table import may_lack_samples
 from bushel._runtime.arrays import joined
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import SpecError
+from bushel.kernels import KeySet
 
 _DIGITS = 9
 # numbers that become texts in a set when a sample with a key of its own follows them
@@ -82,7 +82,7 @@ class KeyCheck:
             self._removed = _removed_positions(shards)
         else:
             self._removed = frozenset[int]()
-        self._keys: set[str] = set()
+        self._keys = KeySet()
         self._numbered = NumberedKeys(range(0))
         self._needs_keys = needs_keys
 
@@ -117,7 +117,7 @@ class KeyCheck:
         )
 
     @property
-    def known(self) -> set[str] | None:
+    def known(self) -> KeySet | None:
         """A set of all keys, to which new ones can be added; None if the keys are not all in a set."""
         if self._table is None and not self._numbered:
             return self._keys
@@ -144,7 +144,7 @@ class KeyCheck:
             return
         # so that `known` has all
         if 0 < len(self._numbered.numbers) <= _MOST_SPELLED and self._table is None:
-            self._keys.update(self._numbered)
+            self._keys.add_all(self._numbered)
             self._numbered = NumberedKeys(range(0))
         self._keys.add(key)
 
@@ -167,12 +167,10 @@ class KeyCheck:
         if not all(map(str.isascii, keys)):
             for key in keys:
                 _check_text(key)
-        new = set(keys)
-        if len(new) < len(keys):
-            twice = next(key for key, count in Counter(keys).items() if count > 1)
+        if (twice := KeySet().add_all(keys)) is not None:
             raise ValueError(f"key {twice!r} is given twice")
         if self._table is None and not self._numbered:
-            repeated = next(iter(new & self._keys), None) if self._keys else None
+            repeated = self._keys.first_of(keys)
         else:
             repeated = next(filter(self._has, keys), None)
         if repeated is not None:
@@ -189,7 +187,7 @@ class KeyCheck:
                 start = keys.numbers.start
             self._numbered = NumberedKeys(range(start, keys.numbers.stop))
         else:
-            self._keys.update(keys)
+            self._keys.add_all(keys)
 
 
 def _removed_positions(shards: list[OpenShard]) -> frozenset[int]:

@@ -9,7 +9,7 @@ from bushel._index.builders import IndexBuilder
 from bushel.codecs import get_codec
 from bushel.containers.base import ColumnLimits, Layout, Stored
 from bushel.containers.stored_column import StoredColumn
-from bushel.kernels import SampleBuffer
+from bushel.kernels import KeySet, SampleBuffer
 from bushel.spec import KEY
 
 _FOREVER = 1e6  # seconds
@@ -86,7 +86,7 @@ class PendingSamples:
         self._first = self._builder.samples
         self._buffer.clear()
 
-    def restart(self, room: Room, position: int, number: int, known: set[str] | None) -> None:
+    def restart(self, room: Room, position: int, number: int, known: KeySet | None) -> None:
         """Take samples. All earlier ones are written.
 
         Args:

@@ -26,6 +26,7 @@ from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
 from bushel.containers.base import Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn
+from bushel.kernels import KeySet
 from bushel.storage import Staging, open_file
 from bushel.storage.names import below
 
@@ -151,7 +152,7 @@ class ShardInProgress:
         self._append(key, values)
 
     def collect(
-        self, limits: ShardLimits, position: int, number: int, known: set[str] | None
+        self, limits: ShardLimits, position: int, number: int, known: KeySet | None
     ) -> None:
         """Let `pending` take samples until the shard may be full.
 
@@ -229,6 +230,7 @@ class ShardInProgress:
         """
         with closing(self._staging):
             self.flush()
+            self.pending = None  # it refers to all keys
             names = list(self._writer.finish())
             stats = self._staging.seal(names)
             if plan is not None:

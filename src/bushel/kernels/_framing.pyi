@@ -1,6 +1,6 @@
 """Kernels for framing: records and headers to write. `_kernels` documents their rules."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
@@ -101,6 +101,32 @@ def frame_tar(
         ValueError: A name has more than 100 bytes, or a value 8 GiB or more.
     """
 
+class KeySet:
+    """A set of keys that takes 16 to 37 bytes for each, whatever its length.
+
+    It keeps 127 bits of a hash of each key (SipHash with a seed that differs between processes), so that nobody can
+    choose keys that are taken for others, and chance does less often than memory fails. All methods raise `TypeError`
+    for a key that is not a str.
+    """
+
+    def __init__(self) -> None: ...
+    def __len__(self) -> int: ...
+    def __contains__(self, key: str) -> bool: ...
+    def add(self, key: str) -> bool:
+        """Add a key. Return False if it is there already."""
+
+    def discard(self, key: str) -> None:
+        """Remove a key, if it is there."""
+
+    def add_all(self, keys: Iterable[str]) -> str | None:
+        """Add keys, and return the first one that is there already, or for a second time among them; None without one.
+
+        If one is not a str, those before it are added.
+        """
+
+    def first_of(self, keys: Iterable[str]) -> str | None:
+        """Return the first of some keys that is there; None if none is."""
+
 class SampleBuffer:
     """Collects small samples, so that they can be written together.
 
@@ -144,7 +170,7 @@ class SampleBuffer:
         seconds: float,
         position: int = 0,
         number: int = 0,
-        known: set[str] | None = None,
+        known: KeySet | None = None,
     ) -> None:
         """Drop all samples, and take new ones.
 

@@ -72,6 +72,9 @@ from bushel.kernels._files import (
     read_small_files as read_small_files,
 )
 from bushel.kernels._framing import (
+    KeySet as KeySet,
+)
+from bushel.kernels._framing import (
     SampleBuffer as SampleBuffer,
 )
 from bushel.kernels._framing import (

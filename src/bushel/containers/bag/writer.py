@@ -150,12 +150,13 @@ def copy_records(shard: Shard, index: ShardIndex, place: Path) -> dict[str, int]
 class BagWriter(ShardWriter):
     """Writes one shard: records as samples arrive, everything else from the builder when it is finished."""
 
-    __slots__ = ("_builder", "_fields", "_layout", "_shard", "_staging")
+    __slots__ = ("_builder", "_fields", "_generation", "_layout", "_shard", "_staging")
 
     def __init__(
         self, layout: Layout, shard: Shard, staging: Staging, builder: IndexBuilder
     ) -> None:
         self._layout, self._shard, self._staging, self._builder = layout, shard, staging, builder
+        self._generation = generation_of(layout.options)
         self._fields: list[tuple[str, Sink, FieldBuilder]] = [
             (
                 column.field.name,
@@ -205,29 +206,27 @@ class BagWriter(ShardWriter):
 
     def finish(self) -> Sequence[str]:
         """Write the tables, the keys, the refs and the spec."""
-        options = self._layout.options
-        generation = generation_of(options)
         prefix = self._shard.files[-1].removesuffix("spec.json")
-        tables = {
-            sink: np.array(column.offset, np.int64) + np.array(column.length, np.int64)
-            for _, sink, column in self._fields
-        }
-        if options.keyed:
-            text, ends = self._builder.key_text(0, self._builder.samples)
+        for _, sink, column in self._fields:
+            ends = np.frombuffer(column.offset, np.int64) + np.frombuffer(column.length, np.int64)
+            self._write_table(sink, prefix, ends)
+        if self._layout.options.keyed:
             sink = self._staging.open(f"{prefix}{KEY}.bag")
+            text, text_ends = self._builder.key_text(0, self._builder.samples)
             sink.write(text)
-            tables[sink] = np.array(ends, np.int64)
-        if generation != "C":
+            del text  # as large as all keys
+            self._write_table(sink, prefix, np.frombuffer(text_ends, np.int64))
+        if self._generation != "C":
             sink = self._staging.open(f"{prefix}refs.bag")
-            tables[sink] = self._write_refs(sink)
-        for sink, offsets in tables.items():
-            if generation == "C":
-                target = self._staging.open(f"{prefix}{sink.path.stem}.idx")
-            else:
-                target = sink
-            target.write(encode_table(offsets, generation))
+            self._write_table(sink, prefix, self._write_refs(sink))
         self._staging.open(self._shard.files[-1]).write(self._spec())
         return self._shard.files
+
+    def _write_table(self, sink: Sink, prefix: str, ends: I64) -> None:
+        """Write the table of a bag whose records end at `ends`: at its end, or beside it."""
+        if self._generation == "C":
+            sink = self._staging.open(f"{prefix}{sink.path.stem}.idx")
+        sink.write(encode_table(ends, self._generation))
 
     def _write_refs(self, sink: Sink) -> I64:
         names = _all_names(self._builder.columns, self._layout.options)

@@ -1,4 +1,4 @@
-// Python bindings: SampleBuffer, which collects appended samples.
+// Python bindings: SampleBuffer, which collects appended samples, and KeySet, which has their keys.
 #include <algorithm>
 #include <atomic>
 #include <chrono>
@@ -7,6 +7,7 @@
 #include <memory>
 
 #include "common/python.hpp"
+#include "framing/key_set.hpp"
 #include "framing/sample_buffer.hpp"
 
 namespace bushel {
@@ -169,6 +170,7 @@ public:
 
     void restart(std::size_t room_samples, std::size_t room_bytes, double seconds, std::int64_t position,
                  std::int64_t number, nb::object known) {
+        if (!known.is_none() && !nb::isinstance<KeySet>(known)) throw nb::type_error("known: expected a KeySet");
         clear();
         counted_ = keyed_ && numbered_ && known.is_none();
         first_ = position;
@@ -311,10 +313,9 @@ private:
 
     // Add a key to those that are known, unless it is one of them.
     bool is_new(const nb::object &key) const {
-        if (!PySet_CheckExact(known_.ptr())) return false;
-        const Py_ssize_t before = PySet_GET_SIZE(known_.ptr());
-        if (PySet_Add(known_.ptr(), key.ptr()) != 0) throw nb::python_error();
-        return PySet_GET_SIZE(known_.ptr()) != before;
+        if (known_.is_none()) return false;
+        const nb::ft_object_guard guard(known_);
+        return nb::inst_ptr<KeySet>(known_)->add(key);
     }
 
     std::int64_t store(ForFields<Contents> &contents, const char *key, std::size_t length) {
@@ -358,6 +359,14 @@ private:
 }  // namespace
 
 void bind_sample_buffer(nb::module_ &module) {
+    nb::class_<KeySet>(module, "KeySet")
+        .def(nb::init<>())
+        .def("__len__", &KeySet::size, nb::lock_self())
+        .def("__contains__", &KeySet::has, nb::arg("key"), nb::lock_self())
+        .def("add", &KeySet::add, nb::arg("key"), nb::lock_self())
+        .def("discard", &KeySet::discard, nb::arg("key"), nb::lock_self())
+        .def("add_all", &KeySet::add_all, nb::arg("keys"), nb::lock_self())
+        .def("first_of", &KeySet::first_of, nb::arg("keys"), nb::lock_self());
     nb::class_<SampleBuffer>(module, "SampleBuffer")
         .def(nb::init<nb::sequence, nb::object, bool, bool, std::size_t, nb::bytes>(), nb::arg("fields"),
              nb::arg("key_name"), nb::arg("keyed"), nb::arg("numbered"), nb::arg("longest_key"),

@@ -1,7 +1,5 @@
 #include "scans/member_groups.hpp"
 
-#include <cstring>
-#include <random>
 #include <stdexcept>
 
 namespace bushel {
@@ -32,54 +30,10 @@ std::size_t dot_of(std::string_view name) {
     return folder.find('.') == absent ? dot : absent;
 }
 
-// SipHash-1-3, by Aumasson and Bernstein.
-class SipHash {
-public:
-    explicit SipHash(const std::uint64_t *seed)
-        : v0_(seed[0] ^ 0x736F6D6570736575), v1_(seed[1] ^ 0x646F72616E646F6D), v2_(seed[0] ^ 0x6C7967656E657261),
-          v3_(seed[1] ^ 0x7465646279746573) {}
-
-    std::uint64_t of(std::string_view text) {
-        std::size_t at = 0;
-        for (; text.size() - at >= 8; at += 8) {
-            std::uint64_t word;
-            std::memcpy(&word, text.data() + at, 8);
-            add(word);
-        }
-        std::uint64_t last = 0;
-        std::memcpy(&last, text.data() + at, text.size() - at);
-        add(last ^ std::uint64_t{text.size()} << 56);
-        v2_ ^= 0xFF;
-        for (int i = 0; i < 3; ++i) round();
-        return v0_ ^ v1_ ^ v2_ ^ v3_;
-    }
-
-private:
-    void add(std::uint64_t word) {
-        v3_ ^= word;
-        round();
-        v0_ ^= word;
-    }
-
-    static std::uint64_t turned(std::uint64_t word, int bits) { return word << bits | word >> (64 - bits); }
-
-    void round() {
-        v0_ += v1_, v1_ = turned(v1_, 13) ^ v0_, v0_ = turned(v0_, 32);
-        v2_ += v3_, v3_ = turned(v3_, 16) ^ v2_;
-        v0_ += v3_, v3_ = turned(v3_, 21) ^ v0_;
-        v2_ += v1_, v1_ = turned(v1_, 17) ^ v2_, v2_ = turned(v2_, 32);
-    }
-
-    std::uint64_t v0_, v1_, v2_, v3_;
-};
-
 }  // namespace
 
 MemberGroups::MemberGroups(const std::uint8_t *names, std::size_t size, const std::int64_t *offsets, std::size_t count)
-    : names_(names), size_(size), offsets_(offsets), count_(count), table_(1024, no_sample) {
-    std::random_device random;
-    for (std::uint64_t &each : seed_) each = std::uint64_t{random()} << 32 | random();
-}
+    : names_(names), size_(size), offsets_(offsets), count_(count), table_(1024, no_sample), seed_(random_seed()) {}
 
 void MemberGroups::group(const std::int64_t *members, std::size_t count, std::int64_t *sample, std::int32_t *extension) {
     for (std::size_t i = 0; i < count; ++i) {

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "common/siphash.hpp"
+
 namespace bushel {
 
 // Divides names into keys and extensions by the rules of WebDataset (containers/tar/names.py). Members with the same key
@@ -48,7 +50,7 @@ private:
     std::vector<std::uint32_t> length_;  // of the key of each sample
     std::vector<std::uint32_t> table_;   // samples by the hash of their key, at most half full
     std::uint32_t last_ = no_sample;
-    std::uint64_t seed_[2];              // of the hash: names that are made to have the same one would take long
+    Seed seed_;
     std::map<std::string, std::int32_t, std::less<>> numbers_;
     std::vector<std::int32_t> next_;  // the extension that came after each one, the last time
     std::size_t last_extension_ = 0;
