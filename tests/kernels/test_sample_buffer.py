@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bushel.kernels import SampleBuffer
+from bushel.kernels import KeySet, SampleBuffer
 
 UNLIMITED = 1 << 62
 
 
 def made(
-    *names: str, keyed: bool = False, numbered: bool = False, refused: bytes = b"", known: set[str] | None = None
+    *names: str, keyed: bool = False, numbered: bool = False, refused: bytes = b"", known: KeySet | None = None
 ) -> SampleBuffer:
     def encode(value: Any) -> bytes:
         if isinstance(value, Exception):
@@ -40,11 +40,14 @@ VALUES = st.binary(max_size=40) | st.binary(max_size=40).map(bytearray) | st.int
 
 @given(st.lists(st.tuples(VALUES, VALUES), max_size=20), st.integers(0, 20), st.integers(0, 3))
 def test_samples_become_columns(samples: list[tuple[Any, Any]], first: int, dropped: int) -> None:
-    known: set[str] = set()
+    known = KeySet()
     buffer = made("a", "b", keyed=True, known=known)
     for number, (a, b) in enumerate(samples):
         assert buffer.add({"b": b, "a": a}, f"k{number}") == number
-    assert known == {f"k{number}" for number in range(len(samples))}
+    assert len(known) == len(samples)
+    assert known.first_of(f"k{number}" for number in reversed(range(len(samples) + 1))) == (
+        f"k{len(samples) - 1}" if samples else None
+    )
     for _ in range(min(dropped, len(samples))):
         assert buffer.drop_last() == f"k{len(samples) - 1}"
         samples = samples[:-1]
@@ -61,7 +64,8 @@ def test_samples_become_columns(samples: list[tuple[Any, Any]], first: int, drop
 
 
 def test_keys() -> None:
-    known = {"taken"}
+    known = KeySet()
+    known.add("taken")
     buffer = made(keyed=True, numbered=True, known=known)
     assert buffer.add({"a": 1, "__key__": "x"}) == 0
     assert buffer.add({"a": 1, "__key__": "x"}, "given") == 1
@@ -69,9 +73,10 @@ def test_keys() -> None:
     for key in ("taken", "x", "000000002", "", "_x", "a/b", "a.b", "é", "k" * 21, "\udcff", 5, b"x"):
         assert buffer.add({"a": 1}, key) == -1, key
     assert contents(buffer)[0] == [b"x", b"given", b"000000002"]
-    assert known == {"taken", "x", "given", "000000002"}
+    assert len(known) == 4
+    assert all(key in known for key in ("taken", "x", "given", "000000002"))
     assert made(keyed=True).add({"a": 1}, "y") == -1
-    assert made(keyed=True, known=set()).add({"a": 1}) == -1
+    assert made(keyed=True, known=KeySet()).add({"a": 1}) == -1
     unkeyed = made()
     assert (unkeyed.add({"a": 1}, "0"), unkeyed.add({"a": 1, "__key__": None})) == (-1, 0)
     assert unkeyed.rows(0)[0] is None
@@ -101,7 +106,7 @@ def test_a_paused_buffer_takes_nothing() -> None:
 @pytest.mark.parametrize("change", ["pause", "add", "key"])
 def test_an_encoder_may_change_the_buffer(change: str) -> None:
     """As another thread may, which runs in the meantime."""
-    known = set[str]()
+    known = KeySet()
 
     def encode(value: int) -> bytes:
         if value == 1 and change == "pause":
@@ -114,7 +119,9 @@ def test_an_encoder_may_change_the_buffer(change: str) -> None:
     buffer.restart(UNLIMITED, UNLIMITED, 60, 0, 0, known)
     assert buffer.add({"a": 1}, "k") == {"pause": -1, "add": 1, "key": -1}[change]
     assert buffer.count == {"pause": 0, "add": 2, "key": 1}[change]
-    assert known == {"pause": set(), "add": {"other", "k"}, "key": {"k"}}[change]
+    expected = {"pause": set(), "add": {"other", "k"}, "key": {"k"}}[change]
+    assert {key for key in ("other", "k") if key in known} == expected
+    assert len(known) == len(expected)
 
 
 @pytest.mark.parametrize(
@@ -140,11 +147,11 @@ def test_samples_that_are_refused(sample: Any) -> None:
 
 
 def test_an_error_of_an_encoder_adds_nothing() -> None:
-    known = set[str]()
+    known = KeySet()
     buffer = made("a", "b", keyed=True, known=known)
     with pytest.raises(ZeroDivisionError, match="x"):
         buffer.add({"a": 1, "b": ZeroDivisionError("x")}, "k")
-    assert (buffer.count, known) == (0, set())
+    assert (buffer.count, len(known)) == (0, 0)
     wrong = SampleBuffer([("a", lambda value: value)], "__key__", False, False, 9, b"")
     wrong.restart(9, UNLIMITED, 60)
     assert wrong.add({"a": 1.5}) == -1
@@ -197,3 +204,49 @@ def test_wrong_arguments() -> None:
             SampleBuffer(fields, "__key__", False, False, 9, b"")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="empty"):
         made().drop_last()
+
+
+KEYS = st.text(st.sampled_from("abé€😀\udcff0"), max_size=5)
+
+
+@given(st.lists(st.tuples(st.sampled_from(["add", "discard", "add_all", "first_of"]), st.lists(KEYS, max_size=40))))
+def test_a_set_of_keys(steps: list[tuple[str, list[str]]]) -> None:
+    keys, expected = KeySet(), set[str]()
+    for step, texts in steps:
+        if step == "add":
+            for key in texts:
+                assert keys.add(key) == (key not in expected)
+                expected.add(key)
+        elif step == "discard":
+            for key in texts:
+                keys.discard(key)
+            expected -= set(texts)
+        elif step == "first_of":
+            assert keys.first_of(iter(texts)) == next((key for key in texts if key in expected), None)
+        else:
+            repeated = [key for place, key in enumerate(texts) if key in expected or key in texts[:place]]
+            assert keys.add_all(texts) == next(iter(repeated), None)
+            expected |= set(texts)
+        assert len(keys) == len(expected)
+        assert all((key in keys) == (key in expected) for key in texts)
+    assert all(key in keys for key in expected)
+
+
+def test_many_keys_in_any_order() -> None:
+    keys, texts = KeySet(), [f"{number:06}" for number in range(50_000)]
+    assert keys.add_all(texts) is None
+    for key in texts[::3]:
+        keys.discard(key)
+    assert len(keys) == 50_000 - len(texts[::3])
+    assert [number for number, key in enumerate(texts) if key not in keys] == list(range(0, 50_000, 3))
+
+
+@pytest.mark.parametrize("key", [None, 5, b"k"])
+def test_a_key_that_is_no_text(key: Any) -> None:
+    keys = KeySet()
+    for call in (keys.add, keys.discard, keys.__contains__):
+        with pytest.raises(TypeError):
+            call(key)
+    with pytest.raises(TypeError, match="a key must be a str"):
+        keys.add_all(["a", key])
+    assert len(keys) == 1

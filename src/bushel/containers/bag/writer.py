@@ -40,6 +40,7 @@ if TYPE_CHECKING:
 _SAME_BYTES = {"jpeg": "jpg", "int(8)": "u64"}
 """Types of the package `bags` that have another name in Granular."""
 _CONTROL = re.compile(r"[\x00-\x1f\x7f]")
+_KEYS_AT_ONCE = 1 << 16
 _LONGEST_NAME = 255 - len(".bag")
 
 
@@ -212,10 +213,7 @@ class BagWriter(ShardWriter):
             self._write_table(sink, prefix, ends)
         if self._layout.options.keyed:
             sink = self._staging.open(f"{prefix}{KEY}.bag")
-            text, text_ends = self._builder.key_text(0, self._builder.samples)
-            sink.write(text)
-            del text  # as large as all keys
-            self._write_table(sink, prefix, np.frombuffer(text_ends, np.int64))
+            self._write_table(sink, prefix, self._write_keys(sink))
         if self._generation != "C":
             sink = self._staging.open(f"{prefix}refs.bag")
             self._write_table(sink, prefix, self._write_refs(sink))
@@ -228,14 +226,24 @@ class BagWriter(ShardWriter):
             sink = self._staging.open(f"{prefix}{sink.path.stem}.idx")
         sink.write(encode_table(ends, self._generation))
 
+    def _write_keys(self, sink: Sink) -> I64:
+        """Write the keys, and return where each ends."""
+        ends = np.empty(self._builder.samples, np.int64)
+        for first in range(0, len(ends), _KEYS_AT_ONCE):
+            last = min(first + _KEYS_AT_ONCE, len(ends))
+            text, ends_in_text = self._builder.key_text(first, last)
+            ends[first:last] = sink.write(text) + np.frombuffer(ends_in_text, np.int64)
+        return ends
+
     def _write_refs(self, sink: Sink) -> I64:
         names = _all_names(self._builder.columns, self._layout.options)
         starts = [None if name == KEY else self._builder.columns[name].starts for name in names]
-        lengths = [np.zeros(0, np.int64)]
-        for data, sizes in encode_refs(starts, self._builder.samples):
+        ends, at = np.empty(self._builder.samples, np.int64), 0
+        for data, sizes in encode_refs(starts, len(ends)):
             sink.write(data)
-            lengths.append(sizes)
-        return np.cumsum(np.concatenate(lengths))
+            ends[at : at + len(sizes)] = sizes
+            at += len(sizes)
+        return np.cumsum(ends, out=ends)
 
     def _spec(self) -> bytes:
         """Return the content of `spec.json`: the types as declared, keys sorted, as `json.dumps` writes it."""

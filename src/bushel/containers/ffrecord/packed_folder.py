@@ -12,7 +12,7 @@ import pickle
 import pickletools
 import struct
 from collections import OrderedDict
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any, TypeAlias, cast
 
 from bushel.errors import FormatError, SpecError
@@ -156,7 +156,7 @@ class FolderTree:
 
     def record(self) -> bytes:
         """Return the table as FFRecord's own `pack_folder` writes it: sorted by name, pickle protocol 4."""
-        return MAGIC + pickle.dumps(_ordered(self._root), protocol=4)
+        return MAGIC + pickle.dumps(_Sorted(self._root), protocol=4)
 
 
 def _parts(path: str) -> list[str]:
@@ -170,11 +170,19 @@ def _parts(path: str) -> list[str]:
     return parts
 
 
-def _ordered(tree: _Tree) -> OrderedDict[str, Any]:
-    entries = sorted(tree.items())
-    return OrderedDict(
-        (name, _ordered(entry) if isinstance(entry, dict) else entry) for name, entry in entries
-    )
+class _Sorted:
+    """A folder that is pickled as the ordered dict of its sorted entries, without making one in memory."""
+
+    def __init__(self, tree: _Tree) -> None:
+        self._tree = tree
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return OrderedDict, (), None, None, self._entries()
+
+    def _entries(self) -> Iterator[tuple[str, int | _Sorted]]:
+        for name in sorted(self._tree):
+            entry = self._tree[name]
+            yield name, entry if isinstance(entry, int) else _Sorted(entry)
 
 
 class _Parser:
