@@ -12,6 +12,7 @@ import errno
 import hashlib
 import importlib
 import json
+import logging
 import os
 import random
 import shutil
@@ -251,6 +252,7 @@ def _in_child(function: Callable[[], None], said: Path) -> int:
         code = 1
         try:
             warnings.simplefilter("ignore")
+            logging.disable()
             function()
             code = 0
         except BaseException:

@@ -80,6 +80,14 @@ def _write(path: Path, container: str, seed: int = 0, **options: Any) -> None:
             writer.append(sample)
 
 
+def _write_again(path: Path, container: str, mode: Mode, options: Options) -> None:
+    """Write the samples that all containers but gulp hold alike."""
+    like = "gulp" if container == "gulp" else "bag"
+    with bushel.Writer(path, SPECS[like], container=container, mode=mode, **_shards(options)) as writer:
+        for sample in _samples(like):
+            writer.append(sample)
+
+
 def _shards(options: Options) -> dict[str, Any]:
     return {} if options.get("single") or not options.get("sharded") else {"shard_samples": 10}
 
@@ -110,6 +118,21 @@ def _run_writer(sources: Path, folder: Path, options: Options, again: bool) -> N
             writer.append(sample)
             if rng.random() < 0.1:
                 writer.flush()
+
+
+# another container in the place of a dataset with removed samples and saved views
+
+
+def _prepare_replace(sources: Path, folder: Path, options: Options) -> None:
+    path = data_path(folder, options)
+    _write_again(path, options["before"], "create", options)
+    bushel.open(path)[[4, 2, 20, 30]].save_view("four")
+    _remove(folder, options)
+    bushel.open(path).where("label < 70").save_view("few")
+
+
+def _run_replace(sources: Path, folder: Path, options: Options, again: bool) -> None:
+    _write_again(data_path(folder, options), options["container"], "overwrite", options)
 
 
 # pack
@@ -253,6 +276,12 @@ JOBS = {
             {"overwrite": False},
         ),
         Job("overwrite", _PACKED, _prepare_writer, _run_writer, {"overwrite": True, "append": False}),
+        Job(
+            "replace",
+            {"container": CONTAINERS, "before": CONTAINERS, "sharded": (True, False)},
+            _prepare_replace,
+            _run_replace,
+        ),
         Job(
             "pack",
             {**_PACKED, "parts": (None, None, 2), "shuffle": (False, True)},
