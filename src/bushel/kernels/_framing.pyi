@@ -102,7 +102,7 @@ def frame_tar(
     """
 
 class KeySet:
-    """A set of keys that takes 16 to 37 bytes for each, whatever its length.
+    """A set of keys that takes 16 to 37 bytes for each, long or short.
 
     It keeps 127 bits of a hash of each key (SipHash with a seed that differs between processes), so that nobody can
     choose keys that are taken for others, and chance does less often than memory fails. All methods raise `TypeError`

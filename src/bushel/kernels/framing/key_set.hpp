@@ -41,7 +41,7 @@ public:
         table_[hole] = Hash{};
     }
 
-    // Add keys, and return the first one that is there already, or twice among them; None if there is none.
+    // Add keys, and return the first one that is there already, or twice among them; None if all are new.
     nb::object add_all(nb::handle keys) {
         nb::object first = nb::none();
         for (nb::handle key : keys) {
