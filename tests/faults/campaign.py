@@ -134,10 +134,14 @@ class Campaign:
         self.job, self.plan, self.seed, self.base, self.shim = job, plan, seed, base, shim
         self.summary = Summary()
 
-    def run(self, kills: int, progress: Callable[[Summary], None], *, first: int = 0) -> Summary:
-        """Run trials, from the number `first` on, until there were so many kills, or three failures."""
+    def run(self, kills: int, seconds: float, progress: Callable[[Summary], None], *, first: int = 0) -> Summary:
+        """Run trials, from the number `first` on, until there were so many kills, three failures, or the time is over.
+
+        Few system calls of some jobs are those that should fail, so that most of their runs end undisturbed.
+        """
         self.summary.trials = first
-        while self.summary.kills < kills and len(self.summary.failures) < 3:
+        end = time.monotonic() + seconds
+        while self.summary.kills < kills and len(self.summary.failures) < 3 and time.monotonic() < end:
             rng = random.Random(f"{self.seed}/{self.job.name}/{self.summary.trials}")
             options = self.job.choose(rng)
             work = self.base / f"{self.job.name}-{self.summary.trials}"
@@ -266,6 +270,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run campaigns, report progress, print a summary. Return 1 if anything failed."""
     parser = argparse.ArgumentParser(prog="python -m tests.faults.campaign", description=__doc__)
     parser.add_argument("--kills", type=int, default=200, help="number of kills or errors for each job (default: 200)")
+    parser.add_argument("--seconds", type=float, default=600, help="the most time for each job (default: 600)")
     parser.add_argument("--errors", action="store_true", help="let system calls fail instead of killing")
     parser.add_argument("--trial", type=int, help="one trial again, by its number")
     parser.add_argument("--seed", default="0", help="seed of everything random (default: 0)")
@@ -289,7 +294,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
         plan = "errors" if given.errors else "kills"
         kills, first = (given.kills, 0) if given.trial is None else (1, given.trial)
-        summary = Campaign(JOBS[name], plan, given.seed, base, shim).run(kills, progress, first=first)
+        summary = Campaign(JOBS[name], plan, given.seed, base, shim).run(kills, given.seconds, progress, first=first)
         if not given.quiet:
             print(file=sys.stderr)
         losses = ", ".join(f"{loss} {count}" for loss, count in sorted(summary.losses.items()))
