@@ -69,9 +69,13 @@ class DatasetPlan:
         self.layout: Layout | None = None
         self.labels: Labels = {}
         self.keys: KeyCheck | None = None
-        self.known: KeySet | None = None
         self._usual: UsualFields | None = None
         self._encode: SampleEncoder
+
+    @property
+    def known(self) -> KeySet | None:
+        """A set of all keys, to which new ones can be added; None if the keys are not all in a set."""
+        return None if self.keys is None else self.keys.known
 
     @property
     def spec(self) -> dict[str, str]:
@@ -166,7 +170,6 @@ class DatasetPlan:
         if layout.options.keyed:
             apart = not self._single and all(opened.shard.name for opened in shards)
             self.keys = KeyCheck(shards, needs_keys=self.container.needs_keys, reuse=apart)
-            self.known = self.keys.known
 
     def encoded(
         self, sample: Mapping[str, Any], key: str | None, position: int, shards: list[OpenShard]
@@ -212,8 +215,6 @@ class DatasetPlan:
         """Note the key of a sample that was written, and its number if that is its key."""
         if self.keys is not None and key is not None:
             self.keys.add(key, number)
-            if number is not None or self.known is None:
-                self.known = self.keys.known
 
     def knows_keys_from(self, number: int) -> bool:
         """Return whether a buffer can check the keys of new samples, the next one with this number."""
@@ -223,11 +224,6 @@ class DatasetPlan:
         """Note the keys of samples that were written."""
         if self.keys is not None:
             self.keys.add_all(keys)
-            self.known = self.keys.known
-
-    def drop_keys(self) -> None:
-        """Forget the keys: no sample follows."""
-        self.keys = self.known = None
 
     def drop_pending(self, shard: ShardInProgress) -> None:
         """Forget the last pending sample of a shard, which could not be written."""

@@ -239,7 +239,9 @@ class DatasetWriter:
         self._pause()
         self._closed, self._add = True, _refused
         if last:
-            self._plan.drop_keys()  # which would stand in memory beside the table
+            self._plan.keys = (
+                None  # no sample follows, and they would stand in memory beside the table
+            )
         try:
             self._current.finish(last=last)
         except Exception as error:

@@ -83,7 +83,7 @@ class KeyCheck:
         else:
             self._removed = frozenset[int]()
         self._keys = KeySet()
-        self._numbered = NumberedKeys(range(0))
+        self._numbered = NumberedKeys(range(0))  # of the samples without a key of their own
         self._needs_keys = needs_keys
 
     def check(self, key: str | None, position: int) -> str:
@@ -110,11 +110,7 @@ class KeyCheck:
 
     def _has(self, key: str) -> bool:
         in_table = self._table is not None and not self._removed.issuperset(self._table.find(key))
-        return (
-            in_table
-            or key in self._keys
-            or (bool(self._numbered.numbers) and key in self._numbered)
-        )
+        return in_table or key in self._keys or key in self._numbered
 
     @property
     def known(self) -> KeySet | None:
@@ -126,24 +122,28 @@ class KeyCheck:
     def counts_on(self, number: int) -> bool:
         """Return whether all samples have their numbers as keys, and this is the next one: see `count_to`."""
         alone = self._needs_keys and self._table is None and not self._keys
-        return alone and (not self._numbered.numbers or self._numbered.numbers.stop == number)
+        return alone and self._follows(number)
+
+    def _follows(self, number: int) -> bool:
+        return not self._numbered or self._numbered.numbers.stop == number
+
+    def _count_from(self, first: int, stop: int) -> None:
+        """Note that samples up to a number have their numbers as keys, the first of the new ones being `first`."""
+        numbers = self._numbered.numbers or range(first, stop)
+        self._numbered = NumberedKeys(range(numbers.start, stop))
 
     def count_to(self, number: int) -> None:
         """Note that samples have their numbers up to this one as keys, if all samples before them do."""
-        if self._numbered.numbers and self._table is None and not self._keys:
-            self._numbered = NumberedKeys(range(self._numbered.numbers.start, number))
+        if self._numbered and self._table is None and not self._keys:
+            self._count_from(number, number)
 
     def add(self, key: str, number: int | None) -> None:
         """Add the key of a sample that was written, and its number if that is its key."""
         if number is not None and self.counts_on(number):
-            if self._numbered.numbers:
-                start = self._numbered.numbers.start
-            else:
-                start = number
-            self._numbered = NumberedKeys(range(start, number + 1))
+            self._count_from(number, number + 1)
             return
         # so that `known` has all
-        if 0 < len(self._numbered.numbers) <= _MOST_SPELLED and self._table is None:
+        if 0 < len(self._numbered) <= _MOST_SPELLED and self._table is None:
             self._keys.add_all(self._numbered)
             self._numbered = NumberedKeys(range(0))
         self._keys.add(key)
@@ -178,14 +178,8 @@ class KeyCheck:
 
     def add_all(self, keys: Sequence[str]) -> None:
         """Add the keys of samples that were written."""
-        if isinstance(keys, NumberedKeys) and (
-            not self._numbered or self._numbered.numbers.stop == keys.numbers.start
-        ):
-            if self._numbered:
-                start = self._numbered.numbers.start
-            else:
-                start = keys.numbers.start
-            self._numbered = NumberedKeys(range(start, keys.numbers.stop))
+        if isinstance(keys, NumberedKeys) and self._follows(keys.numbers.start):
+            self._count_from(keys.numbers.start, keys.numbers.stop)
         else:
             self._keys.add_all(keys)
 
