@@ -64,3 +64,18 @@ def test_a_large_copy_is_a_warning(
     whole.copy_to_append(tmp_path / "x", tmp_path / "y")
     assert (tmp_path / "y").read_bytes() == b"x" * 10
     assert [record.levelname for record in caplog.records] == ["WARNING"]
+
+
+@pytest.mark.parametrize("suffix", [".tar", ".rec", ".ffr"])
+@pytest.mark.parametrize("mode", ["append", "overwrite"])
+def test_the_manifest_of_the_folder_follows_a_file_in_it(mode: Any, suffix: str, tmp_path: Path) -> None:
+    paths = [tmp_path / f"{name}{suffix}" for name in "ab"]
+    for path in paths:
+        with bushel.Writer(path, {"x": "int"}) as writer:
+            writer.append({"x": 1}, key=path.stem)
+    bushel.index(tmp_path)
+    with bushel.Writer(paths[0], {"x": "int"}, mode=mode) as writer:
+        writer.append({"x": 2}, key="c")
+    for path, samples in ((paths[0], 1 + (mode == "append")), (tmp_path, 2 + (mode == "append"))):
+        assert bushel.verify(path).ok
+        assert len(bushel.open(path)) == samples

@@ -208,11 +208,12 @@ class Encoder(Struct, frozen=True):
                 return self._element(plan, position, value)
             stored = [self._element(plan, position, element) for element in elements]
         except CodecError as error:
-            if self.feed.of_source or plan.copied:
+            if plan.copied or (self.feed.of_source and isinstance(value, _BYTES)):
                 raise
-            raise CodecError(
-                f"sample {key!r}, field {plan.target.name!r}: {error}", **error.details
-            ) from error
+            place = f"field {plan.target.name!r}"
+            if not self.feed.of_source:
+                place = f"sample {key!r}, {place}"
+            raise CodecError(f"{place}: {error}", **error.details) from error
         if plan.target.sequence:
             return stored
         return stored[0]

@@ -68,6 +68,7 @@ class DatasetPlan:
         self.limits = limits
         self.layout: Layout | None = None
         self.labels: Labels = {}
+        self.numbers: dict[str, dict[str, int]] = {}  # of classes that are stored as numbers
         self.keys: KeyCheck | None = None
         self._usual: UsualFields | None = None
         self._encode: SampleEncoder
@@ -119,6 +120,21 @@ class DatasetPlan:
             SpecError, StateError: The names do not fit the fields, or those that exist.
         """
         self.labels = names_to_write(self._options.labels, self.fields, path, shards)
+        self.numbers = {
+            name: {text: number for number, text in enumerate(classes)}
+            for name, classes in self.labels.items()
+            if self.fields[name].codec != "utf8"
+        }
+
+    def with_numbers(self, sample: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Return a sample with the numbers of classes in place of their names; other texts stay."""
+        texts = {name: sample[name] for name in self.numbers if isinstance(sample.get(name), str)}
+        if not texts:
+            return sample
+        return {
+            **sample,
+            **{name: self.numbers[name].get(text, text) for name, text in texts.items()},
+        }
 
     def decided(self, shards: list[OpenShard], *, keyed: bool) -> Layout:
         """Return the layout, which is decided now if it is not known yet.
@@ -195,7 +211,7 @@ class DatasetPlan:
             self.check_usual(sample)
         try:
             return key, self._encode(sample)
-        except CodecError as error:
+        except (CodecError, SpecError) as error:
             error.add_note(f"in the sample {position if key is None else key!r}")
             raise
 

@@ -15,7 +15,7 @@ from bushel._writer.shard_writer import ShardInProgress
 from bushel._writer.target import Target, choose_container
 from bushel._writer.written_shards import WrittenShards
 from bushel.codecs import get_codec
-from bushel.errors import is_out_of_room, noted_in
+from bushel.errors import CodecError, is_out_of_room, noted_in
 from bushel.spec import KEY, parse_spec
 from bushel.storage import absolute, as_path
 from bushel.storage.lock import Lock
@@ -165,7 +165,12 @@ class DatasetWriter:
             ...     writer.append({"text": "one"}, key="a")
             0
         """
-        position = self._add(sample, key)
+        if self._plan.numbers and isinstance(sample, Mapping):
+            sample = self._plan.with_numbers(sample)
+        try:
+            position = self._add(sample, key)
+        except CodecError:  # `_append` raises it with the names of the field and of the sample
+            position = -1
         if position >= 0:
             return position
         return self._append(sample, key, -2 - position)

@@ -63,7 +63,7 @@ class Writer(ColumnWriter):
         labels: Names of classes in the order of their numbers, by field:
             `{"label": ["cat", "dog"]}`. They are kept with the dataset, as
             `bushel.open(path).labels`. A dataset that is continued keeps its names; new ones
-            follow.
+            follow. A sample may have the name of its class, which is stored as the number.
         seek: Make seek tables of plain JPEGs, with which crops decode faster: see
             docs/seek-tables.md. Each finished shard is read, and its images are decoded once.
             Samples that are added to a dataset with seek tables get theirs in any case.

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from msgspec import UNSET, UnsetType
 
-from bushel._dataset.open.completeness import marker_path
+from bushel._dataset.open.completeness import manifest_of, marker_path
 from bushel._dataset.read.listed import write_manifest
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.class_names import Labels
@@ -270,6 +270,18 @@ class WrittenShards:
                 self._before_publish(self.samples)
             self._lock.check()
             self.replaced.publish(lists)
+        if self.shards and self.target.single and isinstance(self._root, Path):
+            self._list_again()
+
+    def _list_again(self) -> None:
+        """Bring the manifest up to date that `bushel index` has written of this file and others in its folder."""
+        shards = [
+            replace(opened, shard=replace(opened.shard, root=self._final_path.parent))
+            for opened in self.shards
+        ]
+        listing = manifest_of(shards[0].container, [opened.shard for opened in shards])
+        if listing is not None:
+            write_manifest(shards, others=listing, sync=self.sync)
 
     def _keep_removed(self) -> dict[str, RemovalList]:
         """Log which new samples are not read, as they were removed before. Return the lists that name more of them."""
