@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tarfile
 import tempfile
 import zipfile
@@ -60,6 +61,8 @@ def test_packed_is_as_opened(names: list[str]) -> None:
             if not (root / name).is_dir():
                 (root / name).write_bytes(stored(name))
         (root / "link.jpg").symlink_to("nowhere")
+        (root / "itself").symlink_to("itself")
+        os.mkfifo(root / "pipe.jpg")
         try:
             folder = opened(root)
         except FormatError:  # no media

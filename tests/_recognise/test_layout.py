@@ -52,6 +52,27 @@ LAYOUTS: dict[str, Row] = {
         (),
         [],
     ),
+    "a folder around the classes": (
+        ["set/cat/1.jpg", "set/dog/1.jpg", "set/x.jpg", "y.jpg"],
+        ["set/cat/1", "set/dog/1"],
+        {"image": "jpg"},
+        ("cat", "dog"),
+        ["set/x.jpg", "y.jpg"],
+    ),
+    "a folder around splits": (
+        ["set/train/cat/1.jpg", "set/val/dog/1.jpg"],
+        ["set/train/cat/1", "set/val/dog/1"],
+        {"image": "jpg"},
+        ("cat", "dog"),
+        [],
+    ),
+    "one class": (
+        ["cat/1.jpg", "cat/2.jpg", "cat/old/3.jpg"],
+        ["cat/1", "cat/2", "cat/old/3"],
+        {"image": "jpg"},
+        ("cat",),
+        [],
+    ),
     "splits": (
         ["train/cat/1.jpg", "train/dog/1.jpg", "val/cat/2.jpg"],
         ["train/cat/1", "train/dog/1", "val/cat/2"],

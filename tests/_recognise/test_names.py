@@ -46,6 +46,8 @@ def test_junk_is_counted() -> None:
         ("test-00000-of-00002.parquet", False, "test"),
         ("train-000000.tar", False, "train"),
         ("dev.jsonl.gz", False, "dev"),
+        ("train2017", True, "train"),
+        ("train2017.csv", False, None),
         ("train.csv", True, None),
         ("trains", True, None),
         ("training_set.csv", False, None),

@@ -333,7 +333,7 @@ def _one_kind(
             for name, extension in zip(names, extensions, strict=True)
             if extension not in media
         ]
-    folders = class_folders(_taken(names, files), inside=bool(splits))
+    folders = class_folders(_taken(names, files), inside=bool(splits), known=known)
     if any(folders) and "" in folders:
         loose = [number for number, folder in zip(files, folders, strict=True) if not folder]
         left_out += [
@@ -361,34 +361,38 @@ def _one_kind(
 
 
 def class_folders(
-    names: Sequence[str], counts: Sequence[int] | None = None, *, inside: bool
+    names: Sequence[str],
+    counts: Sequence[int] | None = None,
+    *,
+    inside: bool,
+    known: Collection[str] = (),
 ) -> list[str]:
     """Return the folder of each file that is its class; empty for a file outside of them.
 
-    All are empty if most files are outside of folders.
+    All are empty if most files are outside of folders. A folder around all others is no class:
+    `data/cat/1.jpg`, or `set/cat/1.jpg` in an archive of the folder `set`.
 
     Args:
         names: The paths of the files.
         counts: The number of files that each name stands for in its folder; by default one.
         inside: Whether the first folder is a split, and the second one the class.
+        known: Classes of other splits.
     """
-    folders = [_class_folder(name, inside=inside) for name in names]
+    if inside:
+        names = [name.partition("/")[2] for name in names]
+    folders = [name[: max(name.find("/"), 0)] for name in names]
     if counts is None:
         counts = [1] * len(folders)
     nested = sum(count for count, folder in zip(counts, folders, strict=True) if folder)
     if 2 * nested < sum(counts):
         return [""] * len(folders)
+    if len({*folders, *known} - {""}) == 1:
+        below = [name.partition("/")[2] for name in names]
+        inside = bool(folders_of_splits(name for name in below if "/" in name))
+        inner = class_folders(below, counts, inside=inside)
+        if any(inner):
+            return inner
     return folders
-
-
-def _class_folder(name: str, *, inside: bool) -> str:
-    """Return the folder of a file that may be its class, the first one or, inside of splits, the second; else empty."""
-    if inside:
-        name = name[name.find("/") + 1 :]
-    slash = name.find("/")
-    if slash > 0:
-        return name[:slash]
-    return ""
 
 
 def _taken(values: Sequence[T], places: Sequence[int]) -> list[T]:

@@ -27,6 +27,9 @@ _OF_NAME = {name: split for split, names in SAME.items() for name in names}
 _NAME = re.compile(
     rf"(?P<split>{'|'.join(_OF_NAME)})(?:[-_][0-9]+(?:-of-[0-9]+)?)?(?:\..*)?", re.IGNORECASE
 )
+_NAME_OF_FOLDER = re.compile(  # COCO: train2017/
+    rf"(?P<split>{'|'.join(_OF_NAME)})(?:20[0-9]{{2}})?", re.IGNORECASE
+)
 # TensorFlow Datasets: mnist-train.tfrecord-00000-of-00001
 _NAME_OF_TFDS = re.compile(rf"\w+-(?P<split>{'|'.join(_OF_NAME)})\.\w+-\d{{5,}}-of-\d{{5,}}")
 
@@ -45,7 +48,7 @@ def split_in(name: str, *, folder: bool) -> str | None:
 
     Args:
         name: The name of a folder, or of a file with its suffixes.
-        folder: Whether it is a folder, whose whole name has to be that of the split.
+        folder: Whether it is a folder, whose whole name has to be that of the split, perhaps with a year.
 
     Examples:
         >>> from bushel._recognise.splits import split_in
@@ -54,10 +57,11 @@ def split_in(name: str, *, folder: bool) -> str | None:
         >>> split_in("mnist-test.tfrecord-00000-of-00001", folder=False)
         'test'
     """
-    match = _NAME.fullmatch(name) or _NAME_OF_TFDS.fullmatch(name)
-    if match is None or (folder and match["split"] != name):
-        return None
-    return match["split"]
+    if folder:
+        match = _NAME_OF_FOLDER.fullmatch(name)
+    else:
+        match = _NAME.fullmatch(name) or _NAME_OF_TFDS.fullmatch(name)
+    return match and match["split"]
 
 
 def splits_in(folders: Iterable[str], files: Iterable[str]) -> dict[str, list[str]]:

@@ -41,6 +41,7 @@ from bushel.containers.kept_folder import FolderNames, blocks_of, keep_folder, n
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage import AnyPath, Blocks, leads_out
+from bushel.storage.names import leads_to_folder
 
 
 class _Folder(Container):
@@ -102,13 +103,15 @@ def classes_beside(root: AnyPath) -> frozenset[str]:
             for entry in entries
             if entry.name != root.name
             and split_in(entry.name, folder=True) is not None
-            and entry.is_dir()
+            and leads_to_folder(entry)
         ]
     classes = set[str]()
     for folder in splits:
         with os.scandir(folder) as entries:
             classes.update(
-                entry.name for entry in entries if not entry.name.startswith(".") and entry.is_dir()
+                entry.name
+                for entry in entries
+                if not entry.name.startswith(".") and leads_to_folder(entry)
             )
     return frozenset(classes)
 

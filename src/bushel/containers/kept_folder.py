@@ -32,6 +32,7 @@ from bushel._runtime.log import log_info
 from bushel._runtime.progress import slow_work
 from bushel.errors import FormatError
 from bushel.storage import AnyPath, Blocks, list_names
+from bushel.storage.names import leads_to_folder
 
 # version of the kept data; it changes when its rules, or the rules of the container `folder`,
 # change
@@ -119,17 +120,19 @@ def _walk(
             if name.startswith("."):
                 if name != FOLDER:
                     hidden[
-                        junk_kind(name) or ("hidden folder" if entry.is_dir() else "hidden")
+                        junk_kind(name) or ("hidden folder" if leads_to_folder(entry) else "hidden")
                     ] += 1
-            elif entry.is_dir():
+            elif leads_to_folder(entry):
                 _check_link(entry, linked, links)
                 yield from _walk(
                     root, above + name, folders, linked, hidden, links + entry.is_symlink()
                 )
-            elif entry.is_symlink() and not os.path.exists(entry.path):
+            elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry):
+                yield above + name
+            elif entry.is_symlink():
                 hidden["link that leads nowhere"] += 1
             else:
-                yield above + name
+                hidden["pipe or device"] += 1
 
 
 def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> None:

@@ -22,7 +22,7 @@ from bushel.sources.base import FileSource, Sample, read_file
 from bushel.sources.media import UNCHANGED, Image, Media
 from bushel.spec import KEY
 from bushel.storage import AnyPath, as_path, list_names
-from bushel.storage.names import below
+from bushel.storage.names import below, leads_to_folder
 
 _ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
 
@@ -76,7 +76,9 @@ def _folders(
     An empty folder comes with None.
     """
     with os.scandir(root / path) as entries:
-        children = sorted((entry.name, entry.is_dir()) for entry in entries if entry.name != FOLDER)
+        children = sorted(
+            (entry.name, leads_to_folder(entry)) for entry in entries if entry.name != FOLDER
+        )
     if path and not children:
         yield path, None
         return

@@ -127,3 +127,8 @@ def try_remove_tree(folder: Path) -> None:
     # `ignore_errors` does not cover fstat, which may fail with ESTALE on a network
     with suppress(OSError):
         shutil.rmtree(folder, ignore_errors=True)
+
+
+def leads_to_folder(entry: os.DirEntry[str]) -> bool:
+    """Return whether an entry is a folder or a link to one; a link to itself, which `is_dir` raises for, is none."""
+    return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry))

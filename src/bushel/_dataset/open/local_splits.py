@@ -14,6 +14,7 @@ from bushel._runtime.public import did_you_mean
 from bushel.containers import candidates, is_data_file, is_data_if_named
 from bushel.errors import SpecError
 from bushel.storage import AnyPath, as_path, is_object, read_whole
+from bushel.storage.names import leads_to_folder
 
 if TYPE_CHECKING:
     from bushel._dataset.open.remote_discovery import ListedPath
@@ -26,17 +27,17 @@ ALL = "all"
 def splits_at(source: object) -> dict[str, list[str]]:
     """Return the splits of a local folder: the paths of each. Empty if there are fewer than two, or other data, too.
 
-    Only the names in the folder are looked at, and those in `data/` if that is all it has. If
+    Only the names in the folder are looked at, and those in its only folder, such as `data/`. If
     README.md lists configurations, its rules hold instead (`repository`).
     """
     if not isinstance(source, str | os.PathLike) or not may_have_splits(source):
         return {}
     root = os.fspath(source)
-    splits, are_in_data = _splits_among(_entries(root))
-    if not (splits or are_in_data) or _has_configurations(root):
+    splits, only = _splits_among(_entries(root))
+    if not (splits or only) or _has_configurations(root):
         return {}
-    if are_in_data:
-        return splits_at(os.path.join(root, "data"))
+    if only:
+        return splits_at(os.path.join(root, only))
     return {split: [os.path.join(root, name) for name in names] for split, names in splits.items()}
 
 
@@ -66,30 +67,33 @@ def splits_in_store(folder: ListedPath) -> dict[str, list[str]]:
     names = [name for name, _ in entries]
     if FOLDER in names and any(name.isdecimal() or is_data_file(name) for name in names):
         return {}
-    splits, are_in_data = _splits_among(entries)
-    if not (splits or are_in_data):
+    splits, only = _splits_among(entries)
+    if not (splits or only):
         return {}
     if "README.md" in names and _lists_configurations(read_whole(folder / "README.md")):
         return {}
-    if are_in_data:
-        return splits_in_store(type(folder)(folder / "data"))
-    urls = {entry.name: str(entry) for entry in folder.iterdir()}
-    return {split: [urls[name] for name in listed] for split, listed in splits.items()}
+    paths = {entry.name: entry for entry in folder.iterdir()}
+    if only:
+        return splits_in_store(type(folder)(paths[only]))
+    return {split: [str(paths[name]) for name in listed] for split, listed in splits.items()}
 
 
-def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[str]], bool]:
-    """Return the splits of a folder, given its names and which are folders; and whether all data are in `data`."""
+def _splits_among(entries: Iterable[tuple[str, bool]]) -> tuple[dict[str, list[str]], str]:
+    """Return the splits of a folder, given its names and which are folders; and the folder that has all data."""
     folders, files = list[str](), list[str]()
     for name, is_folder in entries:
         if name.startswith(".") or _is_junk(name) or not (is_folder or _is_data(name)):
             continue
-        named = name == "data" or split_in(name, folder=is_folder) or numbered_in(name)
-        if not named:
-            return {}, False
-        (folders if is_folder else files).append(name)
-    if folders == ["data"] and not files:
-        return {}, True
-    return splits_in(folders, files), False
+        if is_folder:
+            folders.append(name)
+        else:
+            files.append(name)
+        named = split_in(name, folder=is_folder) or numbered_in(name)
+        if not named and (files or len(folders) > 1):
+            return {}, ""
+    if len(folders) == 1 and not files:
+        return {}, folders[0]
+    return splits_in(folders, files), ""
 
 
 def splits_below_fields(source: object) -> dict[str, list[str]]:
@@ -114,7 +118,7 @@ def _entries(folder: str) -> Iterator[tuple[str, bool]]:
     """Yield the names in a local folder, and which are folders."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            yield entry.name, entry.is_dir()
+            yield entry.name, leads_to_folder(entry)
 
 
 def _below_fields(
