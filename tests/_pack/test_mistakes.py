@@ -22,7 +22,7 @@ untyped: Any = bushel  # wrong calls
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     image_folder(tmp_path / "photos", 3)
-    bushel.pack({"n": [1, 2, 3]}, "animals.tar", sync=False)
+    bushel.pack({"n": [1, 2, 3]}, "numbers.tar", sync=False)
     return tmp_path
 
 
@@ -53,19 +53,19 @@ def test_an_empty_path_is_not_the_current_folder(place: Path, do: Callable[[str]
 @pytest.mark.parametrize(
     ("do", "said"),
     [
-        (lambda: untyped.open("animals.tar", contaner="tar"), r"open\(\) .*'contaner': did you mean 'container'"),
+        (lambda: untyped.open("numbers.tar", contaner="tar"), r"open\(\) .*'contaner': did you mean 'container'"),
         (lambda: untyped.pack("photos", "x", contaner="tar"), r"pack\(\) .*'contaner': did you mean 'container'"),
         (lambda: untyped.convert("photos", "x", contaner="tar"), r"convert\(\) .*'contaner': did you mean 'container'"),
-        (lambda: untyped.verify("animals.tar", decod=True), r"verify\(\) .*'decod': did you mean 'decode'"),
+        (lambda: untyped.verify("numbers.tar", decod=True), r"verify\(\) .*'decod': did you mean 'decode'"),
         (lambda: untyped.Writer("x", {"n": "int"}, contaner="tar"), r"Writer\(\) .*'contaner': did you mean"),
-        (lambda: untyped.open("animals.tar", format="tar"), r"open\(\) .*'format': did you mean 'container'"),
-        (lambda: untyped.open("animals.tar", columns=["n"]), r"bushel.open\(path\).select_fields\(names\)"),
+        (lambda: untyped.open("numbers.tar", format="tar"), r"open\(\) .*'format': did you mean 'container'"),
+        (lambda: untyped.open("numbers.tar", columns=["n"]), r"bushel.open\(path\).select_fields\(names\)"),
         (lambda: untyped.Writer("x", {"n": "int"}, format="tar"), r"'format': did you mean 'container'"),
         (lambda: untyped.pack("photos", "x", num_workers=2), r"'num_workers': did you mean 'threads' or 'processes'"),
         (lambda: untyped.Loader([], num_workers=2), r"'num_workers': did you mean 'threads' or 'processes'"),
         (lambda: untyped.Loader([], collate_fn=list), r"'collate_fn': did you mean 'collate' or 'batch_transform'"),
         (lambda: untyped.Loader([], columns=["n"]), r"'columns': did you mean 'fields'"),
-        (lambda: untyped.open("animals.tar", zzzz=1), r"open\(\) got an unexpected keyword argument 'zzzz'$"),
+        (lambda: untyped.open("numbers.tar", zzzz=1), r"open\(\) got an unexpected keyword argument 'zzzz'$"),
     ],
 )
 def test_misspelt_arguments(place: Path, do: Callable[[], Any], said: str) -> None:
@@ -94,17 +94,17 @@ def test_warnings_of_open_name_the_line_that_opens(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", ["pickle", "allow_incomplete", "episodes", "allow_stale"])
 def test_a_text_is_no_truth_value(place: Path, name: str) -> None:
     with pytest.raises(TypeError, match=f"{name}='no': expected True or False"):
-        untyped.open("animals.tar", **{name: "no"})
+        untyped.open("numbers.tar", **{name: "no"})
 
 
 @pytest.mark.parametrize("position", [0, np.int64(1), "000000000", None, 1.5])
 def test_one_position_where_a_list_is_wanted(place: Path, position: Any) -> None:
     with pytest.raises(TypeError, match=r"expected a list of positions, not .*: write \["):
-        bushel.open("animals.tar").read(position)
+        bushel.open("numbers.tar").read(position)
 
 
 def test_a_condition_where_a_function_is_wanted(place: Path) -> None:
-    dataset: Any = bushel.open("animals.tar")
+    dataset: Any = bushel.open("numbers.tar")
     with pytest.raises(TypeError, match=r"filter\(\) takes a function of a sample, .* ds\.where\('n == 1'\) takes"):
         dataset.filter("n == 1")
     with pytest.raises(TypeError, match="filter\\(\\) takes a function of a sample, not 3$"):
@@ -112,7 +112,7 @@ def test_a_condition_where_a_function_is_wanted(place: Path) -> None:
 
 
 def test_datasets_where_a_path_is_wanted(place: Path) -> None:
-    dataset: Any = bushel.open("animals.tar")
+    dataset: Any = bushel.open("numbers.tar")
     with pytest.raises(TypeError, match="not Dataset: give the path that it was opened by"):
         bushel.verify(dataset)
 
@@ -129,7 +129,7 @@ def test_names_that_cannot_be_written_are_refused_at_once(place: Path, target: s
     before = sorted(place.rglob("*"))
     for write in (bushel.pack, bushel.convert):
         with pytest.raises(bushel.BushelError, match=said) as caught:
-            write("animals.tar" if write is bushel.convert else "photos", target)
+            write("numbers.tar" if write is bushel.convert else "photos", target)
         assert not isinstance(caught.value, bushel.errors.TooManyErrors)
     assert sorted(place.rglob("*")) == before
 
@@ -192,7 +192,7 @@ def test_half_of_a_surrogate_pair_in_a_key(place: Path, container: str) -> None:
 
 
 def test_a_folder_of_datasets_is_named_as_such(place: Path) -> None:
-    bushel.split("animals.tar", "halves", {"a": 2, "b": 1}, sync=False)
+    bushel.split("numbers.tar", "halves", {"a": 2, "b": 1}, sync=False)
     with pytest.raises(
         bushel.errors.FormatError, match=r"its sub-folders are datasets: .*halves/a, .*halves/b\. Name one of them"
     ):
@@ -210,7 +210,7 @@ def test_datasets_of_different_fields_are_merged_or_refused_in_words(place: Path
 
 
 def test_what_views_are_not_made_of(place: Path) -> None:
-    dataset: Any = bushel.open("animals.tar")
+    dataset: Any = bushel.open("numbers.tar")
     with pytest.raises(KeyError, match=r"unknown column '__key__': keys are not in a column: ds\.select_keys\(keys="):
         dataset.where("__key__ == 'a'")
     with pytest.raises(ValueError, match=r"expected a condition .*: ds\.filter takes a function"):
@@ -265,7 +265,7 @@ def test_errors_of_values_name_field_and_sample(place: Path) -> None:
             with pytest.raises(bushel.errors.SpecError) as unknown:
                 writer.append({"lable": 1}, key="photo/7")
             assert unknown.value.__notes__ == ["in the sample 'photo/7'"]
-    assert bushel.open(place / "animals.tar").column("label").tolist() == [0, 1, 1]
+    assert [sample["label"] for sample in bushel.open(place / "animals.tar")] == [0, 1, 1]
     with pytest.raises(bushel.errors.TooManyErrors, match="field 'label': codec 'cls' expected an integer, found str"):
         bushel.pack([{"label": "cow"}], place / "cow", container="tar", spec={"label": "int"}, sync=False)
     with pytest.raises(KeyError, match=r"unknown field 'imag': did you mean 'image'\? the sample has image, label"):
