@@ -369,7 +369,7 @@ def class_folders(
 ) -> list[str]:
     """Return the folder of each file that is its class; empty for a file outside of them.
 
-    All are empty if most files are outside of folders. A folder around all others is no class:
+    All are empty if most files are outside of folders. A folder around all others is not a class:
     `data/cat/1.jpg`, or `set/cat/1.jpg` in an archive of the folder `set`.
 
     Args:

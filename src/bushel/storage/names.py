@@ -130,5 +130,5 @@ def try_remove_tree(folder: Path) -> None:
 
 
 def leads_to_folder(entry: os.DirEntry[str]) -> bool:
-    """Return whether an entry is a folder or a link to one; a link to itself, which `is_dir` raises for, is none."""
+    """Return whether an entry is a folder or a link to one. A link to itself is not; `is_dir` raises for it."""
     return entry.is_dir(follow_symlinks=False) or (entry.is_symlink() and os.path.isdir(entry))
