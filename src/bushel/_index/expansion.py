@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from bushel._index.table import FieldExtents, ShardIndex
-from bushel._runtime.arrays import I64, offsets_of, ranges
+from bushel._runtime.arrays import I64, ranges
 from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
@@ -17,48 +17,10 @@ if TYPE_CHECKING:
 COSTLY = 10
 """Bytes that are expanded for each byte that is read, above which `info` and loaders warn."""
 
+_LOOKED_AT = 1 << 17  # samples of a table
+
 KEPT = 256_000_000
 """Bytes of expanded blocks that a process keeps by default. If all fit, each is expanded once."""
-
-
-def expansion_of(tables: Iterable[ShardIndex]) -> float:
-    """Return how many bytes blocks expand to for each byte that is read, when samples are read in random order.
-
-    Every value is taken to expand the blocks that it is in, except for the part of all blocks
-    that is kept.
-
-    Returns:
-        0 if no block has to be expanded.
-    """
-    all_tables = list(tables)
-    if not any(table.blocks for table in all_tables):
-        return 0.0
-    returned = expanded = packed = 0
-    for table in all_tables:
-        sums = [_sums(blocks_of_table) for blocks_of_table in table.blocks]
-        packed += sum(int(sums_of_blocks[-1]) for sums_of_blocks in sums)
-        for field in table.fields.values():
-            rows = np.flatnonzero(field.length > 0)
-            offset, length = field.offset[rows], field.length[rows]
-            returned += int(length.sum())
-            if (blocks := table.blocks_of(field.file)) is not None:
-                sizes = sums[field.file - len(table.files)]
-                expanded += int(_needed(blocks.start, sizes, offset, length).sum())
-    if packed and returned:
-        return _expanded(packed, expanded) / returned
-    return 0.0
-
-
-def _sums(blocks: Blocks) -> I64:
-    """Return int64[blocks + 1], the bytes that the blocks before each one expand to."""
-    return offsets_of(np.where(blocks.is_stored(np.arange(len(blocks))), 0, blocks.sizes))
-
-
-def _needed(start: I64, sizes: I64, offset: I64, length: I64) -> I64:
-    """Return the bytes that the blocks of each extent expand to, given the sums of those before each block."""
-    first = start.searchsorted(offset, "right") - 1
-    needed: I64 = sizes[start.searchsorted(offset + length, "left")] - sizes[first]
-    return needed
 
 
 def _expanded(distinct: float, touched: float) -> float:
@@ -197,6 +159,23 @@ class Expansion(Struct, frozen=True):
             False, (block_of_order[1:] == block_of_order[:-1]) & (block[1:] == block[:-1])
         )
         return int(self.size[order[~again]].sum())
+
+
+def expansion_of(tables: Iterable[ShardIndex]) -> float:
+    """Return how many bytes blocks expand to for each byte that is read, when samples are read in random order.
+
+    The first samples of a large table stand for all. Returns 0 if no block has to be expanded.
+    """
+    parts, samples, fields = [], 0, set[str]()
+    for table in tables:
+        rows = np.arange(min(table.samples, _LOOKED_AT), dtype=np.int64)
+        parts.append(Part(table, rows, rows + samples))
+        samples += table.samples
+        fields |= table.fields.keys()
+    if not any(part.table.blocks for part in parts):
+        return 0.0
+    known = Expansion.of(parts, samples, fields)
+    return 0.0 if known is None else known.at_random
 
 
 def _values(field: FieldExtents, rows: I64) -> tuple[I64, I64]:

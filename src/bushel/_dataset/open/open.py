@@ -307,7 +307,7 @@ def _checked_shards(
 
         labels_of(shards, union_of_fields(shards))  # raises if shards differ
     if any(map(_SECTION, shards)):
-        from bushel._dataset.read.sections import warn_unread
+        from bushel._dataset.read.shard_fields import warn_unread
 
         warn_unread(str(path), shards)
     if any(map(is_withheld, map(_CODEC, fields))):

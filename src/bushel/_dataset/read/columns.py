@@ -195,45 +195,35 @@ def part_of(reader: Reader, positions: range | I64 | Remaining, name: str) -> Pa
         sizes = reader.sizes(np.asarray(positions, np.int64), wanted.field.name)
         if sizes is not None:
             return sizes, None
-    if reader.sides:
-        return _of_joined(reader, np.asarray(positions, np.int64), wanted)
-    if isinstance(positions, range) and positions.step == 1 and reader.windows is None:
+    plain = not reader.sides and reader.windows is None
+    if plain and isinstance(positions, range) and positions.step == 1:
         return _put_together(
             _slices(reader, positions, wanted) or [_empty(shards, wanted)], shards, wanted
         )
     rows = np.asarray(positions, np.int64)
-    groups = reader.groups(rows) if len(rows) else []
-    pieces = [_piece(shards, group.number, group.rows, wanted) for group in groups]
-    part = _put_together(pieces or [_empty(shards, wanted)], shards, wanted)
-    if len(groups) < 2:
-        return part
-    return _in_order(part, [group.places_in(len(rows)) for group in groups])
-
-
-def _of_joined(reader: Reader, positions: I64, wanted: ColumnOf) -> Part:
-    """Return a column of some samples of datasets that are joined."""
     groups = [
         group
-        for group in (reader.groups(positions, [wanted.field.name]) if len(positions) else ())
+        for group in (reader.groups(rows, [wanted.field.name]) if len(rows) else ())
         if wanted.field.name in group.index.fields
     ]
-    pieces = [_piece(reader.shards, group.number, group.rows, wanted) for group in groups]
-    lone = np.ones(len(positions), np.bool_)
-    places = [group.places_in(len(positions)) for group in groups]
+    pieces = [_piece(shards, group.number, group.rows, wanted) for group in groups]
+    places = [group.places_in(len(rows)) for group in groups]
+    if len(groups) == 1 and groups[0].places is None:
+        return _put_together(pieces, shards, wanted)
+    lone = np.ones(len(rows), np.bool_)
     for places_there in places:
         lone[places_there] = False
     if lone.any() or not pieces:
+        places.append(np.flatnonzero(lone))
+        absent = np.ones(len(places[-1]), np.bool_)
+        pieces.append(Piece(np.zeros(len(absent), np.bool_), absent))
         has = (
             shard
-            for shard in reader.shards
+            for shard in shards
             if any(field.name == wanted.field.name for field in shard.fields)
         )
-        places.append(np.flatnonzero(lone))
-        pieces.append(
-            Piece(np.zeros(len(places[-1]), np.bool_), np.ones(len(places[-1]), np.bool_))
-        )
         pieces.append(_empty(list(islice(has, 1)), wanted))
-    return _in_order(_put_together(pieces, reader.shards, wanted), places)
+    return _in_order(_put_together(pieces, shards, wanted), places)
 
 
 def _in_order(part: Part, places: Sequence[I64]) -> Part:

@@ -115,7 +115,7 @@ def _digests(shards: Sequence[OpenShard]) -> Iterator[bytes]:
     if all(shard.section is None for shard in shards):
         yield from map(_digest_of, shards)
         return
-    from bushel._dataset.read.sections import whole_shards
+    from bushel._dataset.read.shard_fields import whole_shards
 
     for parts in whole_shards(shards):
         if parts[0].section is None:

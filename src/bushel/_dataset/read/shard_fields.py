@@ -18,6 +18,7 @@ from bushel._index.class_names import (
 )
 from bushel._index.sidecar import Manifest
 from bushel._index.table import Shard
+from bushel._runtime.log import log_warning
 from bushel.containers import get_container
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
@@ -187,3 +188,50 @@ def narrowed(shard: OpenShard, names: Collection[str]) -> OpenShard:
         return narrow
     names = [field.name for field in narrow.fields]
     return replace(narrow, section=get_container(shard.container).narrowed(shard.section, names))
+
+
+def whole_shards(shards: Sequence[OpenShard]) -> list[list[OpenShard]]:
+    """Return the shards, with the sections of one shard that follow each other together."""
+    together: list[list[OpenShard]] = []
+    for shard in shards:
+        last = together[-1][-1] if together else None
+        follows = (
+            last is not None
+            and last.section is not None
+            and shard.section is not None
+            and shard.shard is last.shard
+            and shard.section.number == last.section.number + 1
+        )
+        if follows:
+            together[-1].append(shard)
+        else:
+            together.append([shard])
+    return together
+
+
+def unread_bytes(shards: Sequence[OpenShard]) -> int:
+    """Return how many bytes of sections have to be read before all of their samples can be read at random."""
+    if not any(shard.section is not None and not shard.loaded for shard in shards):
+        return 0
+    from bushel._dataset.read.sections import is_known
+
+    return sum(
+        shard.section.size
+        for shard in shards
+        if shard.section is not None
+        and not shard.loaded
+        and not is_known(shard.container, shard.shard, shard.section, shard.stamps[0])
+    )
+
+
+def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
+    """Log how much of a remote dataset will be read to find its samples."""
+    if (size := unread_bytes(shards)) and shards:
+        log_warning(
+            (
+                "%s has no index: up to %s bytes are read when their samples are needed. `bushel"
+                " index` reads them once"
+            ),
+            path,
+            f"{size:,}",
+        )

@@ -33,6 +33,10 @@ _MANY_FILES, _SMALL = 64, 1 << 20
 """A shard of more files than this keeps small ones, of up to 1 MiB, closed between reads."""
 
 
+_AT_ONCE, _SECTION_BYTES = 32, 512 << 20
+"""Number of remote tables that are loaded at once; and bytes of sections that are read to make some."""
+
+
 class OpenShard(Struct):
     """One shard of an open dataset. Its table is loaded on first use."""
 
@@ -316,10 +320,13 @@ class ShardRows:
         if len(present) == 1:
             [number] = present
             return [Group(number, self.shards[number].index, positions - self.starts[number], None)]
-        if any(not self.shards[number].loaded for number in present):
-            from bushel._dataset.read.sections import load_together
+        missing = [shard for number in present if not (shard := self.shards[number]).loaded]
+        if len(missing) > 1 and not missing[0].local:
+            from bushel._runtime.parallel import map_all
 
-            load_together([self.shards[number] for number in present])
+            largest = max((shard.section.size for shard in missing if shard.section), default=1)
+            threads = max(1, min(_AT_ONCE, _SECTION_BYTES // largest))
+            map_all(lambda shard: shard.index, missing, threads=threads, name="bushel-index")
         offsets = begins.tolist() + [len(order)]
         groups = []
         for at, number in enumerate(present):

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from bushel._dataset.read.reader import Reader
     from bushel._pictures.notebook import Readable
 
-_SHOWN, _MEASURED = 6, 1000
+_SHOWN = 6
 
 
 def dataset_html(dataset: Any) -> str:
@@ -41,8 +41,7 @@ def dataset_html(dataset: Any) -> str:
     columns = _columns(dataset)
     if columns:
         facts.append(("columns", ", ".join(columns[:8]) + (", …" if len(columns) > 8 else "")))
-    rows = [("field", "type", "mean size")]
-    rows += [(name, kind, _mean_size(dataset, name)) for name, kind in dataset.spec.items()]
+    rows = [("field", "type"), *dataset.spec.items()]
     readable: Readable = dataset
     return facts_html(
         f"bushel.Dataset, {count} samples", facts, rows, Gallery(readable, _SHOWN)._repr_html_()
@@ -83,15 +82,3 @@ def _columns(dataset: Any) -> tuple[str, ...]:
     except (BushelError, OSError):  # a damaged index: reading samples raises the error
         return ()
     return columns
-
-
-def _mean_size(dataset: Any, name: str) -> str:
-    """Return the mean size of the first values, or the error."""
-    try:
-        lengths = dataset.lengths(range(min(len(dataset), _MEASURED)), name)
-    except (BushelError, OSError) as error:
-        return str(error)
-    present = lengths[lengths >= 0]
-    if len(present):
-        return size(round(float(present.mean())))
-    return "–"

@@ -137,7 +137,7 @@ def stored_info(shards: Sequence[OpenShard]) -> Info:
         )
     whole, unread = list(shards), 0
     if any(shard.section is not None for shard in shards):
-        from bushel._dataset.read.sections import unread_bytes, whole_shards
+        from bushel._dataset.read.shard_fields import unread_bytes, whole_shards
 
         whole, unread = [parts[0] for parts in whole_shards(shards)], unread_bytes(shards)
     return Info(

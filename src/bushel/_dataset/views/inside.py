@@ -106,10 +106,7 @@ def whole_position(dataset: Samples, position: int) -> int:
     Raises:
         IndexError: The position is out of range.
     """
-    absolute, reader = dataset._selection.at(position), dataset._reader
-    if isinstance(reader, WindowReader):
-        return int(reader.samples(np.array([absolute], np.int64))[0])
-    return absolute
+    return int(whole_positions(dataset, np.array([position], np.int64))[0])
 
 
 def is_whole(dataset: Samples) -> bool:

@@ -127,7 +127,7 @@ def bytes_to_find(dataset: Any, fields: Any) -> int:
     """Return how many bytes of a remote dataset are read before these fields of all samples can be read at random."""
     if not isinstance(dataset, Dataset) or not dataset.remote:
         return 0
-    from bushel._dataset.read.sections import unread_bytes
+    from bushel._dataset.read.shard_fields import unread_bytes
 
     if fields is None:
         names = None
