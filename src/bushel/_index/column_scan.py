@@ -73,21 +73,18 @@ class ColumnRequest:
         fields: Spec = {name: column.field for name, column in index.fields.items()}
         requested = {name: known_column_of(name, fields) for name in expanded(self.names, fields)}
         if self.usual:
-            usual = (
-                usual_column
-                for usual_column in usual_columns(fields)
-                if _is_usual(usual_column, index.fields[usual_column.field.name])
-            )
-            requested = {**{usual_column.name: usual_column for usual_column in usual}, **requested}
-        lacking = (
-            requested_column
-            for requested_column in requested.values()
-            if requested_column is not None and requested_column.name not in index.columns
-        )
+            usual = {
+                column.name: column
+                for column in usual_columns(fields)
+                if _is_usual(column, index.fields[column.field.name])
+            }
+            requested = {**usual, **requested}
         return [
-            lacking_column
-            for lacking_column in lacking
-            if lacking_column.reading not in ("bytes", "elements")
+            column
+            for column in requested.values()
+            if column is not None
+            and column.name not in index.columns
+            and column.reading not in ("bytes", "elements")
         ]
 
 
@@ -131,16 +128,9 @@ def add_columns(index: ShardIndex, request: ColumnRequest, files: ValueFiles) ->
         return index
     scanned: dict[str, Column] = {}
     for name, columns in by_field.items():
-        column = index.fields[name]
-        scan = _Scan(column, index, files)
-        scanned |= scan.run(columns, cpu_count())
-    return replace(
-        index,
-        columns={
-            **index.columns,
-            **{column_of_field.name: scanned[column_of_field.name] for column_of_field in missing},
-        },
-    )
+        scanned |= _Scan(index.fields[name], index, files).run(columns, cpu_count())
+    in_order = {column.name: scanned[column.name] for column in missing}
+    return replace(index, columns={**index.columns, **in_order})
 
 
 def _is_usual(requested: ColumnOf, column: FieldExtents) -> bool:

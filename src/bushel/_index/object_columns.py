@@ -97,53 +97,45 @@ def reader_of(
         "decoded" if requested.reading in ("value", "member", "length") else requested.reading
         for requested in columns
     }
-    if reading == "clip":
-        from bushel.codecs.headers import clip_header
-        from bushel.codecs.video import pyav
-
-        pyav(column.codec)
-
-        def of_clip(data: bytes) -> Sequence[Any] | None:
-            header = clip_header(column.codec, data)
-            if header is None:
-                return None
-            return [getattr(header, requested.part) for requested in columns]
-
-        return of_clip
     codec = get_codec(column.codec)
-    if reading == "sound" and (ranged := codec.ranged) is not None:
+    if reading in ("clip", "sound"):
         from bushel.codecs.video import pyav
 
         pyav(column.codec)
 
-        def of_sound(data: bytes) -> Sequence[Any] | None:
-            try:
-                return [ranged.count(data)] * len(columns)
-            except BushelError:
-                return None
+    def of_clip(data: bytes) -> Sequence[Any] | None:
+        from bushel.codecs.headers import clip_header
 
-        return of_sound
+        header = clip_header(column.codec, data)
+        return header and [getattr(header, requested.part) for requested in columns]
+
+    def of_sound(data: bytes) -> Sequence[Any] | None:
+        assert codec.ranged is not None
+        return [codec.ranged.count(data)] * len(columns)
 
     def of_stored_array(data: bytes) -> Sequence[Any] | None:
-        try:
-            array: Any = codec.layout(data) if callable(codec.layout) else None
-            if not isinstance(array, ArrayLayout):
-                array = codec.decode(data)
-        except BushelError:
-            return None
+        array: Any = codec.layout(data) if callable(codec.layout) else None
+        if not isinstance(array, ArrayLayout):
+            array = codec.decode(data)
         # a label of one number in an image record, which may also be several
         if not hasattr(array, "shape"):
-            return [None] * len(columns)
+            return None
         return [of_array(array.shape, array.dtype, requested.part) for requested in columns]
 
     def of_value(data: bytes) -> Sequence[Any] | None:
-        try:
-            value = codec.decode(data)
-        except BushelError:
-            return None
+        value = codec.decode(data)
         return [_of_value(value, requested) for requested in columns]
 
-    return of_stored_array if reading == "array" else of_value
+    functions = {"clip": of_clip, "sound": of_sound, "array": of_stored_array}
+    values_of = functions.get(reading, of_value)
+
+    def read(data: bytes) -> Sequence[Any] | None:
+        try:
+            return values_of(data)
+        except BushelError:
+            return None
+
+    return read
 
 
 def of_array(shape: tuple[int, ...], dtype: np.dtype[Any], part: str) -> Any:

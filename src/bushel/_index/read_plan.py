@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from bushel._index.elements import Elements, Group, damaged_sequences, element_rows
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.arrays import I32, I64, U32, Bools, ranges
+from bushel._runtime.arrays import I64, U32, Bools, ranges
 from bushel._runtime.structs import Struct
 from bushel.storage import Extents
 
@@ -76,7 +76,7 @@ def plan_kernel(
         they refer, and the rows of the samples if the fields are of a whole shard, else None. None
         if a field is read in another way.
     """
-    numbers: dict[tuple[int, int], int] = {}
+    plan = _Builder(groups, samples, checksums=checked, parts=False, forms={})
     fields: list[Any] = []
     whole = alone = len(groups) == 1 and groups[0].places is None
     if alone:  # arrays that are computed are not whole tables
@@ -93,15 +93,16 @@ def plan_kernel(
         ]
         if alone and columns:
             [(group, column)] = columns
-            file = numbers.setdefault((group.number, column.file), len(numbers))
             extents, crc32 = (column.offset, column.length), column.crc32 if verify else None
             if not whole:
                 extents = _extents_of(column, group.rows)
                 crc32 = None if crc32 is None else crc32[group.rows]
-            fields.append((name, file, *extents, crc32))
+            fields.append((name, plan.file(group, column), *extents, crc32))
         elif columns:
-            fields.append((name, *_joined_extents(columns, samples, numbers, verify=verify)))
-    return fields, list(numbers), groups[0].rows if whole else None
+            joint = plan.plain(columns)
+            crc32 = joint.crc32 if verify else None
+            fields.append((name, joint.file, joint.offset, joint.length, crc32))
+    return fields, list(plan.files), groups[0].rows if whole else None
 
 
 def _has_sums(
@@ -124,32 +125,17 @@ def _has_sums(
     return bool(sums)
 
 
-def _joined_extents(
-    columns: Sequence[tuple[Group, FieldExtents]],
-    samples: int,
-    numbers: dict[tuple[int, int], int],
-    *,
-    verify: bool,
-) -> tuple[I32, I64, I64, U32 | None]:
-    """Return file, offset, length and checksum of the values of one field in several shards."""
-    file = np.zeros(samples, np.int32)
-    offset, length = np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)
-    crc32 = np.zeros(samples, np.uint32) if verify else None
-    for group, column in columns:
-        places: Any = slice(None) if group.places is None else group.places
-        file[places] = numbers.setdefault((group.number, column.file), len(numbers))
-        offset[places], length[places] = _extents_of(column, group.rows)
-        if crc32 is not None and column.crc32 is not None:
-            crc32[places] = column.crc32[group.rows]
-    return file, offset, length, crc32
-
-
 def _extents_of(column: FieldExtents, rows: I64) -> tuple[I64, I64]:
     """Return offsets and lengths of some rows."""
     if isinstance(column.offset, np.ndarray) or isinstance(column.length, np.ndarray):
         return column.offset[rows], column.length[rows]
     places: tuple[I64, I64] = column.offset.extents(rows)  # blocks of lines compute both at once
     return places
+
+
+def _sizes_of(parts: Sequence[Part | None]) -> I64:
+    """Return the number of extents of each part; None stands for a whole value."""
+    return np.array([1 if part is None else len(part.offsets) for part in parts], np.int64)
 
 
 class FieldPlan(Struct, frozen=True):
@@ -165,12 +151,14 @@ class FieldPlan(Struct, frozen=True):
     # the part to read of each value, None for one that is read whole; None if all are
     parts: list[Part | None] | None = None
 
+    def codec_at(self, place: int) -> str:
+        """Return the codec of the stored bytes of a sample of the batch."""
+        return self.codecs if isinstance(self.codecs, str) else self.codecs[place]
+
     def sizes(self) -> I64 | None:
         """Return the number of extents of each sample, int64[samples]; None if each has one."""
         if self.parts is not None:
-            return np.array(
-                [1 if part is None else len(part.offsets) for part in self.parts], np.int64
-            )
+            return _sizes_of(self.parts)
         if self.counts is None:
             return None
         return np.maximum(self.counts, 0)
@@ -244,13 +232,8 @@ class _Builder:
         parts: bool,
         forms: Mapping[tuple[int, str], Forms],
     ) -> None:
-        self._groups, self._total, self._checksums, self._parts, self._forms = (
-            groups,
-            total,
-            checksums,
-            parts,
-            forms,
-        )
+        self._groups, self._total, self._checksums = groups, total, checksums
+        self._parts, self._forms = parts, forms
         self._rows = 0  # number of extents so far
         self.files: dict[tuple[int, int], int] = {}
         self.extents: list[_Planned] = []
@@ -276,7 +259,7 @@ class _Builder:
         elif len(present) == len(self._groups) == 1:
             extents = self._direct(*present[0])
         else:
-            extents = self._plain(present)
+            extents = self._planned_plain(present)
         inside = elements if counts is None and present else None
         self.fields.append(
             FieldPlan(name, self._rows, _codecs(present, self._total), counts, inside, parts)
@@ -284,7 +267,8 @@ class _Builder:
         self.extents.append(extents)
         self._rows += len(extents.extents.offset)
 
-    def _file(self, group: Group, column: FieldExtents) -> int:
+    def file(self, group: Group, column: FieldExtents) -> int:
+        """Return the number by which extents refer to the file of a field."""
         return self.files.setdefault((group.number, column.file), len(self.files))
 
     def _sums(self, group: Group, column: FieldExtents) -> U32 | None:
@@ -295,9 +279,13 @@ class _Builder:
         """Plan a plain field of samples of one shard."""
         rows, sums = group.rows, self._sums(group, column)
         crc32 = None if sums is None else sums[rows]
-        return _Planned(Extents(self._file(group, column), *_extents_of(column, rows), crc32))
+        return _Planned(Extents(self.file(group, column), *_extents_of(column, rows), crc32))
 
-    def _plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
+    def plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> Extents:
+        """Return the extents of a plain field of samples of several shards."""
+        return self._planned_plain(present).extents
+
+    def _planned_plain(self, present: Iterable[tuple[Group, FieldExtents]]) -> _Planned:
         planned = _Planned.missing(self._total, bool(self._checksums))
         for group, column in present:
             self._put(planned, group, column, group.rows, group.places_in(self._total))
@@ -323,7 +311,7 @@ class _Builder:
         self, present: Sequence[tuple[Group, FieldExtents]], parts: Sequence[Part | None]
     ) -> _Planned:
         """Plan the parts of values, and the values that are read whole."""
-        sizes = np.array([1 if part is None else len(part.offsets) for part in parts], np.int64)
+        sizes = _sizes_of(parts)
         first = np.cumsum(sizes) - sizes
         planned = _Planned.missing(int(sizes.sum()), bool(self._checksums))
         extents = planned.extents
@@ -336,7 +324,7 @@ class _Builder:
             ):
                 if (part := parts[place]) is not None:
                     range_of_value = slice(int(first[place]), int(first[place] + sizes[place]))
-                    extents.file[range_of_value] = self._file(group, column)  # type: ignore[index] # `_missing` makes an array
+                    extents.file[range_of_value] = self.file(group, column)  # type: ignore[index] # `_missing` makes an array
                     extents.offset[range_of_value] = part.offsets + column.offset[row]
                     extents.length[range_of_value] = part.lengths
                     if planned.unchecked is not None:
@@ -378,7 +366,7 @@ class _Builder:
     ) -> None:
         """Fill in the extents of rows of a field at the numbers `at`."""
         extents = planned.extents
-        extents.file[at] = self._file(group, column)  # type: ignore[index] # `missing` makes an array
+        extents.file[at] = self.file(group, column)  # type: ignore[index] # `missing` makes an array
         extents.offset[at], extents.length[at] = _extents_of(column, rows)
         if planned.unchecked is not None and extents.crc32 is not None:
             if (sums := self._sums(group, column)) is None:

@@ -23,6 +23,7 @@ from bushel.spec import KEY, Field
 
 if TYPE_CHECKING:
     from bushel._index.row_forms import RowForms
+    from bushel.codecs.base import Outline
     from bushel.storage import File
 
 KNOWN_TYPES = (bool, int, float, str)
@@ -43,6 +44,7 @@ class Source(Protocol):
 
     shards: Sequence[OpenShard]
     row_forms: dict[tuple[int, str], RowForms]
+    outlines: dict[tuple[int, str, int], Outline]
     fields: dict[str, Field]
     whole_clips: deque[None]
     warned_of_clips: bool
@@ -165,11 +167,7 @@ def decode_field(
     decoded: list[Any] = []
     at = 0
     for place, count in enumerate(counts):
-        if isinstance(field.codecs, str):
-            codec = field.codecs
-        else:
-            codec = field.codecs[place]
-        decode = decoder_of(codec, at_place(field.elements, place))
+        decode = decoder_of(field.codec_at(place), at_place(field.elements, place))
         for value in values[at : at + count]:
             try:
                 decoded.append(
@@ -191,12 +189,13 @@ def _decoded_parts(
     for place, (value, position) in enumerate(zip(values, positions.tolist(), strict=True)):
         try:
             if isinstance(value, Part):
-                if isinstance(field.codecs, str):
-                    codec = field.codecs
-                else:
-                    codec = field.codecs[place]
                 value = some_of(
-                    reader, value, codec, field.name, position, at_place(field.elements, place)
+                    reader,
+                    value,
+                    field.codec_at(place),
+                    field.name,
+                    position,
+                    at_place(field.elements, place),
                 )
             decoded.append(value)
         except CodecError as error:
@@ -298,10 +297,9 @@ def samples_of(
     """
     samples: list[Sample] | None = None
     for number, field in enumerate(plan.fields):
+        last = len(stored)
         if number + 1 < len(plan.fields):
             last = plan.fields[number + 1].first
-        else:
-            last = len(stored)
         values_stored: Sequence[Any] = (
             stored if len(plan.fields) == 1 else stored[field.first : last]
         )
@@ -355,10 +353,7 @@ def decode_samples(
     for group in groups:
         of_shard = _decoders(reader.shards[group.number], encoded, wanted)
         for place in range(len(samples)) if group.places is None else group.places.tolist():
-            if decoders[place]:
-                decoders[place] = decoders[place] | of_shard
-            else:
-                decoders[place] = of_shard
+            decoders[place] = decoders[place] | of_shard if decoders[place] else of_shard
     columns = ((name, group.index.fields.get(name)) for group in groups for name in encoded)
     sought = {name for name, column in columns if column is not None and column.seek is not None}
     tables: dict[str, list[Any]] = {}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from typing import Any
 
 from bushel._runtime.public import did_you_mean
 from bushel.errors import CodecError, CorruptError, FormatError
@@ -10,58 +11,13 @@ from bushel.kernels import ExtentError
 from bushel.spec import KEY
 
 
-def differs(expected: int, found: int) -> str:
-    """Return the error of bytes that do not match their checksum."""
-    return f"has the CRC-32 {found:08x} where {expected:08x} was written"
-
-
-def outside(error: ExtentError, value: str, path: str, offset: int) -> FormatError:
-    """Return the error for a value, named by sample and field, that is not inside its file."""
-    if error.reason == "shrunk":
-        what = (
-            f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
-        )
-    else:
-        what = f"{value} ends at byte {error.expected} of a file of {error.found} bytes"
-    return FormatError(what, file=path, offset=offset, hint="run `bushel verify` on the dataset")
-
-
 def undecodable(
     error: CodecError, key: str, field: str, file: str, offset: int, position: int
 ) -> CodecError:
     """Return the error for stored bytes that do not decode, with the sample and the place that they are of."""
+    place = {"key": key, "field": field, "file": file, "offset": offset, "position": position}
     return CodecError(
-        f"sample {key!r}, field {field!r} ({file}@{offset}): {error}",
-        **{
-            **error.details,
-            "key": key,
-            "field": field,
-            "file": file,
-            "offset": offset,
-            "position": position,
-        },
-    )
-
-
-def corrupt(
-    what: str,
-    key: str,
-    field: str,
-    file: str,
-    offset: int,
-    expected: int | None = None,
-    found: int | None = None,
-) -> CorruptError:
-    """Return the error for stored bytes that are not those that were written."""
-    return CorruptError(
-        f"sample {key!r}, field {field!r} {what}",
-        key=key,
-        field=field,
-        file=file,
-        offset=offset,
-        expected=expected,
-        found=found,
-        hint="run `bushel verify` on the dataset",
+        f"sample {key!r}, field {field!r} ({file}@{offset}): {error}", **{**error.details, **place}
     )
 
 
@@ -69,14 +25,22 @@ def unreadable(
     error: ExtentError, key: str, field: str, file: str, offset: int
 ) -> CorruptError | FormatError:
     """Return the error for an extent that cannot be read."""
+    value, hint = f"sample {key!r}, field {field!r}", "run `bushel verify` on the dataset"
+    place: dict[str, Any] = {"file": file, "offset": offset, "hint": hint}
     if error.reason == "checksum":
-        what = differs(error.expected, error.found)
-        return corrupt(what, key, field, file, offset, error.expected, error.found)
+        sums: dict[str, Any] = {"expected": error.expected, "found": error.found}
+        what = f"has the CRC-32 {error.found:08x} where {error.expected:08x} was written"
+        return CorruptError(f"{value} {what}", key=key, field=field, **sums, **place)
     if error.reason == "filter":
-        return corrupt(
-            f"is in a block that cannot be expanded: {error.what}", key, field, file, offset
+        what = f"is in a block that cannot be expanded: {error.what}"
+        return CorruptError(f"{value} {what}", key=key, field=field, **place)
+    if error.reason == "shrunk":
+        what = (
+            f"the file has shrunk from {error.expected} to {error.found} bytes since it was opened"
         )
-    return outside(error, f"sample {key!r}, field {field!r}", file, offset)
+    else:
+        what = f"{value} ends at byte {error.expected} of a file of {error.found} bytes"
+    return FormatError(what, **place)
 
 
 _SHOWN = 3
@@ -127,14 +91,9 @@ def missing_field(name: object, sample: Iterable[str]) -> str:
 def texts_as_positions(texts: Sequence[str], fields: Collection[str]) -> str:
     """Return the message about a list of texts where positions are expected."""
     shown = str(list(texts[:_SHOWN]))[:-1] + (", …]" if len(texts) > _SHOWN else "]")
-    by_key, by_name = (
-        f"ds.select_keys({shown}) is a view of the samples with these keys",
-        f"ds.select_fields({shown}) is a view",
-    )
+    meant = f"ds.select_keys({shown}) is a view of the samples with these keys"
     if all(text in fields for text in texts):
-        meant = f"{by_name} with these fields"
-    else:
-        meant = by_key
+        meant = f"ds.select_fields({shown}) is a view with these fields"
     return f"positions are integers, not texts: {meant}"
 
 

@@ -35,11 +35,12 @@ Place = tuple[int, str, int]
 """The number of a shard, a field, and the row of a value."""
 
 
-class RowSource(Protocol):
-    """The reader of the arrays: `Reader`, which describes these members."""
+class Source(Protocol):
+    """The reader of the values: `Reader`, which describes these members."""
 
     shards: Sequence[OpenShard]
     row_forms: dict[tuple[int, str], RowForms]
+    outlines: dict[Place, Outline]
 
     def file(self, shard: int, number: int) -> File: ...
 
@@ -60,7 +61,7 @@ def ranged_fields(
 
 
 def forms_of(
-    reader: RowSource, groups: Iterable[Group], wanted: Mapping[str, Elements]
+    reader: Source, groups: Iterable[Group], wanted: Mapping[str, Elements]
 ) -> Mapping[tuple[int, str], RowForms]:
     """Return where the rows of the wanted arrays of a batch are, by number of the shard and field.
 
@@ -81,7 +82,7 @@ def forms_of(
     return forms_of_fields
 
 
-def look_again(reader: RowSource, position: int, name: str) -> None:
+def look_again(reader: Source, position: int, name: str) -> None:
     """Look at an array whose header was not the expected one, for the next time that it is read."""
     number, row = reader.row_of(position, name)
     if (forms := reader.row_forms.get((number, name))) is not None:
@@ -104,7 +105,7 @@ def _has_headers(ranged: Ranged, size: int) -> bool:
 
 
 def _look(
-    reader: RowSource, number: int, column: FieldExtents, forms: RowForms, rows: list[int]
+    reader: Source, number: int, column: FieldExtents, forms: RowForms, rows: list[int]
 ) -> None:
     """Note the forms of arrays. Reading the value finds those that cannot be read."""
     sizes = column.length[rows].astype(np.int64)
@@ -123,17 +124,9 @@ def _look(
                 layout = ranged.layout(head, size)
             except CodecError:
                 layout = None
-            if layout is None or not layout.shape:
-                form = None
-            else:
+            if layout is not None and layout.shape:
                 form = RowForm.of(layout)
         forms.add(size, form)
-
-
-class Source(RowSource, Protocol):
-    """The reader of the values: `Reader`, which describes these members."""
-
-    outlines: dict[Place, Outline]
 
 
 def forms_and_outlines(

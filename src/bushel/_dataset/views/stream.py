@@ -153,13 +153,10 @@ class StreamDataset:
             ):
                 decoded[name] = value
                 continue
+            decode = get_codec(self._codecs[name]).decode
             try:
-                if isinstance(value, list):
-                    decoded[name] = [
-                        get_codec(self._codecs[name]).decode(element) for element in value
-                    ]
-                else:
-                    decoded[name] = get_codec(self._codecs[name]).decode(value)
+                several = isinstance(value, list)
+                decoded[name] = list(map(decode, value)) if several else decode(value)
             except CodecError as error:
                 raise CodecError(
                     f"field {name!r}: {error}", **{**error.details, "field": name}
@@ -221,10 +218,7 @@ class StreamDataset:
         values: dict[str, Any] = {KEY: sample.key.decode("utf-8", "surrogateescape")}
         values |= {name: [] for name in sequences}
         for place, member, data in sorted(sample.parts, key=lambda part: part[0].number or 0):
-            if self._decode:
-                value = self._decoded(sample, place, member, data)
-            else:
-                value = data
+            value = self._decoded(sample, place, member, data) if self._decode else data
             if place.number is None:
                 values[place.field.name] = value
             else:
@@ -235,14 +229,10 @@ class StreamDataset:
         try:
             return get_codec(place.codec).decode(data)
         except CodecError as error:
+            at = {"field": place.field.name, "file": sample.file, "offset": member.offset}
             raise CodecError(
                 f"{member.name!r} ({sample.file}@{member.offset}): {error}",
-                **{
-                    **error.details,
-                    "field": place.field.name,
-                    "file": sample.file,
-                    "offset": member.offset,
-                },
+                **{**error.details, **at},
             ) from error
 
     # Unsupported operations
