@@ -15,7 +15,7 @@ from tests.cli.running import fails, run
 
 import bushel
 from bushel._dataset.views.dataset import Dataset
-from bushel._index.column_summary import bars, summary
+from bushel._index.column_summary import summary
 
 
 @pytest.fixture
@@ -56,7 +56,7 @@ def test_index_and_info(data: Path) -> None:
     assert "0 (3), 1 (3), 2 (2)" in shown
     assert "n 0 (4), n 1 (3)" in shown
     found = {column["name"]: column for column in json.loads(run("info", data, "--columns", "--json"))["columns"]}
-    assert (found["x"]["min"], found["x"]["max"], sum(found["x"]["histogram"])) == (0.25, 1.75, 7)
+    assert (found["x"]["min"], found["x"]["max"]) == (0.25, 1.75)
     assert (found["name"]["values"], found["name"]["missing"], found["name"]["distinct"]) == (7, 1, 2)
     with bushel.Writer(data.parent / "none.tar", {"data": "bytes"}) as writer:
         writer.append({"data": b""})
@@ -90,8 +90,5 @@ def test_summaries(values: list[float], absent: list[bool]) -> None:
     found = summary("x", np.ma.MaskedArray(array, mask))
     assert (found.values, found.missing) == (int((~mask).sum()), int(mask.sum()))
     finite = array[~mask & np.isfinite(array)]
-    if found.histogram:
-        assert sum(found.histogram) == len(finite)
-        assert len(bars(found.histogram)) == len(found.histogram)
     if len(finite):
         assert (found.min, found.max) == (finite.min(), finite.max())

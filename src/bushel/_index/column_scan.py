@@ -42,7 +42,6 @@ _HEAD = 1 << 16  # bytes of a remote image that are read first
 _FORMATS = {1: "jpeg", 2: "png"}  # formats as `kernels.image_headers` numbers them
 # writers record texts that have at most this many bytes on average: names, not captions
 _USUAL_TEXT = 32
-_MOST_DIGITS = 18  # of a number that int64 holds with certainty
 
 
 @dataclass(frozen=True, slots=True)
@@ -165,7 +164,7 @@ class _Scan:
         rest = list(columns)
         value = next((candidate for candidate in rest if candidate.reading == "value"), None)
         if value is not None:
-            values = self._numbers() or self._texts() or self._whole_numbers_of_json()
+            values = self._numbers() or self._texts()
             if values is not None:
                 scanned[value.name] = values
                 rest.remove(value)
@@ -213,25 +212,6 @@ class _Scan:
         if bad is not None and missing is not None and not missing[bad].all():
             return None  # damaged, too large or in pieces: decoded one by one
         return numbers("float" if layout.kind == "real" else "int", out, missing)
-
-    def _whole_numbers_of_json(self) -> Column | None:
-        """Return the numbers of JSON values that consist of digits, as labels do; None if some do not."""
-        column = self._column
-        if column.codec != "json" or not isinstance(self._mapped, MappedFile):
-            return None
-        missing = column.length == MISSING
-        if not (self._whole | missing).all() or int(column.length.max(initial=0)) > _MOST_DIGITS:
-            return None
-        text, offsets = gather([self._mapped], Extents(0, self._offset, column.length))
-        if ((text < ord("0")) | (text > ord("9"))).any():
-            return None
-        # JSON has no numbers that begin with a zero, and no empty ones
-        first = text[offsets[:-1][column.length > 1]]
-        if (first == ord("0")).any() or (column.length == 0).any() or missing.all():
-            return None
-        values = np.empty(column.rows, np.int64)
-        decode_numbers(text, column.length, "decimal", None, values)
-        return numbers("int", values, missing)
 
     def _texts(self) -> Column | None:
         """Return the texts of a field; None if some have to be decoded one by one."""

@@ -1,4 +1,4 @@
-"""Columns in a few numbers: counts, ranges, frequent values, and small histograms. Pure: no I/O."""
+"""Columns in a few numbers: counts, ranges and frequent values. Pure: no I/O."""
 
 from __future__ import annotations
 
@@ -10,8 +10,6 @@ import numpy.typing as npt
 
 from bushel._index.columns import drawable, objects_of
 
-_BARS = "▁▂▃▄▅▆▇█"
-_BINS = 20
 _NAMED = 5  # values that are shown of a column with few different ones
 _FEW = 10  # integers with up to this many different values are counted one by one, like texts
 
@@ -30,8 +28,6 @@ class ColumnSummary:
     mean: float | None  # the mean of the numbers
     # the most frequent values with their counts, of texts, truth values and integers of few values
     top: tuple[tuple[Any, int], ...]
-    # counts of numbers in bins of equal width from `min` to `max`; empty if `top` has all values
-    histogram: tuple[int, ...]
 
     @property
     def cells(self) -> tuple[str, ...]:
@@ -54,11 +50,8 @@ class ColumnSummary:
 
 def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
     """Summarise a column that `Dataset.column` returned."""
-    masked = isinstance(column, np.ma.MaskedArray)
-    present: npt.NDArray[Any] = (
-        column.compressed() if isinstance(column, np.ma.MaskedArray) else column
-    )
-    missing = len(column) - len(present) if masked else 0
+    present: npt.NDArray[Any] = np.ma.asarray(column).compressed()
+    missing = len(column) - len(present)
     if present.dtype.kind in "mM":
         present = objects_of(present.astype(str).tolist())
     else:
@@ -70,31 +63,8 @@ def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
         order = np.argsort(-counts, kind="stable")[: _FEW if kind == "int" else _NAMED]
         top = tuple(zip(distinct[order].tolist(), counts[order].tolist(), strict=True))
     numbers = present[np.isfinite(present)] if kind == "float" else present
-    if kind in ("text", "bool") or not len(numbers):
-        return ColumnSummary(
-            name, kind, len(present), missing, len(distinct), None, None, None, top, ()
-        )
-    low, high, mean = (
-        numbers.min().item(),
-        numbers.max().item(),
-        float(numbers.mean(dtype=np.float64)),
-    )
-    histogram: tuple[int, ...] = ()
-    span = float(high) - float(low)
-    if not top and 0 < span < float("inf"):
-        places = (numbers.astype(np.float64) - float(low)) * (_BINS / span)
-        histogram = tuple(
-            np.bincount(np.clip(places, 0, _BINS - 1).astype(np.int64), minlength=_BINS).tolist()
-        )
-    return ColumnSummary(
-        name, kind, len(present), missing, len(distinct), low, high, mean, top, histogram
-    )
-
-
-def bars(counts: tuple[int, ...]) -> str:
-    """Return counts as a line of bars. The highest bar stands for the largest count. Zero is a blank."""
-    most = max(counts, default=0)
-    return "".join(
-        " " if not count else _BARS[min(count * len(_BARS) // (most + 1), len(_BARS) - 1)]
-        for count in counts
-    )
+    bounds: tuple[Any, ...] = (None, None, None)
+    if kind not in ("text", "bool") and len(numbers):
+        mean = float(numbers.mean(dtype=np.float64))
+        bounds = (numbers.min().item(), numbers.max().item(), mean)
+    return ColumnSummary(name, kind, len(present), missing, len(distinct), *bounds, top)

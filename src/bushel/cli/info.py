@@ -21,9 +21,7 @@ def command(
     path: Path,
     columns_too: Annotated[
         bool,
-        Option(
-            "Show the columns in the index: ranges, frequent values, and histograms.", "--columns"
-        ),
+        Option("Show the columns in the index: ranges and frequent values.", "--columns"),
     ] = False,
     *,
     chosen: DatasetOptions,
@@ -164,10 +162,6 @@ _NO_COLUMNS = (
 
 
 def _row(column: ColumnSummary) -> tuple[str, ...]:
-    from bushel._index.column_summary import bars
-
-    if column.histogram:
-        return *column.cells, bars(column.histogram)
     return *column.cells, column.frequent
 
 
