@@ -32,7 +32,7 @@ def test_numbers_that_no_dtype_holds_are_drawn_as_floats() -> None:
     assert found.kind == "numbers"
     assert sum(bin_.count for bin_ in found.bins) == 4
     shown = summary("c", values)
-    assert (shown.kind, shown.min, shown.max, sum(shown.histogram)) == ("float", 0.5, 2.0**64, 4)
+    assert (shown.kind, shown.min, shown.max) == ("float", 0.5, 2.0**64)
 
 
 @given(values=VALUES, data=st.data())

@@ -63,8 +63,8 @@ def summary(name: str, column: npt.NDArray[Any]) -> ColumnSummary:
         order = np.argsort(-counts, kind="stable")[: _FEW if kind == "int" else _NAMED]
         top = tuple(zip(distinct[order].tolist(), counts[order].tolist(), strict=True))
     numbers = present[np.isfinite(present)] if kind == "float" else present
-    bounds: tuple[Any, ...] = (None, None, None)
+    low = high = mean = None
     if kind not in ("text", "bool") and len(numbers):
+        low, high = numbers.min().item(), numbers.max().item()
         mean = float(numbers.mean(dtype=np.float64))
-        bounds = (numbers.min().item(), numbers.max().item(), mean)
-    return ColumnSummary(name, kind, len(present), missing, len(distinct), *bounds, top)
+    return ColumnSummary(name, kind, len(present), missing, len(distinct), low, high, mean, top)

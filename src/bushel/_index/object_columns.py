@@ -107,7 +107,9 @@ def reader_of(
         from bushel.codecs.headers import clip_header
 
         header = clip_header(column.codec, data)
-        return header and [getattr(header, requested.part) for requested in columns]
+        if header is None:
+            return None
+        return [getattr(header, requested.part) for requested in columns]
 
     def of_sound(data: bytes) -> Sequence[Any] | None:
         assert codec.ranged is not None
