@@ -18,7 +18,6 @@ from bushel._index.class_names import (
 )
 from bushel._index.sidecar import Manifest
 from bushel._index.table import Shard
-from bushel._runtime.log import log_warning
 from bushel.containers import get_container
 from bushel.errors import SpecError
 from bushel.spec import Field, Spec
@@ -226,12 +225,12 @@ def unread_bytes(shards: Sequence[OpenShard]) -> int:
 
 def warn_unread(path: str, shards: Sequence[OpenShard]) -> None:
     """Log how much of a remote dataset will be read to find its samples."""
-    if (size := unread_bytes(shards)) and shards:
+    if size := unread_bytes(shards):
+        from bushel._runtime.log import log_warning
+
         log_warning(
-            (
-                "%s has no index: up to %s bytes are read when their samples are needed. `bushel"
-                " index` reads them once"
-            ),
+            "%s has no index: up to %s bytes are read when their samples are needed. `bushel"
+            " index` reads them once",
             path,
             f"{size:,}",
         )
