@@ -4,19 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from bushel._runtime.arrays import I64, U64, ranges
-
-
-def equal_places(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tuple[I64, I64]:
-    """Return the pairs of equal numbers: their places in ascending numbers, and in others, in the order of these."""
-    first = np.searchsorted(ascending, numbers, side="left")
-    counts = np.searchsorted(ascending, numbers, side="right") - first
-    return ranges(first, counts), np.repeat(np.arange(len(numbers), dtype=np.int64), counts)
+from bushel._runtime.arrays import I64, U64
 
 
 def equal_hashes(left: U64, right: U64) -> tuple[I64, I64]:

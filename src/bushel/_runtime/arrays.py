@@ -52,6 +52,13 @@ def ranges(first: I64, counts: I64) -> I64:
     return numbers
 
 
+def equal_places(ascending: npt.NDArray[Any], numbers: npt.NDArray[Any]) -> tuple[I64, I64]:
+    """Return the pairs of equal numbers: their places in ascending numbers, and in others, in the order of these."""
+    first = np.searchsorted(ascending, numbers, side="left")
+    counts = np.searchsorted(ascending, numbers, side="right") - first
+    return ranges(first, counts), np.repeat(np.arange(len(numbers), dtype=np.int64), counts)
+
+
 def batches_of(lengths: I64, most: int) -> Iterator[slice]:
     """Yield the rows of values that follow one another, about `most` bytes at a time."""
     batch = np.cumsum(lengths) // most

@@ -27,11 +27,9 @@ from bushel._index.key_lookup import (
     StoredKeyTable,
     unkeyed_position,
 )
-from bushel._index.key_pairs import equal_places
-from bushel._index.named_arrays import head_of, parse
 from bushel._index.sidecar import ALWAYS_CHECKED, DAMAGES, Arrays
 from bushel._index.table import Keys
-from bushel._runtime.arrays import I64, U32, U64
+from bushel._runtime.arrays import I64, U32, U64, equal_places
 from bushel._runtime.log import log_warning
 from bushel.errors import FormatError, UnsupportedError
 from bushel.kernels import crc32, map_array
@@ -142,6 +140,8 @@ def _sorted_ranges(
 
 def _head(count: int, state: str, sums: Sequence[int]) -> bytes:
     """Return the beginning of a file."""
+    from bushel._index.named_arrays import head_of
+
     header = _Header(_VERSION, state, [f"{checksum:08x}" for checksum in sums])
     arrays: Arrays = {
         "hashes": np.broadcast_to(np.uint64(0), count),
@@ -195,6 +195,8 @@ def _difference(header: _Header, arrays: Arrays) -> str | None:
 
 def _open(path: Path) -> tuple[_Header, Arrays] | None:
     """Map a key file; None if it is missing. Raise FormatError if it is damaged."""
+    from bushel._index.named_arrays import parse
+
     try:
         text, arrays = parse(map_array(str(path)).data, _ARRAYS)
         header = _HEADER.decode(text)
