@@ -21,12 +21,26 @@ import subprocess
 import sys
 from pathlib import Path
 
-PYTHON = "3.11"  # the newest version on which every original still runs (mxnet 1.9.1 needs NumPy 1.23)
+PYTHON = "3.11"  # the newest version on which most originals still run (mxnet 1.9.1 needs NumPy 1.23)
+NEEDED = "# python: "
+"""A first line of requirements that begins so names another version of Python."""
 RECIPES = Path(__file__).resolve().parent / "requirements"
 ENVIRONMENTS = RECIPES.parent.parent / ".interop"
 STAMP = "requirements.sha256"
 ON_REQUEST = frozenset(
-    {"columns", "dali", "ffcv", "ffrecord", "foreign", "lerobot", "loading", "mds", "megatron", "parquet"}
+    {
+        "columns",
+        "dali",
+        "ffcv",
+        "ffrecord",
+        "foreign",
+        "lerobot",
+        "lerobot-0.6",
+        "loading",
+        "mds",
+        "megatron",
+        "parquet",
+    }
 )
 """Environments that are made only by name: they take gigabytes, and FFCV and FFRecord need additional headers."""
 
@@ -45,9 +59,15 @@ def python_of(name: str) -> Path:
     return ENVIRONMENTS / name / "bin" / "python"
 
 
+def version_of(name: str) -> str:
+    """Return the version of Python of an environment."""
+    first = (RECIPES / f"{name}.txt").read_text().partition("\n")[0]
+    return first.removeprefix(NEEDED) if first.startswith(NEEDED) else PYTHON
+
+
 def fingerprint(name: str) -> str:
     """Return the contents of the stamp of an up-to-date environment."""
-    return hashlib.sha256(PYTHON.encode() + b"\n" + (RECIPES / f"{name}.txt").read_bytes()).hexdigest()
+    return hashlib.sha256(version_of(name).encode() + b"\n" + (RECIPES / f"{name}.txt").read_bytes()).hexdigest()
 
 
 def is_current(name: str) -> bool:
@@ -71,22 +91,22 @@ def make(name: str) -> None:
         steps = [published, ["--no-build-isolation", *steps[0]]]
     uv = shutil.which("uv")
     if uv is not None:
-        _run([uv, "venv", "--quiet", "--python", PYTHON, str(folder)])
+        _run([uv, "venv", "--quiet", "--python", version_of(name), str(folder)])
         install = [uv, "pip", "install", "--quiet", "--python", str(python_of(name))]
     else:
-        _run([_interpreter(), "-m", "venv", str(folder)])
+        _run([_interpreter(version_of(name)), "-m", "venv", str(folder)])
         install = [str(python_of(name)), "-m", "pip", "install", "--quiet"]
     for step in steps:
         _run([*install, *step])
     (folder / STAMP).write_text(fingerprint(name))
 
 
-def _interpreter() -> str:
-    if f"{sys.version_info.major}.{sys.version_info.minor}" == PYTHON:
+def _interpreter(version: str) -> str:
+    if f"{sys.version_info.major}.{sys.version_info.minor}" == version:
         return sys.executable
-    found = shutil.which(f"python{PYTHON}")
+    found = shutil.which(f"python{version}")
     if found is None:
-        raise EnvironmentFailedError(f"needs Python {PYTHON}: install python{PYTHON}, or uv, which fetches it")
+        raise EnvironmentFailedError(f"needs Python {version}: install python{version}, or uv, which fetches it")
     return found
 
 

@@ -14,7 +14,8 @@ from tests._pack.pack_sources import files_of
 import bushel
 from bushel._pack.reshape import merge
 from bushel.cli.app import app
-from bushel.containers.ffrecord import empty_folders
+from bushel.containers import Shard
+from bushel.containers.ffrecord import CONTAINER as FFRECORD
 from bushel.errors import SpecError
 from bushel.sources import Files
 
@@ -36,7 +37,7 @@ def opened(path: Path) -> bushel.Dataset:
 
 def test_they_are_kept(folder: Path, tmp_path: Path) -> None:
     done = bushel.pack(Files(folder), tmp_path / "x.ffr")
-    assert empty_folders(tmp_path / "x.ffr") == ["a", "d1/b/c", "z"]
+    assert FFRECORD.empty_folders(Shard.of(tmp_path / "x.ffr")) == ["a", "d1/b/c", "z"]
     assert list(opened(tmp_path / "x.ffr").keys) == [f"d{number // 3}/{number}" for number in range(9)]
     assert not any("empty" in limit for limit in done.limits)
 
@@ -51,13 +52,13 @@ def test_by_the_command(folder: Path, tmp_path: Path) -> None:
 def test_nothing_else_is_there(tmp_path: Path) -> None:
     (tmp_path / "folder/only").mkdir(parents=True)
     bushel.pack(Files(tmp_path / "folder"), tmp_path / "x.ffr")
-    assert empty_folders(tmp_path / "x.ffr") == ["only"]
+    assert FFRECORD.empty_folders(Shard.of(tmp_path / "x.ffr")) == ["only"]
     assert len(opened(tmp_path / "x.ffr")) == 0
 
 
 def test_the_first_shard_and_the_first_part_have_them(folder: Path, tmp_path: Path) -> None:
     bushel.pack(Files(folder), tmp_path / "shards", container="ffrecord", shard_samples=4)
-    assert [empty_folders(path) for path in sorted((tmp_path / "shards").glob("*.ffr"))] == [
+    assert [FFRECORD.empty_folders(Shard.of(path)) for path in sorted((tmp_path / "shards").glob("*.ffr"))] == [
         ["a", "d1/b/c", "z"],
         [],
         [],
@@ -65,7 +66,7 @@ def test_the_first_shard_and_the_first_part_have_them(folder: Path, tmp_path: Pa
     for part in range(2):
         bushel.pack(Files(folder), tmp_path / "parts.ffr", parts=2, part=part)
     bushel.pack(Files(folder), tmp_path / "again.ffr", parts=2)
-    found = [empty_folders(tmp_path / f"parts-part-0000{part}.ffr") for part in range(2)]
+    found = [FFRECORD.empty_folders(Shard.of(tmp_path / f"parts-part-0000{part}.ffr")) for part in range(2)]
     assert found == [["a", "d1/b/c", "z"], []]
     for part in range(2):
         made = (tmp_path / f"parts-part-0000{part}.ffr").read_bytes()
@@ -78,9 +79,9 @@ def test_an_append_keeps_those_that_were_there(folder: Path, tmp_path: Path) -> 
     (tmp_path / "more/z").mkdir()
     (tmp_path / "more/z/file").write_bytes(b"1")
     bushel.pack(Files(tmp_path / "more"), tmp_path / "x.ffr", mode="append")
-    assert empty_folders(tmp_path / "x.ffr") == ["a", "d1/b/c", "new"]
+    assert FFRECORD.empty_folders(Shard.of(tmp_path / "x.ffr")) == ["a", "d1/b/c", "new"]
     bushel.pack([{"__key__": "a/file", "data": b"2"}], tmp_path / "x.ffr", mode="append")
-    assert empty_folders(tmp_path / "x.ffr") == ["d1/b/c", "new"]
+    assert FFRECORD.empty_folders(Shard.of(tmp_path / "x.ffr")) == ["d1/b/c", "new"]
     assert list(opened(tmp_path / "x.ffr").keys)[-2:] == ["z/file", "a/file"]
 
 
@@ -116,9 +117,9 @@ def test_a_packed_folder_written_again_keeps_them(folder: Path, tmp_path: Path) 
     (tmp_path / "more/file").write_bytes(b"1")
     bushel.pack(Files(tmp_path / "more"), tmp_path / "y.ffr")
     merge([tmp_path / "x.ffr", tmp_path / "y.ffr"], tmp_path / "both.ffr")
-    assert empty_folders(tmp_path / "both.ffr") == ["a", "d1/b/c", "new", "z"]
+    assert FFRECORD.empty_folders(Shard.of(tmp_path / "both.ffr")) == ["a", "d1/b/c", "new", "z"]
     bushel.convert(opened(tmp_path / "x.ffr")[:4], tmp_path / "view.ffr")
-    assert empty_folders(tmp_path / "view.ffr") == []
+    assert FFRECORD.empty_folders(Shard.of(tmp_path / "view.ffr")) == []
 
 
 def test_who_cannot_keep_them_says_so(folder: Path, tmp_path: Path) -> None:

@@ -32,9 +32,10 @@ def assert_same(value: Any, wanted: Any, name: str) -> None:
         assert value == wanted, name
 
 
-def test_frames_are_those_of_lerobot(original: Callable[[str], Original], tmp_path: Path) -> None:
+@pytest.mark.parametrize("version", ["lerobot", "lerobot-0.6"])
+def test_frames_are_those_of_lerobot(version: str, original: Callable[[str], Original], tmp_path: Path) -> None:
     pytest.importorskip("av")
-    wanted = original("lerobot")("lerobot_frames.py", tmp_path / "robot")
+    wanted = original(version)("lerobot_frames.py", tmp_path / "robot")
     pictures = np.load(tmp_path / "robot.npz")
     frames, episodes = bushel.open(tmp_path / "robot"), bushel.open(tmp_path / "robot", episodes=True)
     assert len(frames) == len(wanted)

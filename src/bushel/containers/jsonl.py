@@ -12,7 +12,7 @@ import numpy as np
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import Lines
-from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.system import keep_freed_memory
 from bushel.containers.array_lines import ARRAYS, ArrayLines, holds_lines, start_of_array
 from bushel.containers.base import Container, ReadOptions, Report
@@ -313,9 +313,13 @@ class LineTable:
                 if column is not None:
                     columns[name] = column
         real = self.file.real
-        stamp = FileStamp(shard.files[0], real.size, real.mtime_ns)
         table = ShardIndex(
-            self._samples, (stamp,), fields, container, columns=columns, blocks=self.file.blocks
+            self._samples,
+            stamps(shard, [real]),
+            fields,
+            container,
+            columns=columns,
+            blocks=self.file.blocks,
         )
         if self.file.blocks:  # else all extents are of bytes that were scanned
             table.check(real.path)

@@ -13,7 +13,8 @@ from tests.sources.folders import image_folder
 
 import bushel
 from bushel.compat.mxnet.lists import ListPlan, find_images, list_parts, write_lists
-from bushel.containers.ffrecord import empty_folders
+from bushel.containers import Shard
+from bushel.containers.ffrecord import CONTAINER as FFRECORD
 from bushel.sources import Files, ListFile
 from bushel.sources.lists import ListLine
 
@@ -116,7 +117,7 @@ def test_a_packed_folder_of_ffrecord(golden: Path, tmp_path: Path) -> None:
     for sample in dataset:
         (tmp_path / "folder" / sample["__key__"]).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / "folder" / sample["__key__"]).write_bytes(sample["data"])
-    for empty in empty_folders(old):
+    for empty in FFRECORD.empty_folders(Shard.of(old)):
         (tmp_path / "folder" / empty).mkdir()
     bushel.pack(Files(tmp_path / "folder"), tmp_path / "new.ffr")
     assert (tmp_path / "new.ffr").read_bytes() == old.read_bytes()

@@ -17,7 +17,7 @@ from tests.containers.writing import stored_samples, write_shard
 
 from bushel._index.table import Shard
 from bushel.containers.base import ReadOptions, WriteOptions
-from bushel.containers.ffrecord import CONTAINER, empty_folders
+from bushel.containers.ffrecord import CONTAINER
 from bushel.containers.ffrecord.packed_folder import MAGIC
 from bushel.errors import BushelError, CorruptError, FormatError, SpecError
 from bushel.spec import parse_spec
@@ -49,10 +49,10 @@ class TestReading:
         shard = shard_of(tmp_path, ffr([b"A", b"Z", MAGIC + pickle.dumps(tree)]))
         table = CONTAINER.index(shard, ReadOptions())
         assert stored_samples(shard, table) == [("a.txt", {"data": b"A"}), ("b/z.bin", {"data": b"Z"})]
-        assert empty_folders(tmp_path / "x.ffr") == ["b/empty"]
+        assert CONTAINER.empty_folders(Shard.of(tmp_path / "x.ffr")) == ["b/empty"]
 
     def test_a_plain_file_has_no_empty_folders(self, tmp_path: Path) -> None:
-        assert empty_folders(shard_of(tmp_path, GOLDEN).path(0)) == []
+        assert CONTAINER.empty_folders(shard_of(tmp_path, GOLDEN)) == []
 
     def test_a_given_spec_names_the_field(self, tmp_path: Path) -> None:
         table = index(tmp_path, GOLDEN, spec=parse_spec({"image": "jpg"}))
@@ -68,7 +68,7 @@ class TestReading:
 
     def test_empty_folder_of_the_golden_data(self, golden: Path) -> None:
         path = golden / "ffrecord-1.4.0" / "packed-folder" / "data" / "packed.ffr"
-        assert empty_folders(path) == ["just_another_folder/empty dir"]
+        assert CONTAINER.empty_folders(Shard.of(path)) == ["just_another_folder/empty dir"]
 
 
 class TestShards:

@@ -231,3 +231,20 @@ def test_a_truncated_file(tmp_path: Path) -> None:
 def test_damage_gives_an_error_that_names_the_file_or_other_values(name: str, tmp_path: Path) -> None:
     path = sorted((FOREIGN / name).glob("*tfrecord*"))[0]
     check_damaged(path.read_bytes(), tmp_path / "x.tfrecord", 0, name)
+
+
+@pytest.mark.parametrize(
+    ("declared", "good", "bad"),
+    [("utf8", b"text", b"\xff\xfe"), ("json", b"[1]", b"{"), ("cls", b"12", b"twelve"), ("utf8[]", b"text", b"\xff")],
+)
+def test_a_declared_type_is_compared_when_a_file_is_opened(
+    declared: str, good: bytes, bad: bytes, tmp_path: Path
+) -> None:
+    spec = {"t": declared}
+    path = written(tmp_path / "x.tfrecord", {"t": bytes_list(good)}, {"t": bytes_list(bad)})
+    with pytest.raises(SpecError, match="'t'"):
+        bushel.open(path, spec=spec, index="memory")
+    written(path, *[{"t": bytes_list(good)}] * 100, {"t": bytes_list(bad)})
+    ds = bushel.open(path, spec=spec, index="memory")
+    with pytest.raises(CodecError):
+        ds[100]

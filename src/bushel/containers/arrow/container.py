@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection
 
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.table import Shard, ShardIndex, stamps
 from bushel.containers.arrow.messages import batches_of, read_schema
 from bushel.containers.arrow.table import Table
 from bushel.containers.base import Container, ReadOptions
@@ -86,10 +86,9 @@ class _Arrow(Container):
             if isinstance(error, FormatError):
                 raise
             raise FormatError(str(error), file=file.path, hint="write the file again") from error
-        stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
         table = ShardIndex(
             table_of_file.rows,
-            (stamp,),
+            stamps(shard, [file]),
             table_of_file.fields,
             self.name,
             labels=table_of_file.labels,

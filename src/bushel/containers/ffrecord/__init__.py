@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from bushel.containers.ffrecord.container import FFRecord, empty_folders, index_all_records
+from bushel.containers.ffrecord.container import FFRecord, index_all_records
 from bushel.containers.ffrecord.packed_folder import MAGIC, parse_folder
 
 if TYPE_CHECKING:
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from bushel.containers.base import ReadOptions
     from bushel.containers.recovery import Fault, Recovered
 
-__all__ = ["CONTAINER", "MAGIC", "empty_folders", "index_all_records", "parse_folder"]
+__all__ = ["CONTAINER", "MAGIC", "index_all_records", "parse_folder"]
 
 
 class _FFRecord(FFRecord):

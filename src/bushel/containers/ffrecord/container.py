@@ -15,7 +15,7 @@ from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
-from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.log import log_warning
 from bushel._runtime.public import command
@@ -91,7 +91,7 @@ class FFRecord(Container):
         """Return the index of one file, from its header; of a file of maps, from a pass that checks every CRC."""
         file = open_file(shard.path(0))
         header = _read_header(file)
-        stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+        stamp = stamps(shard, [file])
         if header.form == "maps":
             records = _records(file, header, options)
             packed = index_records(records, options.spec, file=file.path, checksums=True)
@@ -104,17 +104,25 @@ class FFRecord(Container):
             options.report(file.size)
         field = only_field(options.spec, file)
         column = FieldExtents(field, field.codec, 0, header.offset, header.length, header.crc32)
-        return ShardIndex(
-            len(header.offset), (stamp,), {field.name: column}, self.name, keys
-        ).check(file.path)
+        return ShardIndex(len(header.offset), stamp, {field.name: column}, self.name, keys).check(
+            file.path
+        )
 
     def has_own_index(self, shard: Shard) -> bool:
         """Return True: the header has the offset of every record."""
         return True
 
     def empty_folders(self, shard: Shard) -> list[str]:
-        """Return the folders in a packed folder that hold nothing, so that no sample shows them."""
-        return empty_folders(shard.path(0))
+        """Return the folders in a packed folder that hold nothing, so that no sample shows them.
+
+        Raises:
+            FormatError: The file is damaged.
+        """
+        file = open_file(shard.path(0))
+        header = _read_header(file)
+        if header.form == "folder":
+            return _folder(file, header)[1]
+        return []
 
     def layout(self, spec: Spec, options: WriteOptions) -> Layout:
         """Return how samples are stored: one field as plain records or, with keys, a packed folder; else as maps."""
@@ -189,24 +197,9 @@ def index_all_records(shard: Shard) -> ShardIndex:
     """
     file = open_file(shard.path(0))
     header = _read_header(file)
-    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
+    stamp = stamps(shard, [file])
     column = FieldExtents(_DATA, _DATA.codec, 0, header.offset, header.length, header.crc32)
-    return ShardIndex(len(header.offset), (stamp,), {_DATA.name: column}, "ffrecord").check(
-        file.path
-    )
-
-
-def empty_folders(path: AnyPath) -> list[str]:
-    """Return the folders in a packed folder that hold nothing, so that no sample shows them.
-
-    Raises:
-        FormatError: The file is damaged.
-    """
-    file = open_file(path)
-    header = _read_header(file)
-    if header.form == "folder":
-        return _folder(file, header)[1]
-    return []
+    return ShardIndex(len(header.offset), stamp, {_DATA.name: column}, "ffrecord").check(file.path)
 
 
 def _hint(file: File) -> str:
@@ -375,15 +368,17 @@ def _with_damage(file: File, header: _Header, rows: range) -> Iterator[Record]:
         yield Record(b"", offset, length, error)
 
 
-def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -> ShardIndex:
+def _with_damaged_blocks(
+    packed: PackedFields, samples: int, stamp: tuple[FileStamp, ...]
+) -> ShardIndex:
     """Return the table of packed maps, in which each damaged record is a block that no reader expands."""
     if not packed.damaged:
-        return ShardIndex(samples, (stamp,), packed.fields, "ffrecord", packed.keys)
+        return ShardIndex(samples, stamp, packed.fields, "ffrecord", packed.keys)
     from bushel.storage.blocks import Blocks
 
     rows = np.array([sample for sample, _ in packed.damaged], np.int64)
     offset = np.array([0, *(record.offset for _, record in packed.damaged)], np.int64)
-    length = np.array([stamp.size, *(record.length for _, record in packed.damaged)], np.int64)
+    length = np.array([stamp[0].size, *(record.length for _, record in packed.damaged)], np.int64)
     start = offsets_of(np.maximum(length, 1))
     kind = (np.arange(len(offset)) > 0).astype(np.uint8)
     blocks = Blocks(
@@ -395,7 +390,7 @@ def _with_damaged_blocks(packed: PackedFields, samples: int, stamp: FileStamp) -
         at = rows if extents.starts is None else extents.starts[rows]
         position[at], size[at] = start[1:-1], np.diff(start)[1:]
         fields[name] = replace(extents, file=1, offset=position, length=size)
-    return ShardIndex(samples, (stamp,), fields, "ffrecord", packed.keys, blocks=(blocks,))
+    return ShardIndex(samples, stamp, fields, "ffrecord", packed.keys, blocks=(blocks,))
 
 
 def _corrupt(file: File, offset: int, what: str, expected: int, actual: int) -> CorruptError:

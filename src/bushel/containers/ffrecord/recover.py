@@ -8,7 +8,7 @@ from contextlib import suppress
 import numpy as np
 
 from bushel import kernels
-from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, U32, Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.ffrecord.container import folder_keys, only_field
@@ -70,7 +70,6 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         if not (folder and row == last)
     )
     crc32, offset, length = crc32[good_rows], offset[good_rows], length[good_rows]
-    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     if len(good_rows) and is_packed_map(file.read(int(offset[0]), min(16, int(length[0])))):
         packed = index_records(
             _records(file, offset, length), options.spec, file=file.path, checksums=True
@@ -83,7 +82,9 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
             keys = None
         else:
             keys = folder_keys([paths[row] for row in good_rows.tolist()], file)
-    index = ShardIndex(len(good_rows), (stamp,), columns, "ffrecord", keys).check(file.path)
+    index = ShardIndex(len(good_rows), stamps(shard, [file]), columns, "ffrecord", keys).check(
+        file.path
+    )
     return Recovered(index, np.ones(len(good_rows), np.bool_), lost, gaps)
 
 

@@ -11,17 +11,22 @@ from __future__ import annotations
 import base64
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import replace
 
-from bushel._index.table import FileStamp, Shard, ShardIndex
+import numpy as np
+import numpy.typing as npt
+
+from bushel._index.table import FileStamp, Shard, ShardIndex, stamps
 from bushel._runtime.log import log_warning
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.features import Feature, features_in
 from bushel.containers.parquet.footer import TAIL, Footer, Node, read_footer
 from bushel.containers.parquet.page_index import Groups, index_faults, narrowed, sections_of
+from bushel.containers.parquet.pages import OtherEncoding
 from bushel.containers.parquet.table import Table, field_of, is_decoded
+from bushel.containers.parquet.values import scalars_of
 from bushel.containers.references import with_keys, with_references
 from bushel.containers.row_table import check_pyarrow
 from bushel.containers.sections import Outline, Section
@@ -118,16 +123,27 @@ class _Parquet(Container):
 CONTAINER = _Parquet()
 
 
-def table_of_columns(shard: Shard, names: Collection[str]) -> ShardIndex:
-    """Return the table of a file with only some of its columns, as far as it has them.
+def numbers_in(shard: Shard, names: Iterable[str]) -> dict[str, npt.NDArray[np.generic]]:
+    """Return the numbers of some columns of a file.
 
     Raises:
-        FormatError: The file is damaged.
+        FormatError: A column is missing or damaged, or lacks a number.
     """
     file, tail = _opened(shard)
     footer = read_footer(file, tail)
-    footer = replace(footer, fields=tuple(node for node in footer.fields if node.name in names))
-    return _table(Table(file, footer, {}, None), tuple(_fields(file, footer, {})), shard)
+    nodes = {node.name: node for node in footer.fields if node.physical is not None}
+    numbers = {}
+    for name in names:
+        if name not in nodes:
+            raise FormatError(f"it has no column {name!r}", file=file.path, hint=_HINT)
+        with _naming(nodes[name], file, footer):
+            try:
+                numbers[name], missing = scalars_of(file, footer, nodes[name])
+            except OtherEncoding as error:
+                raise ValueError("it does not hold plain numbers") from error
+            if missing.any():
+                raise ValueError(f"row {int(missing.argmax())} has no value")
+    return numbers
 
 
 def _opened(shard: Shard) -> tuple[File, bytes | None]:
@@ -186,10 +202,9 @@ def _table(table: Table, fields: tuple[Field, ...], shard: Shard) -> ShardIndex:
         with _naming(node, file, footer):
             table.add(node, field)
     table.finish()
-    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     index = ShardIndex(
         footer.rows,
-        (stamp,),
+        stamps(shard, [file]),
         table.fields,
         CONTAINER.name,
         labels=table.labels,

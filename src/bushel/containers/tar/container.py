@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from bushel._index.table import FileStamp, Shard, ShardIndex
+from bushel._index.table import Shard, ShardIndex, stamps
 from bushel.containers.base import (
     Container,
     Layout,
@@ -77,8 +77,7 @@ class _Tar(Container):
         file = open_file(shard.path(0))
         archive, blocks = archive_in(file, shard.path(0).name)
         table, labels = read_table(shard.path(0), archive, options.spec)
-        stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-        index = replace(table.index((stamp,), blocks), labels=labels).check(file.path)
+        index = replace(table.index(stamps(shard, [file]), blocks), labels=labels).check(file.path)
         if options.checksums:
             from bushel.containers.checksums import with_checksums
 

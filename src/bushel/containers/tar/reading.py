@@ -14,7 +14,7 @@ import numpy as np
 
 from bushel import kernels
 from bushel._index.class_names import Labels
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard
+from bushel._index.table import MISSING, FieldExtents, Shard, stamps
 from bushel._runtime.arrays import I64, Bools
 from bushel.containers.base import ReadOptions
 from bushel.containers.recovery import Fault, Recovered
@@ -141,8 +141,7 @@ def recover(shard: Shard, options: ReadOptions, fault: Fault) -> Recovered:
         repeated.append(sample)
 
     table = tabulate(members, spec, file.path, report)
-    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
-    index = replace(table.index((stamp,), blocks), labels=labels)
+    index = replace(table.index(stamps(shard, [file]), blocks), labels=labels)
     whole = np.ones(table.samples, np.bool_)
     whole[repeated] = False
     for sample in _incomplete(table, gaps):

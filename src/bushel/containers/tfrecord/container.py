@@ -21,7 +21,7 @@ import numpy as np
 
 from bushel._index.columns import Column
 from bushel._index.line_arrays import Lines
-from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex
+from bushel._index.table import FieldExtents, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import U8
 from bushel._runtime.system import keep_freed_memory
 from bushel.containers.base import Container, ReadOptions, Report
@@ -40,6 +40,7 @@ from bushel.containers.tfrecord.features import (
     OF_ANY_LENGTH,
     FeatureTable,
     check_density,
+    check_first_values,
     declared_type,
     field_name,
     is_sparse,
@@ -80,13 +81,10 @@ class _Tfrecord(Container):
         else:
             examples = usual_examples(file, real, spec, options.report)
         if examples is not None:
-            stamp, blocks_of_file = (
-                FileStamp(shard.files[0], real.size, real.mtime_ns),
-                () if blocks is None else (blocks,),
-            )
+            blocks_of_file = () if blocks is None else (blocks,)
             table = ShardIndex(
                 examples.samples,
-                (stamp,),
+                stamps(shard, [real]),
                 examples.fields,
                 self.name,
                 columns=examples.columns,
@@ -96,6 +94,13 @@ class _Tfrecord(Container):
                 table.check(file.path)
         else:
             table = self._any_records(shard, options, file, blocks)
+        for name in spec.keys() - set(options.recorded):
+            column = table.fields.get(name)
+            if column is not None and (column.file, column.codec) == (
+                int(blocks is not None),
+                spec[name].codec,
+            ):
+                check_first_values(file, spec[name], column)
         try:
             return with_keys(table, shard)
         except FormatError as error:

@@ -12,12 +12,15 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._index.columns import Column
+from bushel._index.table import FieldExtents
+from bushel._kinds import IMAGES
 from bushel._runtime.arrays import I64, U8
+from bushel.codecs import get_codec
 from bushel.containers.features import codec_of_first_bytes
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import PlainField
 from bushel.containers.tfrecord.scan import STEP, Feature
-from bushel.errors import FormatError, SpecError
+from bushel.errors import CodecError, FormatError, SpecError
 from bushel.spec import KEY, Field, parse_spec
 from bushel.storage import IN_TABLE, Blocks, File
 
@@ -34,6 +37,8 @@ OF_ANY_LENGTH = ("int", "uint")
 """The codecs that read bytes of any length as a number."""
 
 _SHOWN = 20  # bytes of a value that an error shows
+_LOOKED_AT = 100  # values that are compared with a declared type when a file is opened
+_MEDIA = {*IMAGES, "image", "jpeg", "audio", "wav", "flac", "mp3", "mp4", "frames", "pil", "pickle"}
 _MOST_EMPTY = 1 << 24
 _SPARSE = 64
 _MOST_FEATURES = 10_000
@@ -58,6 +63,27 @@ def declared_type(name: str, kind: int, spec: Mapping[str, Field]) -> Field | No
     if name == KEY and kind == BYTES:
         return Field(KEY, "utf8")
     return spec.get(name)
+
+
+def check_first_values(file: File, declared: Field, column: FieldExtents) -> None:
+    """Refuse a type that the first values do not have; the others are compared when they are read.
+
+    Raises:
+        SpecError: A value is of another type.
+    """
+    if declared.codec.partition("(")[0] in _MEDIA:  # decoding these takes long
+        return
+
+    decode = get_codec(declared.codec).decode
+    for row in np.flatnonzero(column.length[:_LOOKED_AT] >= 0).tolist():
+        value = bytes(file.read(int(column.offset[row]), int(column.length[row])))
+        try:
+            decode(value)
+        except CodecError as error:
+            raise SpecError(
+                f"{file.path}: feature {declared.name!r} cannot be read as {declared.type!r}: value"
+                f" {row} is {value[:_SHOWN]!r}"
+            ) from error
 
 
 def is_sparse(features: int, samples: int, values: int) -> bool:

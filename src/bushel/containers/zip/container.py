@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Shard, ShardIndex
+from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.growing import GrowingArrays
@@ -57,10 +57,14 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
     table = _Table(file, members, places, fields, members.data if blocks is None else blocks.start)
     table.fill()
     extents = {name: table.extents(name, number=0 if blocks is None else 1) for name in fields}
-    stamp = FileStamp(shard.files[0], file.size, file.mtime_ns)
     keys = Keys.build(members.keys, members.key_offsets)
     table_of_archive = ShardIndex(
-        table.samples, (stamp,), extents, "zip", keys, blocks=() if blocks is None else (blocks,)
+        table.samples,
+        stamps(shard, [file]),
+        extents,
+        "zip",
+        keys,
+        blocks=() if blocks is None else (blocks,),
     )
     return table_of_archive.check(file.path)
 
