@@ -56,7 +56,7 @@ def run(folder: Path) -> None:
     for sample in vad_merge.chunked_audio_dataset(["audio/a.tar"], "eq"):
         show("chunks", {name: sample[name] for name in sample if name != "src_sample"})
     for shard in range(11):  # with fewer, 16 workers share them, and 1.0.2 refuses workers without a shard
-        write_tar(f"audio/b{shard:02}.tar", [("other.flac", sounds[0])])
+        write_tar(f"audio/b{shard:02}.tar", [(f"other{shard}.flac", sounds[0])])
     Path("splits").mkdir()
     Path("splits/val").write_text("s0_000\ns2_000\n")
     split_out_val_datasets.split_dataset("audio", "splits/val")
