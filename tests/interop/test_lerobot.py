@@ -76,3 +76,18 @@ def assert_window(sample: dict[str, Any], wanted: dict[str, Any], pictures: Any,
             assert sample[field].tolist() == value, f"{field} {name}"
         else:
             assert_same(sample[field], value, f"{field} {name}")
+
+
+def test_depths_and_language_are_those_of_lerobot(original: Callable[[str], Original], tmp_path: Path) -> None:
+    pytest.importorskip("av")
+    wanted = original("lerobot-0.6")("lerobot_depth.py", tmp_path / "deep")
+    depths = np.load(tmp_path / "deep.npz")["depths"]
+    frames = bushel.open(tmp_path / "deep")
+    assert len(frames) == len(wanted)
+    for place, line in enumerate(wanted):
+        sample = dict(frames[place])
+        assert sample.pop("__key__") == str(place)
+        found = np.asarray(sample.pop("observation.images.depth"), np.float64).squeeze()
+        assert np.abs(found - depths[place]).max() <= 1e-6  # LeRobot computes in float32
+        plain = {name: value.tolist() if hasattr(value, "tolist") else value for name, value in sample.items()}
+        assert plain == line
