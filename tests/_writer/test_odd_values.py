@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from array import array
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from tests._dataset.views.models import opened
 
 import bushel
+from bushel.errors import CodecError, TooManyErrors
 
 
 @pytest.mark.parametrize("container", ["tar", "ffrecord", "recordio", "bag"])
@@ -68,3 +71,31 @@ def test_a_key_that_no_file_can_hold(tmp_path: Path) -> None:
             writer.append({"a": 1}, key="\ud800")
         writer.append({"a": 1}, key="fine")
     assert list(opened(tmp_path / "ds").keys) == ["fine"]
+
+
+@pytest.mark.parametrize("container", ["tar", "bag", "recordio", "ffrecord"])
+@pytest.mark.parametrize(
+    ("declared", "value"),
+    [
+        ("array(float32,3)", np.zeros(4, np.float32)),
+        ("array(float32,3)", np.zeros(3)),
+        ("array(uint8,-1)", np.array([300])),
+        ("u64", -1),
+        ("i64", 2**63),
+        ("uint", -1),
+        ("int(1)", 300),
+        ("bool", 2),
+    ],
+)
+def test_a_value_that_its_declared_type_does_not_take(
+    container: str, declared: str, value: Any, tmp_path: Path
+) -> None:
+    for number, column in enumerate([[value], np.array([value])]):
+        target = tmp_path / f"extend{number}"
+        with pytest.raises(CodecError), bushel.Writer(target, {"y": declared}, container=container) as writer:
+            writer.extend({"y": column})
+    target = tmp_path / "append"
+    with pytest.raises(CodecError), bushel.Writer(target, {"y": declared}, container=container) as writer:
+        writer.append({"y": value})
+    with pytest.raises(TooManyErrors, match="none of the 1 items can be packed"):
+        bushel.pack([{"y": value}], tmp_path / "packed", spec={"y": declared}, container=container, max_errors=1)

@@ -25,8 +25,9 @@ distributed = pytest.importorskip("distributed")
 pytestmark = [pytest.mark.cluster, pytest.mark.filterwarnings("ignore")]
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture
 def client() -> Iterator[Any]:
+    """Start workers for one test: the test of conformance leaves one of them hanging."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("PYTHONPATH", os.pathsep.join([str(ROOT), os.environ.get("PYTHONPATH", "")]))
         cluster = distributed.LocalCluster(n_workers=2, threads_per_worker=1, dashboard_address=None)

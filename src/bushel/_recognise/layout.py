@@ -390,7 +390,7 @@ def class_folders(
         below = [name.partition("/")[2] for name in names]
         inside = bool(folders_of_splits(name for name in below if "/" in name))
         inner = class_folders(below, counts, inside=inside)
-        if any(inner):
+        if all(inner) or len({*inner} - {""}) > 1:
             return inner
     return folders
 

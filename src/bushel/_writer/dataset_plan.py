@@ -123,7 +123,7 @@ class DatasetPlan:
         self.numbers = {
             name: {text: number for number, text in enumerate(classes)}
             for name, classes in self.labels.items()
-            if self.fields[name].codec != "utf8"
+            if name in self.fields and self.fields[name].codec != "utf8"
         }
 
     def with_numbers(self, sample: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -24,7 +24,7 @@ from bushel._runtime.structs import Struct
 from bushel._writer.options import ShardLimits
 from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
-from bushel.codecs import get_codec
+from bushel.codecs.registry import encoder_of
 from bushel.containers.base import ColumnLimits, Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import KeySet, SampleBuffer
@@ -69,7 +69,10 @@ class PendingSamples:
     def __init__(
         self, limits: ColumnLimits, layout: Layout, builder: IndexBuilder, *, numbered: bool
     ) -> None:
-        fields = [(column.field.name, get_codec(column.codec).encode) for column in layout.columns]
+        fields = [
+            (column.field.name, encoder_of(column.field.codec, column.codec))
+            for column in layout.columns
+        ]
         keyed = layout.options.keyed
         self._buffer = SampleBuffer(
             fields, KEY, keyed, numbered, limits.longest_key, limits.refused_start

@@ -89,6 +89,33 @@ _GROUP = "bushel.codecs"
 _registered: dict[str, Codec] = {}
 
 
+_LIMITED = ("array(", "u64", "i64", "uint", "int(")  # types that do not take every number or array
+
+
+@lru_cache(maxsize=1024)
+def encoder_of(declared: str, stored: str) -> Callable[[Any], Buffer]:
+    """Return the function that encodes the values of a field.
+
+    A container may store a type by a codec that takes more values: a tar stores `u64` as text. The function
+    refuses those that the type does not take, as in a container that stores the type itself.
+
+    Args:
+        declared: The type of the field.
+        stored: Codec of the stored bytes.
+    """
+    encode = get_codec(stored).encode
+    if stored == declared or not declared.startswith(_LIMITED):
+        return encode
+    return partial(_encode_checked, get_codec(declared).encode, encode)
+
+
+def _encode_checked(
+    check: Callable[[Any], Buffer], encode: Callable[[Any], Buffer], value: Any
+) -> Buffer:
+    check(value)
+    return encode(value)
+
+
 @lru_cache(maxsize=1024)
 def get_codec(name: str) -> Codec:
     """Return the codec with a name such as `jpg`, `array(float32,64,128)` or `gzip(utf8)`.

@@ -129,10 +129,10 @@ def _walk(
                 )
             elif entry.is_file(follow_symlinks=False) or os.path.isfile(entry):
                 yield above + name
-            elif entry.is_symlink():
-                hidden["link that leads nowhere"] += 1
-            else:
+            elif os.path.exists(entry):
                 hidden["pipe or device"] += 1
+            else:
+                hidden["link that leads nowhere"] += 1
 
 
 def _check_link(entry: os.DirEntry[str], linked: Counter[str], links: int) -> None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 _CARD = 1 << 20  # bytes of README.md that are read
 ALL = "all"
+_SHOWN = 10  # names of splits in an error
 """The name by which a caller asks for all splits together."""
 
 
@@ -251,7 +252,8 @@ def refuse_splits(source: object) -> None:
 
 def several_splits(source: object, splits: Mapping[str, list[str]]) -> SpecError:
     """Return the error of a folder of several splits where the caller names none."""
+    names = ", ".join(list(splits)[:_SHOWN]) + " and others" * (len(splits) > _SHOWN)
     return SpecError(
-        f"{source} has several splits: {', '.join(splits)}. Name one: split={next(iter(splits))!r},"
+        f"{source} has several splits: {names}. Name one: split={next(iter(splits))!r},"
         f" or join them: split={ALL!r}"
     )

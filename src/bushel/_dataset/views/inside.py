@@ -106,7 +106,10 @@ def whole_position(dataset: Samples, position: int) -> int:
     Raises:
         IndexError: The position is out of range.
     """
-    return int(whole_positions(dataset, np.array([position], np.int64))[0])
+    absolute, reader = dataset._selection.at(position), dataset._reader
+    if isinstance(reader, WindowReader):
+        return int(reader.samples(np.array([absolute], np.int64))[0])
+    return absolute
 
 
 def is_whole(dataset: Samples) -> bool:
