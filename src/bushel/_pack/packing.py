@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -18,7 +17,7 @@ from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel._writer.options import Mode
-from bushel.storage import AnyPath, as_path
+from bushel.storage import AnyLocation, as_path
 
 if TYPE_CHECKING:  # packing without transforms imports none
     from bushel.transforms.by_field import Transforms
@@ -29,7 +28,7 @@ if TYPE_CHECKING:  # packing without transforms imports none
 @names_near
 def pack(
     source: Any,
-    target: str | os.PathLike[str] | AnyPath,
+    target: AnyLocation,
     *,
     container: str | None = None,
     split: str | None = None,
@@ -172,7 +171,7 @@ def pack(
 @names_near
 def convert(
     source: Any,
-    target: str | os.PathLike[str] | AnyPath,
+    target: AnyLocation,
     *,
     container: str | None = None,
     split: str | None = None,

@@ -24,7 +24,7 @@ from bushel._runtime.public import names_near, public
 from bushel._runtime.shuffle import Shuffle
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError, UnsupportedError
-from bushel.storage import AnyPath, as_path
+from bushel.storage import AnyLocation, as_path
 from bushel.storage.names import below
 
 
@@ -33,7 +33,7 @@ from bushel.storage.names import below
 @names_near
 def split(
     source: Any,
-    target: str | os.PathLike[str] | AnyPath,
+    target: AnyLocation,
     shares: Mapping[str, float | None],
     *,
     shuffle: Shuffle = False,
@@ -121,7 +121,7 @@ def split(
 @names_near
 def merge(
     sources: Iterable[Any],
-    target: str | os.PathLike[str] | AnyPath,
+    target: AnyLocation,
     *,
     container: str | None = None,
     progress: ShowProgress = None,

@@ -12,12 +12,12 @@ from bushel._runtime.public import public
 from bushel.cards.facts import About, facts_of, open_splits
 from bushel.cards.front_matter import front_matter
 from bushel.cards.markdown import body
-from bushel.storage import as_path, write_whole
+from bushel.storage import AnyLocation, AnySource, as_path, write_whole
 
 
 @public()
 def card(
-    source: Any,
+    source: AnySource,
     target: Any = None,
     *,
     title: str | None = None,
@@ -27,7 +27,7 @@ def card(
     creators: Sequence[str] = (),
     license_column: str | None = None,
     source_column: str | None = None,
-    index: Any = "auto",
+    index: AnyLocation = "auto",
 ) -> str:
     """Describe a dataset for others: as a data card in Markdown (docs/cards.md).
 

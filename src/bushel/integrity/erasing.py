@@ -39,7 +39,7 @@ from bushel.containers.base import ReadOptions, WriteOptions
 from bushel.containers.registry import read_only_ending
 from bushel.errors import FormatError, UnsupportedError
 from bushel.spec import KEY, format_spec
-from bushel.storage import AnyPath, make_folder, remove
+from bushel.storage import AnyLocation, AnyPath, AnySource, make_folder, remove
 from bushel.storage.lock import Lock
 from bushel.storage.names import inside
 from bushel.storage.publish import Publication, recover
@@ -75,7 +75,7 @@ class Erasure:
 
 
 @public()
-def erase(source: Any, *, call: str | None = None, index: Any = "auto") -> Erasure:
+def erase(source: AnySource, *, call: str | None = None, index: AnyLocation = "auto") -> Erasure:
     """Write the shards that hold removed samples again without them. This cannot be undone.
 
     Each new shard takes the place of the old one in one step; readers that have that open continue

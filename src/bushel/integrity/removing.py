@@ -50,7 +50,7 @@ from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import UnsupportedError
-from bushel.storage import AnyPath
+from bushel.storage import AnyLocation, AnyPath, AnySource
 from bushel.storage.publish import update
 
 _OWN = ("auto", "memory", "require")
@@ -84,14 +84,14 @@ class Removal:
 
 @public()
 def remove(
-    source: Any,
+    source: AnySource,
     *,
     keys: Iterable[str] | None = None,
     where: str | None = None,
     positions: Iterable[int] | npt.NDArray[Any] | None = None,
     reason: str,
     ignore_missing: bool = False,
-    index: Any = "auto",
+    index: AnyLocation = "auto",
 ) -> Removal:
     """Remove samples from a dataset: from now on, everything that reads it through Bushel skips them.
 
@@ -188,7 +188,7 @@ def remove(
 
 
 @public()
-def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
+def removals(source: AnySource, *, index: AnyLocation = "auto") -> list[Removal]:
     """Return the calls in force that removed samples from a dataset, in order of time.
 
     Args:
@@ -215,7 +215,7 @@ def removals(source: Any, *, index: Any = "auto") -> list[Removal]:
 
 
 @public()
-def restore(source: Any, call: str | None = None, *, index: Any = "auto") -> Removal:
+def restore(source: AnySource, call: str | None = None, *, index: AnyLocation = "auto") -> Removal:
     """Undo a call that removed samples. Samples that another call names, too, stay removed.
 
     Undoing it again changes nothing.

@@ -34,7 +34,7 @@ from bushel.errors import FormatError
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, Problem
 from bushel.integrity.whole_samples import Inspected, InspectPlace
-from bushel.storage import as_path
+from bushel.storage import AnyLocation, AnySource, as_path
 
 
 @public("bushel.integrity")
@@ -82,7 +82,7 @@ class RepairResult:
 @shows_progress("repairing")
 @names_near
 def repair(
-    source: Any,
+    source: AnySource,
     target: str | os.PathLike[str],
     *,
     container: str | None = None,
@@ -92,7 +92,7 @@ def repair(
     shard_bytes: int | str | None = None,
     mode: Literal["create", "resume"] = "create",
     max_problems: int = 1000,
-    index: Any = "auto",
+    index: AnyLocation = "auto",
     threads: int | None = None,
     parts: int | None = None,
     engine: Any = None,

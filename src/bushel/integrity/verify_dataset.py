@@ -35,7 +35,7 @@ from bushel.integrity.check_shard import Checked, Checks, check_shard
 from bushel.integrity.discover import Place, discover
 from bushel.integrity.problems import Findings, VerifyResult
 from bushel.spec import Field, parse_spec
-from bushel.storage import below
+from bushel.storage import AnyLocation, AnySource, below
 
 
 class _Stopped(BaseException):
@@ -46,7 +46,7 @@ class _Stopped(BaseException):
 @shows_progress("verifying")
 @names_near
 def verify(
-    source: Any,
+    source: AnySource,
     *,
     checksums: bool = True,
     decode: bool = False,
@@ -54,7 +54,7 @@ def verify(
     threads: int | None = None,
     pickle: bool = False,
     max_problems: int = 1000,
-    index: Any = "auto",
+    index: AnyLocation = "auto",
     engine: Any = None,
     progress: ShowProgress = None,
 ) -> VerifyResult:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -17,7 +16,7 @@ from bushel.errors import FormatError, SpecError
 from bushel.sources.base import Sample
 from bushel.sources.samples import fingerprint_of, image_codec
 from bushel.spec import KEY
-from bushel.storage import AnyPath, as_path, read_whole
+from bushel.storage import AnyLocation, AnyPath, as_path, read_whole
 
 _WIDEST = 64  # bits of the largest whole numbers that arrays hold
 _ZIP = b"PK"
@@ -52,7 +51,7 @@ class Arrays:
 
     def __init__(
         self,
-        arrays: Mapping[str, Any] | npt.NDArray[Any] | str | os.PathLike[str] | AnyPath,
+        arrays: Mapping[str, Any] | npt.NDArray[Any] | AnyLocation,
         *,
         spec: Mapping[str, str] | None = None,
     ) -> None:

@@ -21,7 +21,7 @@ from bushel.containers.stored_column import StoredColumn
 from bushel.sources.base import FileSource, Sample, read_file
 from bushel.sources.media import UNCHANGED, Image, Media
 from bushel.spec import KEY
-from bushel.storage import AnyPath, as_path, list_names
+from bushel.storage import AnyLocation, AnyPath, as_path, list_names
 from bushel.storage.names import below, leads_to_folder
 
 _ROOM = 4 << 20  # bytes of a buffer; files of a batch that need more are read into another one
@@ -175,7 +175,7 @@ class Files(_Folder):
 
     def __init__(
         self,
-        root: str | os.PathLike[str] | AnyPath,
+        root: AnyLocation,
         *,
         suffixes: Collection[str] | None = None,
         field: str = "data",
@@ -256,7 +256,7 @@ class LabelledFolder(_Folder):
 
     def __init__(
         self,
-        root: str | os.PathLike[str] | AnyPath,
+        root: AnyLocation,
         media: Media | None = None,
         suffixes: Collection[str] | None = None,
         listing: Iterable[str] | None = None,

@@ -13,7 +13,7 @@ from bushel.errors import FormatError
 from bushel.sources.base import FileSource, Sample, listed, read_file, relative_to
 from bushel.sources.media import Image
 from bushel.spec import KEY
-from bushel.storage import AnyPath, as_path, read_text
+from bushel.storage import AnyLocation, AnyPath, as_path, read_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,9 +102,9 @@ class ListFile(FileSource):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | AnyPath,
+        path: AnyLocation,
         *,
-        root: str | os.PathLike[str] | AnyPath | None = None,
+        root: AnyLocation | None = None,
         first_label: bool = False,
     ) -> None:
         self._path = as_path(path)

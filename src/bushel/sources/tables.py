@@ -22,7 +22,7 @@ from bushel.errors import FormatError
 from bushel.sources.base import FileSource, Sample, caller_path, extend_labels, listed, relative_to
 from bushel.sources.media import Media, media_of_names
 from bushel.spec import KEY
-from bushel.storage import AnyPath, as_path, is_local, read_whole
+from bushel.storage import AnyLocation, AnyPath, as_path, is_local, read_whole
 
 Row = Mapping[str, Any]
 """Column names to values; from a CSV file, text."""
@@ -35,9 +35,7 @@ _MORE_THAN_A_NUMBER = re.compile(r"_|\s|^[+]|^-?0[0-9]|[^\x00-\x7f]")
 _LONGEST_LINE = 1 << 20
 
 
-def read_rows(
-    path: str | os.PathLike[str] | AnyPath, columns: Sequence[str] | None = None
-) -> list[Row]:
+def read_rows(path: AnyLocation, columns: Sequence[str] | None = None) -> list[Row]:
     r"""Return the rows of `.csv`, `.json` and `.jsonl` files, which may be gzipped.
 
     Args:
@@ -211,10 +209,10 @@ class Table(FileSource):
 
     def __init__(
         self,
-        path: str | os.PathLike[str] | AnyPath | Sequence[Row],
+        path: AnyLocation | Sequence[Row],
         media: Media | None = None,
         *,
-        root: str | os.PathLike[str] | AnyPath | None = None,
+        root: AnyLocation | None = None,
         file: str = "{path}",
         key: str | None = None,
         label: str = "label",

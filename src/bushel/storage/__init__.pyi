@@ -1,6 +1,8 @@
 """The names of `bushel.storage` and their modules, which the package reads, too."""
 
+from bushel.storage.base import AnyLocation as AnyLocation
 from bushel.storage.base import AnyPath as AnyPath
+from bushel.storage.base import AnySource as AnySource
 from bushel.storage.base import ExtentError as ExtentError
 from bushel.storage.base import Extents as Extents
 from bushel.storage.base import File as File

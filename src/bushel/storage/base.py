@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 
@@ -11,11 +11,16 @@ from bushel._runtime.structs import Struct
 from bushel.kernels import ExtentError
 
 if TYPE_CHECKING:
+    import os
+    from collections.abc import Sequence
+
     import numpy.typing as npt
 
 __all__ = [
     "FROM_TAG",
+    "AnyLocation",
     "AnyPath",
+    "AnySource",
     "ExtentError",
     "Extents",
     "File",
@@ -79,6 +84,12 @@ class AnyPath(Protocol):
     def stat(self) -> Any:
         """Return an object with `st_size`, the size in bytes; `st_mtime_ns` is used if it exists."""
         ...
+
+
+AnyLocation: TypeAlias = "str | os.PathLike[str] | AnyPath"
+"""A path or URL as text, a `pathlib.Path`, or a path-like object with `open()`, such as a `UPath`."""
+AnySource: TypeAlias = "AnyLocation | Sequence[AnyLocation]"
+"""A location or several; text may be a pattern, such as `train-{000..146}.tar`."""
 
 
 @runtime_checkable

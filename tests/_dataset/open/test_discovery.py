@@ -4,6 +4,7 @@ import logging
 import os
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -20,7 +21,7 @@ def write(path: Path, count: int = 6, shard_samples: int | None = None) -> None:
             writer.append({"txt": f"{number}"}, key=f"{number:03d}")
 
 
-def texts(source: object) -> list[str]:
+def texts(source: Any) -> list[str]:
     return [sample["txt"] for sample in bushel.open(source)]
 
 
@@ -45,12 +46,12 @@ def test_a_name_that_looks_like_a_pattern(tmp_path: Path) -> None:
 
 
 def test_nothing_there(tmp_path: Path) -> None:
-    sources: list[object] = [tmp_path / "no", str(tmp_path / "*.tar"), str(tmp_path / "{1..2}.tar"), []]
+    sources: list[Any] = [tmp_path / "no", str(tmp_path / "*.tar"), str(tmp_path / "{1..2}.tar"), []]
     for source in sources:
         with pytest.raises(FileNotFoundError):
             bushel.open(source)
     with pytest.raises(TypeError):
-        bushel.open(3)
+        bushel.open(3)  # type: ignore[arg-type]
     (tmp_path / "plain").mkdir()
     (tmp_path / "plain" / "notes.md").write_bytes(b"x")
     with pytest.raises(bushel.errors.FormatError, match="any container that Bushel reads"):

@@ -152,7 +152,7 @@ def test_streams_are_recognised_by_name(source: object, answer: bool) -> None:
 
 
 @pytest.mark.parametrize("source", ["x.tar.gz", Path("x.tgz"), "pipe:cat x.tar", "-", ["x.tar", "y.tar.gz"]])
-def test_open_of_a_stream_names_open_stream(source: object) -> None:
+def test_open_of_a_stream_names_open_stream(source: Any) -> None:
     with pytest.raises(UnsupportedError) as caught:
         bushel.open(source, spec={"cls": "int"})
     assert f"bushel.open_stream({source!r}, spec={{'cls': 'int'}})" in str(caught.value)

@@ -55,7 +55,7 @@ from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Spec
-from bushel.storage import AnyPath, is_object, make_folder, sync_whole
+from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_folder, sync_whole
 
 if TYPE_CHECKING:
     from bushel._index.value_scan import Scanned
@@ -64,7 +64,7 @@ if TYPE_CHECKING:
 @public()
 @shows_progress("indexing")
 def index(
-    source: Any,
+    source: AnySource,
     *,
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
@@ -76,7 +76,7 @@ def index(
     seek: bool = False,
     columns: str | Iterable[str] = (),
     keys: bool = False,
-    index: Any = None,
+    index: AnyLocation | None = None,
     force: bool = False,
     threads: int | None = None,
     pickle: bool = False,

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial as bind
 from itertools import chain
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Literal, Never
+from typing import TYPE_CHECKING, Any, Literal, Never, cast
 
 from msgspec.structs import replace
 
@@ -40,7 +40,7 @@ from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
 from bushel.containers.base import ReadOptions
 from bushel.errors import FormatError, SpecError
-from bushel.storage import AnyPath, absolute, as_path
+from bushel.storage import AnyLocation, AnyPath, AnySource, absolute, as_path
 
 if TYPE_CHECKING:
     from bushel._dataset.read.listed import RequestedLists
@@ -56,13 +56,13 @@ _FIELDS, _CODEC, _DAMAGE, _LABELS, _SECTION = map(
 
 @public()
 def open(
-    source: Any,
+    source: AnySource,
     *,
     container: str | None = None,
     spec: Mapping[str, str] | None = None,
     config: str | None = None,
     split: str | None = None,
-    index: IndexPolicy | Any = "auto",
+    index: IndexPolicy | AnyLocation = "auto",
     verify: bool | None = None,
     pickle: bool = False,
     allow_incomplete: bool = False,
@@ -161,7 +161,7 @@ def open(
     tables = bind(
         _checked_shards,
         options=ReadOptions(spec=fields, pickle=pickle, damaged=True, kept=True),
-        policy=index,
+        policy=cast("IndexPolicy", index),
         features=features,
         path=paths[0],
         recover=on_damage == "warn",

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from bushel._dataset.open.open import open as open_dataset
 from bushel._dataset.views.saved_views import SavedView, delete_view, saved_views
 from bushel._runtime.public import public
+from bushel.storage import AnySource
 
 
 @public()
-def list_views(source: Any) -> list[SavedView]:
+def list_views(source: AnySource) -> list[SavedView]:
     """Return the views of a dataset that `Dataset.save` stored, by name. No data file is read.
 
     Args:
@@ -25,7 +24,7 @@ def list_views(source: Any) -> list[SavedView]:
         return saved_views(dataset)
 
 
-def delete(source: Any, name: str) -> None:
+def delete(source: AnySource, name: str) -> None:
     """Delete a view of a dataset. Raise KeyError if the view does not exist."""
     with open_dataset(source) as dataset:
         delete_view(dataset, name)
