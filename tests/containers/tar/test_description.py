@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from tests.containers.tar.archives import archive, as_webdataset, without_description
 
@@ -21,7 +22,8 @@ from bushel.kernels import TarScanner, scan_tar
 
 SPEC = {"image": "bytes", "label": "u64", "frames": "utf8[]", "box": "array(float32,4)"}
 SAMPLES: list[dict[str, Any]] = [
-    {"image": b"j%d" % n, "label": n % 2, "frames": ["a"] * n, "box": [n, 0, 1, 2]} for n in range(3)
+    {"image": b"j%d" % n, "label": n % 2, "frames": ["a"] * n, "box": np.array([n, 0, 1, 2], np.float32)}
+    for n in range(3)
 ]
 LABELS = {"label": ["cat", "dög"]}
 
@@ -58,7 +60,8 @@ def test_a_stream_has_them_too(tmp_path: Path, pack: Any) -> None:
     data = pack(write(tmp_path / "x.tar").read_bytes())
     stream = bushel.open_stream([io.BytesIO(data)])
     found = [{**sample, "box": sample["box"].tolist()} for sample in stream]
-    assert found == [{"__key__": f"k{n}", **sample} for n, sample in enumerate(SAMPLES)]
+    expected = [{**sample, "box": sample["box"].tolist()} for sample in SAMPLES]
+    assert found == [{"__key__": f"k{n}", **sample} for n, sample in enumerate(expected)]
     assert stream.spec == SPEC
 
 
