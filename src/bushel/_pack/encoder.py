@@ -23,7 +23,7 @@ from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, as_pixels, decode_image
-from bushel.codecs.registry import encoder_of
+from bushel.codecs.registry import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY
@@ -251,12 +251,12 @@ class Encoder(Struct, frozen=True):
                     return changed
                 value, is_stored = changed, False
         if not is_stored:
-            return encoder_of(plan.target.codec, codec)(value)
+            return storing_codec(plan.target.codec, codec).encode(value)
         if holds_image(codec):
             return self._image(codec, value)
         if plan.given == codec:
             return value
-        return encoder_of(plan.target.codec, codec)(get_codec(plan.given).decode(value))
+        return storing_codec(plan.target.codec, codec).encode(get_codec(plan.given).decode(value))
 
     def _image(self, codec: str, data: Buffer) -> Buffer:
         """Return an image file unchanged if the container stores such files, else in the codec of the container."""

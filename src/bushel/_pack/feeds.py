@@ -20,7 +20,7 @@ from bushel._pack.field_plan import ClassNumbers, FieldPlan, NewNumbers, renumbe
 from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, is_light
 from bushel.codecs.base import NumberLayout
-from bushel.codecs.registry import encoder_of
+from bushel.codecs.registry import storing_codec
 from bushel.containers.stored_column import StoredColumn
 from bushel.errors import CodecError, SpecError
 from bushel.sources.base import Sample
@@ -203,7 +203,7 @@ class DatasetFeed(Struct, frozen=True):
                 for value in stored.values:  # a value that the target cannot read is not copied
                     decode(value)
             return stored
-        encode = encoder_of(plan.target.codec, plan.codec)
+        encode = storing_codec(plan.target.codec, plan.codec).encode
         name = plan.source.name
         samples = [{KEY: key, name: value} for key, value in zip(keys, stored.values, strict=True)]
         return [

@@ -33,11 +33,9 @@ _NAME_OF_FOLDER = re.compile(  # COCO: train2017/
 # TensorFlow Datasets: mnist-train.tfrecord-00000-of-00001
 _NAME_OF_TFDS = re.compile(rf"\w+-(?P<split>{'|'.join(_OF_NAME)})\.\w+-\d{{5,}}-of-\d{{5,}}")
 
-# cats-00000-of-00002.tar
-_NUMBERED = (
-    re.compile(  # TensorFlow's suffix stands before the numbers: cats.tfrecord-00000-of-00002
-        r"(?P<name>.+?)(?:\.(?:tfrecords?|array_record|riegeli))?-[0-9]{5,}-of-[0-9]{5,}(?:\..*)?"
-    )
+# cats-00000-of-00002.tar; TensorFlow's suffix stands before the numbers: cats.tfrecord-00000-of-00002
+_NUMBERED = re.compile(
+    r"(?P<name>.+?)(?:\.(?:tfrecords?|array_record|riegeli))?-[0-9]{5,}-of-[0-9]{5,}(?:\..*)?"
 )
 
 

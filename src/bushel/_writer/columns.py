@@ -10,9 +10,8 @@ import numpy as np
 from bushel._runtime.arrays import I64, offsets_of
 from bushel._runtime.structs import Struct
 from bushel._writer.sample_values import SampleEncoder
-from bushel.codecs import get_codec
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
-from bushel.codecs.registry import encoder_of
+from bushel.codecs.registry import storing_codec
 from bushel.containers.base import Layout, LayoutField, Stored
 from bushel.containers.stored_column import LARGE, StoredColumn
 from bushel.errors import CodecError, SpecError
@@ -185,14 +184,10 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
         return value
     if is_stored(value):
         return StoredColumn(*check_stored(name, *value))
-    codec, encode = get_codec(column.codec), encoder_of(column.field.codec, column.codec)
+    codec = storing_codec(column.field.codec, column.codec)
     if type(value) is np.ndarray and codec.encode_column is not None:
         try:
             encoded = codec.encode_column(value)
-            if encode is not codec.encode:  # the declared type takes fewer values
-                declared = get_codec(column.field.codec).encode_column
-                if declared is None or declared(value) is None:
-                    encoded = None
         except CodecError as error:
             raise CodecError(f"field {name!r}: {error}", **error.details) from error
         if encoded is not None:
@@ -212,7 +207,7 @@ def _encode(column: LayoutField, value: Any) -> StoredColumn | BytesInList | Non
     stored = []
     for row, element in enumerate(values):
         try:
-            stored.append(element if isinstance(element, _BYTES) else encode(element))
+            stored.append(element if isinstance(element, _BYTES) else codec.encode(element))
         except CodecError as error:
             raise CodecError(
                 f"field {name!r}, sample {row} of the column: {error}", **error.details

@@ -244,9 +244,8 @@ class DatasetWriter:
         self._pause()
         self._closed, self._add = True, _refused
         if last:
-            self._plan.keys = (
-                None  # no sample follows, and they would stand in memory beside the table
-            )
+            # no sample follows, and the keys would stand in memory beside the table
+            self._plan.keys = None
         try:
             self._current.finish(last=last)
         except Exception as error:

@@ -10,7 +10,7 @@ import numpy as np
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.table import MISSING, FieldExtents
-from bushel.codecs.registry import encoder_of
+from bushel.codecs.registry import storing_codec
 from bushel.containers.base import Layout, Stored
 from bushel.errors import CodecError, SpecError
 from bushel.spec import KEY, Field
@@ -27,7 +27,7 @@ class SampleEncoder:
     def __init__(self, container: str, layout: Layout) -> None:
         self._container, self._sparse = container, layout.sparse
         self._columns = [
-            (column.field, encoder_of(column.field.codec, column.codec))
+            (column.field, storing_codec(column.field.codec, column.codec).encode)
             for column in layout.columns
         ]
         self._allowed = frozenset([KEY, *(column.field.name for column in layout.columns)])

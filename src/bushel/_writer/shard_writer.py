@@ -24,7 +24,7 @@ from bushel._runtime.structs import Struct
 from bushel._writer.options import ShardLimits
 from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
-from bushel.codecs.registry import encoder_of
+from bushel.codecs.registry import storing_codec
 from bushel.containers.base import ColumnLimits, Container, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import StoredColumn
 from bushel.kernels import KeySet, SampleBuffer
@@ -70,7 +70,7 @@ class PendingSamples:
         self, limits: ColumnLimits, layout: Layout, builder: IndexBuilder, *, numbered: bool
     ) -> None:
         fields = [
-            (column.field.name, encoder_of(column.field.codec, column.codec))
+            (column.field.name, storing_codec(column.field.codec, column.codec).encode)
             for column in layout.columns
         ]
         keyed = layout.options.keyed

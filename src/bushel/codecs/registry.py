@@ -93,27 +93,35 @@ _LIMITED = ("array(", "u64", "i64", "uint", "int(")  # types that do not take ev
 
 
 @lru_cache(maxsize=1024)
-def encoder_of(declared: str, stored: str) -> Callable[[Any], Buffer]:
-    """Return the function that encodes the values of a field.
+def storing_codec(declared: str, stored: str) -> Codec:
+    """Return the codec by which a container stores values of a declared type.
 
-    A container may store a type by a codec that takes more values: a tar stores `u64` as text. The function
-    refuses those that the type does not take, as in a container that stores the type itself.
+    It may take more values than the type: a tar stores `u64` as text. Here it refuses those that
+    the type does not take, as in a container that stores the type itself.
 
     Args:
         declared: The type of the field.
         stored: Codec of the stored bytes.
     """
-    encode = get_codec(stored).encode
+    codec = get_codec(stored)
     if stored == declared or not declared.startswith(_LIMITED):
-        return encode
-    return partial(_encode_checked, get_codec(declared).encode, encode)
+        return codec
+    type_codec = get_codec(declared)
+    encode_column = None
+    if type_codec.encode_column is not None and codec.encode_column is not None:
+        encode_column = partial(_encode_checked, type_codec.encode_column, codec.encode_column)
+    return replace(
+        codec,
+        encode=partial(_encode_checked, type_codec.encode, codec.encode),
+        encode_column=encode_column,
+    )
 
 
-def _encode_checked(
-    check: Callable[[Any], Buffer], encode: Callable[[Any], Buffer], value: Any
-) -> Buffer:
-    check(value)
-    return encode(value)
+def _encode_checked(check: Callable[[Any], Any], encode: Callable[[Any], Any], values: Any) -> Any:
+    """Encode what `check` takes; None if it is a column that has to be checked value by value."""
+    if check(values) is None:
+        return None
+    return encode(values)
 
 
 @lru_cache(maxsize=1024)
