@@ -413,7 +413,7 @@ def test_progress_counts_everything(tmp_path: Path) -> None:
 
 
 def test_wrong_arguments(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="does not imply a container"):
+    with pytest.raises(ValueError, match="does not tell the container"):
         bushel.pack(Numbered(3), tmp_path / "out")
     with pytest.raises(ValueError, match="threads=0 is too small"):
         bushel.pack(Numbered(3), tmp_path / "x.tar", threads=0)

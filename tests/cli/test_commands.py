@@ -133,7 +133,7 @@ def test_convert_used_wrongly(data: Path, tmp_path: Path) -> None:
     assert "'label' should be NAME=VALUE" in fails("convert", data, out, "-c", "tar", "--rename", "label")
     assert "unknown container 'rar'" in fails("convert", data, out, "-c", "rar")
     assert "zip datasets are read in place, and not written" in fails("convert", data, out, "-c", "zip")
-    assert "does not imply a container" in fails("convert", data, out)
+    assert "does not tell the container" in fails("convert", data, out)
     assert "unknown field 'x': the fields are" in fails("convert", data, out, "-c", "tar", "--fields", "x")
     assert "no such file or folder:" in fails("convert", tmp_path / "nowhere", out, "-c", "tar")
     assert "invalid size 'much'" in fails("convert", data, out, "-c", "tar", "--shard-bytes", "much")

@@ -29,8 +29,7 @@ def test_it_counts_and_names_samples_without_partners(here: Path) -> None:
     assert run(*JOIN).splitlines() == [
         "2 samples with txt, cls, id, kind",
         "labels.csv: 2 samples of texts.tar matched by id",
-        "  joined by id: no partner for 2 of the first dataset ('cat/1', 'cat/3') and 1 of the second dataset "
-        "('cat/9')",
+        "  joined by id: no match for 2 of the first dataset ('cat/1', 'cat/3') and 1 of the second dataset ('cat/9')",
     ]
     assert run(*JOIN, "--how", "left").startswith("4 samples with")
     assert sorted(path.name for path in here.iterdir() if path.suffix) == ["labels.csv", "same.csv", "texts.tar"]

@@ -16,6 +16,8 @@ _ANY_CASE = (
     r"|(?<!\. )of which|be it|where (?:they lie|it lies)|whatever|but for|behind|told|tells|what (?:is|are)"
     r"|lies?(?! inside)|lain|(?<!a )(?<!many )pass(?:ed|es|ing)? over(?! all)|besides|on record|for ever|meanwhile"
     r"|of a rank|(?<!there )is another one|the begin of|ends? with the viewer|concluded from|taken? (?:it )?back"
+    r"|waits twice for|no partner|without a partner|(?:comes|that comes) (?:once|twice) in"
+    r"|are as without|how far a run|imply a container|as a part of a dataset is"
     r"|(?:begins?|read) so(?! far)|(?:is|are|was|were|be) taken for (?:a|an|one|data)"
 )
 _THIS_CASE = (

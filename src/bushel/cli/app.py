@@ -80,7 +80,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "convert": "Write a dataset in another container, or with other fields, types or shards.",
         "split": "Divide a dataset into several datasets.",
         "merge": "Concatenate several datasets into one.",
-        "join": "Join datasets whose samples belong together, and count those without a partner.",
+        "join": "Join datasets whose samples belong together, and count those without a match.",
         "card": "Describe a dataset for others: a data card in Markdown.",
     },
     "Check": {
@@ -92,7 +92,7 @@ _GROUPS: dict[str, dict[str, str]] = {
         "audit": "Examine what any loader gave to each rank: shared, missing and repeated samples.",
     },
     "Scale": {
-        "parts": "Show how far a run in parts is: missing parts and errors.",
+        "parts": "Show the progress of a run in parts: missing parts and errors.",
         "finish": "Join the parts of a run to one dataset: manifest, class names, error log.",
         "bench": "Measure how fast a dataset loads, and what limits it.",
     },

@@ -20,7 +20,7 @@ class ResultOptions(Struct, frozen=True):
 
     save_view: Annotated[
         str | None,
-        Option("Save the samples that have partners as a view of the first dataset."),
+        Option("Save the samples that have matches as a view of the first dataset."),
     ] = None
     keys: Annotated[
         str | None,
@@ -40,7 +40,7 @@ class ResultOptions(Struct, frozen=True):
     def check(self, how: str) -> None:
         """Check that the options go together. Raise BadParameter if they do not."""
         if self.save_view is not None and how != "inner":
-            message = "it saves samples that have partners: leave --how left out"
+            message = "it saves samples that have matches: leave --how left out"
             raise click.BadParameter(message, param_hint="--save-view")
         if self.container is not None and self.out is None:
             raise click.BadParameter("it is for --out", param_hint="--container")
@@ -55,7 +55,7 @@ def command(
     on: Annotated[
         str,
         Option(
-            "How partners are matched: by key; by a field whose values are equal, or name"
+            "How samples are matched: by key; by a field whose values are equal, or name"
             " keys or paths of the "
             "other dataset; or by photo=id, a field of the first dataset and one of the others."
         ),
@@ -63,8 +63,7 @@ def command(
     how: Annotated[
         Literal["inner", "left"],
         Option(
-            "inner: leave out samples without a partner; left: keep all samples of"
-            " the first dataset."
+            "inner: leave out samples without a match; left: keep all samples of the first dataset."
         ),
     ] = "inner",
     rename: Annotated[
@@ -74,10 +73,10 @@ def command(
     result: ResultOptions,
     shown: OutputOptions,
 ) -> None:
-    """Join datasets whose samples belong together, and count those without a partner.
+    """Join datasets whose samples belong together, and count those without a match.
 
     Without --save-view, --keys and --out nothing is written: the command says what would be joined.
-    `bushel.join` does the same in Python. The exit code is 1 if no sample has a partner.
+    `bushel.join` does the same in Python. The exit code is 1 if no sample has a match.
 
     Examples:
       bushel join captions.jsonl photos.tar --on image

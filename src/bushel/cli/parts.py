@@ -18,7 +18,7 @@ def command(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Show how far a run in parts is: missing parts and errors.
+    """Show the progress of a run in parts: missing parts and errors.
 
     Parts without their files count as missing.
 

@@ -251,7 +251,7 @@ def container_for(name: str) -> Container:
         for writable in writable_containers():
             refuse_read_only(name, writable, name)
         names = ", ".join(container_names(written=True))
-        raise ValueError(f"the name {name!r} does not imply a container: pass container=: {names}")
+        raise ValueError(f"the name {name!r} does not tell the container; pass container=: {names}")
     return container
 
 

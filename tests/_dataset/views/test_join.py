@@ -238,7 +238,7 @@ def test_repeated_names_are_refused(tmp_path: Path) -> None:
                 writer.append({"x": number}, key=key)
     repeated = bushel.concat([bushel.open(tmp_path / "a"), bushel.open(tmp_path / "b")])
     once = repeated[:3].select_fields([])
-    message = r"two samples have the key 'b', at positions 1 and 3: a join needs one partner for each sample"
+    message = r"two samples have the key 'b', at positions 1 and 3: a join needs one match for each sample"
     with pytest.raises(ValueError, match=message):
         bushel.join(once, repeated)
     with pytest.raises(ValueError, match=message):
@@ -283,7 +283,7 @@ def test_misses_are_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureF
     with caplog.at_level(logging.INFO, logger="bushel"):
         both = bushel.join(dataset[2:].select_fields(["image"]), dataset[:7].select_fields(["label"]), how="left")
     misses = (
-        "joined by key: no partner for 5 of the first dataset ('cat/7', 'cat/8', 'cat/9', …) and 2 of the second "
+        "joined by key: no match for 5 of the first dataset ('cat/7', 'cat/8', 'cat/9', …) and 2 of the second "
         "dataset ('cat/0', 'cat/1')"
     )
     assert f"{misses}; 5 samples have one" in caplog.text

@@ -131,7 +131,7 @@ def test_misses_are_counted_and_named(tmp_path: Path, caplog: pytest.LogCaptureF
     caplog.set_level(logging.INFO, "bushel")
     lists = [["d/a", "x1", "x2"], ["x3", "x4"], ["d/b"]]
     joined = bushel.join(lines(tmp_path, lists), photos, on="images")
-    said = "joined by images: no partner for 2 of the first dataset (4 missing names: 'x1', 'x2', 'x3', …)"
+    said = "joined by images: no match for 2 of the first dataset (4 missing names: 'x1', 'x2', 'x3', …)"
     assert said in repr(joined)
     assert said in caplog.text
     few = bushel.join(lines(tmp_path, [None, ["d/a"]]), photos, on="images")

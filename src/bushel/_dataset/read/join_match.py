@@ -30,7 +30,7 @@ _FORMS: tuple[tuple[Form, Form], ...] = (
     ("stem", "path"),
     ("path", "stem"),
 )
-"""The forms in which names are compared, one after another: those without a partner in the forms before."""
+"""The forms in which names are compared, one after another: those without a match in the forms before."""
 
 
 @dataclass(frozen=True)
@@ -92,14 +92,14 @@ def lists_of_values(
         other: The samples of the dataset that has the values.
         container: The container of that dataset.
         fields: The fields that are wanted of it, with their new names.
-        starts: int64[samples + 1], the number of the first partner of each sample.
-        partners: int64[n], the positions of the partners in the whole dataset, sample by sample.
+        starts: int64[samples + 1], the number of the first match of each sample.
+        partners: int64[n], the positions of the matches in the whole dataset, sample by sample.
 
     Raises:
         SpecError: A field is a sequence itself, or is stored by several codecs.
         UnsupportedError: The dataset is read in sections, as remote Parquet files without an index
             are.
-        FormatError: A shard is damaged, and the damage touches a partner.
+        FormatError: A shard is damaged, and the damage touches a match.
     """
     spec, reader = {name: other.selection.fields[name] for name in fields}, other.reader
     if sequences := [name for name, field in spec.items() if field.sequence]:
@@ -189,11 +189,11 @@ def _lists(
 
 
 def match(first: Names | ListedNames, other: Names) -> I64:
-    """Return the partner of each sample of a dataset in another one.
+    """Return the match of each sample of a dataset in another one.
 
-    Samples are partners if their names are equal. Where values of a field name keys, a value that
+    Samples match if their names are equal. Where values of a field name keys, a value that
     equals no key may be the name of a file whose key lacks its last suffix, or the key of a file's
-    name: `a.jpg` and `a`. Two names that both have suffixes are never partners, and `a.b` is not
+    name: `a.jpg` and `a`. Two names that both have suffixes never match, and `a.b` is not
     the name of a file.
 
     Args:
@@ -202,7 +202,7 @@ def match(first: Names | ListedNames, other: Names) -> I64:
         other: The names in the other one. No two samples may have the same.
 
     Returns:
-        int64[n]: for each name of `first` the place of its partner in `other.samples`, -1 for none.
+        int64[n]: for each name of `first` the place of its match in `other.samples`, -1 for none.
 
     Raises:
         ValueError: Two samples have the same name, or a name may mean two keys; the message names
@@ -271,10 +271,12 @@ def _refuse_repeated(names: Names, there: I64, table: LookedUp) -> None:
             what, advice = "the key", "Choose samples with ds[...] or ds.where(...)"
             if names.on != KEY:
                 what = f"{names.on} =="
-                advice = "Give this dataset first, and each of its samples gets the partner that it names"
+                advice = (
+                    "Give this dataset first, and each of its samples gets the match that it names"
+                )
             raise ValueError(
                 f"two samples have {what} {name!r}, at positions {where}: a join needs one"
-                f" partner for each sample. {advice}"
+                f" match for each sample. {advice}"
             )
 
 

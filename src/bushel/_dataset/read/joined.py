@@ -1,7 +1,7 @@
 """The reader of datasets that are joined: a sample has fields of several datasets, each in shards of its own.
 
 The tables of the joined datasets are used as they are. A batch is divided by the shards of the
-first dataset, as ever, and then by the shards of each other one, in which the partners of the
+first dataset, as ever, and then by the shards of each other one, in which the matches of the
 samples are. So every value is read in the way that is fastest for its shard, as if the dataset that
 has it were read alone.
 """
@@ -140,12 +140,12 @@ def joined_readers(
     names: Collection[str],
     others: Mapping[str, str],
 ) -> JoinedReader:
-    """Return a reader of the samples of a dataset that also have fields of their partners in another one.
+    """Return a reader of the samples of a dataset that also have fields of their matches in another one.
 
     Args:
         own: The reader of the dataset.
         their: The reader of the other one.
-        partners: int64[n], for each sample of the whole first dataset the position of its partner
+        partners: int64[n], for each sample of the whole first dataset the position of its match
             in the whole other one; -1 for none.
         joined: The description of the join.
         names: The fields of the first dataset that are kept.

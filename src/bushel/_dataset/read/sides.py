@@ -18,14 +18,14 @@ class Joined:
     """The numbers of matched and unmatched samples of two datasets that were joined.
 
     Attributes:
-        on: The property that names the partner of a sample: see `join`.
+        on: The property that names the match of a sample: see `join`.
         how: `inner` or `left`.
-        matched: Number of samples of the first dataset that have a partner in the second.
-        lone: Number of samples without a partner, in the first dataset and in the second.
-        examples: The first few of them, for each of the two: the name by which a partner was looked
+        matched: Number of samples of the first dataset that have a match in the second.
+        lone: Number of samples without a match, in the first dataset and in the second.
+        examples: The first few of them, for each of the two: the name by which a match was looked
             for, or the key.
         missing_names: Number of names in lists that no sample of the second dataset has. A sample
-            of the first dataset lacks a partner if any of its names is missing, or if it has no
+            of the first dataset lacks a match if any of its names is missing, or if it has no
             list.
 
     Examples:
@@ -44,7 +44,7 @@ class Joined:
 
     @property
     def misses(self) -> str:
-        """How many samples have no partner, in words; empty if all have one."""
+        """How many samples have no match, in words; empty if all have one."""
         said = []
         for which, number, names in zip(("first", "second"), self.lone, self.examples, strict=True):
             if number:
@@ -56,7 +56,7 @@ class Joined:
                     shown = f"{missing:,} missing names: {shown}"
                 said.append(f"{number:,} of the {which} dataset ({shown})")
         if said:
-            return f"joined by {self.on}: no partner for {' and '.join(said)}"
+            return f"joined by {self.on}: no match for {' and '.join(said)}"
         return ""
 
 
@@ -67,7 +67,7 @@ class Side:
     Attributes:
         shards: Numbers of its shards.
         names: Its fields.
-        rows: int32[n] or int64[n], the place of each sample's partner among the samples of all
+        rows: int32[n] or int64[n], the place of each sample's match among the samples of all
             shards; -1 for none.
     """
 

@@ -1,4 +1,4 @@
-"""Fields of partners in another dataset, and a field whose values are given by position, from memory or a dataset."""
+"""Fields of matches in another dataset, and a field whose values are given by position, from memory or a dataset."""
 
 from __future__ import annotations
 
@@ -42,13 +42,13 @@ def with_partners(
     names: Collection[str],
     others: Mapping[str, str],
 ) -> S:
-    """Return a view of a dataset whose samples also have fields of their partners in another one.
+    """Return a view of a dataset whose samples also have fields of their matches in another one.
 
     Args:
         first: The dataset. The view has its samples, in its order; with `how="inner"` only those
-            that have a partner.
+            that have a match.
         other: The other dataset.
-        partners: int64[n], for each sample of the whole first dataset the position of its partner
+        partners: int64[n], for each sample of the whole first dataset the position of its match
             in the whole other one; -1 for none.
         joined: The description of the join.
         names: The fields of the first dataset that the view has.

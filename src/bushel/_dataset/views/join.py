@@ -36,7 +36,7 @@ def join(
 ) -> Dataset:
     r"""Return a view whose samples have the fields of several datasets: a photo of one, its captions of another.
 
-    Each sample of the first dataset gets the fields of its partner in every other one. The view has
+    Each sample of the first dataset gets the fields of its match in every other one. The view has
     the keys and the order of the first dataset, and does what every dataset does. Containers may
     differ. No data are read, except names in fields of `on` that no index has, and what stays in
     memory is up to 16 bytes for each sample and dataset.
@@ -44,7 +44,7 @@ def join(
     Args:
         first: The first dataset, or all of them.
         others: The datasets that are joined to it.
-        on: The property that partners share. `key`: the keys are equal. (The samples of JSON lines,
+        on: The property that matches share. `key`: the keys are equal. (The samples of JSON lines,
             CSV and Parquet have none; where such a dataset has a field `key`, that is meant, and
             otherwise the position.) Another name names a field or column of texts or whole numbers:
             if both datasets have it, the values are equal; if one has it, its values name keys of
@@ -54,7 +54,7 @@ def join(
             records. A pair, such as `("photo", "id")`, names the field in the first dataset and in
             the others. If the field of the first dataset holds lists of names, its samples get
             lists: of each field of the other dataset, the values of the named samples.
-        how: `inner`: samples of the first dataset without a partner are left out; `left`: they lack
+        how: `inner`: samples of the first dataset without a match are left out; `left`: they lack
             its fields.
         names: New names for fields of the other datasets: a mapping, or one for each of them.
 
@@ -77,7 +77,7 @@ def join(
         >>> both[1]["caption"], both[1]["image"].shape
         ('another', (48, 64, 3))
         >>> both.info.joins[0].misses
-        "joined by image: no partner for 1 of the first dataset ('photos/cat/0.jpg') and 11 of the
+        "joined by image: no match for 1 of the first dataset ('photos/cat/0.jpg') and 11 of the
         second dataset ..."
     """
     datasets = [first, *others] if isinstance(first, Dataset) else [*first, *others]
@@ -124,7 +124,7 @@ def join(
 def samples_in(joined: Dataset, first: Dataset) -> Dataset:
     """Return the samples of the first dataset of a join that the join has, as a view of that dataset."""
     matched_by = dict.fromkeys(of_dataset.on for of_dataset in joined.info.joins)
-    description = f"samples with a partner by {', '.join(matched_by)}"
+    description = f"samples with a match by {', '.join(matched_by)}"
     return first._view(joined._selection.positions, made=description)
 
 
@@ -179,7 +179,7 @@ def _joined(
     """Return a dataset joined with another one.
 
     `named` has its samples with the fields that it had before anything was joined to it. `on` is
-    the property by which samples are partners, in each of the two.
+    the property by which samples match, in each of the two.
     """
     new = {name: names.get(name, name) for name in other.spec}
     kept_names = _without_collisions(first, new, on)

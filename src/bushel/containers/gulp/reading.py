@@ -103,7 +103,7 @@ def pair_chunks(folder: AnyPath, data: list[str], tables: list[str]) -> list[Sha
     """Pair data and meta files by their position in the sorted lists; the numbers in their names must agree.
 
     Raises:
-        FormatError: The numbers differ, or a file has no partner.
+        FormatError: The numbers differ, or a file has no counterpart.
     """
     numbers = [chunk_number(folder, name) for name in data]
     partners = [chunk_number(folder, name) for name in tables]
