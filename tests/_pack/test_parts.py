@@ -94,6 +94,17 @@ class TestPlan:
             bushel.pack(Numbered(3), tmp_path / "out", container="bag", parts=2)
         assert len(opened(tmp_path / "out")) == 3
 
+    def test_another_driver_writes_all_samples_meanwhile(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        """A driver that finds only parts of the other one has written no sample, and all of them are there."""
+        source = Numbered(20, bad=(3,))
+        options: dict[str, Any] = {"container": "tar", "parts": 2, "max_errors": 1}
+        for part in range(2):
+            bushel.pack(source, tmp_path / "out", part=part, **options)
+        with monkeypatch.context() as patch:
+            patch.setattr(RunFolder, "written", lambda self, plan: {})  # as it was when this driver started
+            done = bushel.pack(source, tmp_path / "out", **options)
+        assert (done.samples, done.kept, done.errors) == (0, 19, 1)
+
     def test_another_driver_creates_the_plan_meanwhile(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         options: dict[str, Any] = {"container": "tar", "parts": 2}
         load_plan, answers = RunFolder.load_plan, [0, 0]

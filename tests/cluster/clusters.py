@@ -151,7 +151,7 @@ def _dask() -> Iterator[Cluster]:
     def address() -> str:
         """Return the address when both workers are there. Dask's nanny gives up a worker that dies while it starts."""
         end = time.monotonic() + _READY_SECONDS
-        while len(running[-1].scheduler.threads) < 2:
+        while len(running[-1].scheduler.workers) < 2:
             if time.monotonic() > end:
                 running.pop().close()
                 start()
@@ -160,7 +160,7 @@ def _dask() -> Iterator[Cluster]:
         return str(running[-1].scheduler_address)
 
     def threads(_: int) -> list[Any]:
-        pids = [nanny.pid for nanny in running[-1].threads.values()]
+        pids = [nanny.pid for nanny in running[-1].workers.values()]
         return [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid or 0)]
 
     start()

@@ -104,7 +104,8 @@ def test_indexing_verifying_and_repairing(tmp_path: Path, cluster: Cluster, buck
     for number, shard in enumerate(shards):
         data = bytearray(shard.read_bytes())
         if number == 0:
-            data[512:522] = bytes(10)  # a photo that cannot be decoded
+            photo = data.index(b"\xff\xd8\xff")
+            data[photo : photo + 10] = bytes(10)  # it cannot be decoded
         write_whole(raw / f"shard-{number:02d}.tar", bytes(data))
     dataset = bushel.index(str(raw), engine=engine(cluster))
     assert (len(dataset), dataset.info.checksums) == (PHOTOS, True)

@@ -250,7 +250,7 @@ def run_parts(
         if not before and not meter.parts:
             run.note_failure()
         raise
-    has_samples = meter.samples or any(totals.samples for totals in before.values())
+    has_samples = meter.has_samples or any(totals.samples for totals in before.values())
     if meter.errors and not has_samples:
         publish_errors(run, plan)
         raise TooManyErrors(
@@ -304,6 +304,7 @@ class RunMeter:
         bytes: Their stored bytes.
         errors: Items that could not be packed, in all parts that have finished during this call.
         parts: Number of parts that have finished during this call.
+        has_samples: Whether these parts have samples, also those that another driver has written.
     """
 
     def __init__(
@@ -314,7 +315,7 @@ class RunMeter:
         self._total = sum(self._items(number) for number in numbers)
         self._before = plan.parts - len(numbers)
         self._done = self.parts = 0
-        self._retries = 0
+        self._retries, self.has_samples = 0, False
         self.samples = self.bytes = self.errors = 0
 
     def _items(self, number: int) -> int:
@@ -325,6 +326,7 @@ class RunMeter:
         self._done += self._items(number)
         self.parts += 1
         self.errors += report.totals.errors
+        self.has_samples |= report.totals.samples > 0
         if report.is_new:
             self.samples += report.totals.samples
             self.bytes += report.totals.bytes

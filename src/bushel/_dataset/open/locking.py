@@ -112,8 +112,8 @@ def lock_run(
         except BaseException:
             lock.release()
             raise
-    if is_object(root):
-        lock.release()
+        if is_object(root):  # before the next driver comes through the gate
+            lock.release()
     return lock
 
 
