@@ -109,9 +109,11 @@ def is_gone(holder: Holder, *, locked: bool | None, silent: float) -> bool:
     if holder.boot == boot if boot else same_host:
         if locked:
             return True
-        if holder.namespace == namespace:
-            return not is_running(holder.pid, holder.started)
-        return silent > LEASE_SECONDS
+        if holder.namespace == namespace and not is_running(holder.pid, holder.started):
+            return True
+        # without `flock`, a process that lost the network may run on without the lock
+        is_locked = locked is False and holder.namespace == namespace
+        return not is_locked and silent > LEASE_SECONDS
     restarted = bool(boot and machine) and same_host
     return restarted or silent > LEASE_SECONDS
 

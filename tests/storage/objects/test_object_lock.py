@@ -133,6 +133,18 @@ def test_a_lock_that_could_not_be_removed(store: Kept, monkeypatch: pytest.Monke
     assert not store.objects
 
 
+def test_a_process_of_this_machine_that_lost_the_network(store: Kept) -> None:
+    """It could not remove its lock, and still runs: another worker waited forever."""
+    here = replace(this_process(), token="other")
+    leave(store, here, LEASE_SECONDS / 2)
+    with pytest.raises(bushel.errors.InUseError):
+        Lock([(PATH, False)], "target")
+    leave(store, here, LEASE_SECONDS * 2)
+    with Lock([(PATH, False)], "target") as lock:
+        lock.check()
+    assert not store.objects
+
+
 @pytest.mark.parametrize("left", [b"", b"{}", b"[1"])
 def test_an_invalid_lock_has_a_lease_too(store: Kept, left: bytes) -> None:
     store.objects[KEY] = left, store.now
