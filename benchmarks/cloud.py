@@ -1,12 +1,12 @@
-"""Benchmark of random batches from S3: Bushel, s3fs and boto3, on the same objects of the same server.
+"""Benchmark of random batches from S3: Bushel, obstore, s3fs, boto3 and s3torchconnector, on the same objects.
 
-    python benchmarks/cloud.py [--small] [--latency 0 5 50] [--rounds N] [--only NAME ...] [--out results.json]
+    python benchmarks/cloud.py [--small] [--latency 0 5 50] [--length 1000000] [--only NAME ...] [--out results.json]
 
 The server is Ceph's S3 gateway on loopback (`scripts/object_store.sh start`), unless `AWS_ENDPOINT_URL` names another;
-if it does not run, it is started, and stopped at the end. The dataset is four tars of 100 KB records. Every peer has
-its own process and environment (`python interop/environments.py cloud`). The peers read the same batches of 128
-records in turns (A, B, C, A, B, C), and their results are compared. Loopback has no latency, and client and server
-share the processors, so this measures the cost of a request; `--latency` puts a proxy before the server that
+if it does not run, it is started, and stopped at the end. The dataset is four tars of records of 100 KB (or --length).
+Every peer has its own process and environment (`python interop/environments.py cloud cloud-torch`). They read the same
+batches of 128 records in turns (A, B, C, A, B, C), and their results are compared. Loopback has no latency, and client
+and server share the processors, so this measures the cost of a request; `--latency` puts a proxy before the server that
 delays every answer. `cloud_epochs.py` measures whole epochs.
 """
 
@@ -32,7 +32,9 @@ PEERS = {
     "obstore get_ranges, 256 KiB": ("obstore_gap", None),
     "s3fs cat_ranges": ("s3fs", "cloud"),
     "boto3, 16 threads": ("boto3", "cloud"),
+    "s3torchconnector, 16 threads": ("torchconnector", "cloud-torch"),
 }
+AGAINST = ["obstore get_ranges", "s3fs cat_ranges", "boto3, 16 threads"]
 
 
 def main() -> None:
@@ -40,19 +42,26 @@ def main() -> None:
     parser = options_parser(__doc__, "a few seconds, for a look")
     parser.add_argument("--latency", type=float, nargs="+", default=[0.0], help="milliseconds before every answer")
     parser.add_argument("--rounds", type=int, help="how often each peer reads")
+    parser.add_argument("--length", type=int, default=LENGTH, help="bytes of a record; 0.8 GB are written in all")
     parser.add_argument("--only", nargs="+", choices=PEERS, default=list(PEERS), metavar="NAME", help="these peers")
     options = parser.parse_args()
     count, rounds, batches = (800, 3, 2) if options.small else (8000, 9, 4)
+    count = count * LENGTH // options.length
     rounds = options.rounds or rounds
     results: dict[str, dict[str, Rate]] = {}
     with running_server():
-        records = fill(count)
+        records = fill(count, options.length)
         for latency in options.latency:
             with delayed(latency):
                 rates, skipped = race(records, rounds, batches, options.only)
             results[f"random batches, {latency:g} ms"] = rates
-            title = f"random batches of {BATCH} x {LENGTH:,} bytes from S3, {count} records in {SHARDS} tars"
-            show(f"{title}, {latency:g} ms", "records", rates, ["s3fs cat_ranges", "boto3, 16 threads"])
+            title = f"random batches of {BATCH} x {options.length:,} bytes from S3, {count} records in {SHARDS} tars"
+            show(
+                f"{title}, {latency:g} ms",
+                "records",
+                rates,
+                ["obstore get_ranges", "s3fs cat_ranges", "boto3, 16 threads"],
+            )
         empty()
     save(options.out, results, skipped)
 

@@ -60,6 +60,7 @@ CONTESTANTS = (
     Contestant("granular", "granular", "granular"),
     Contestant("SPDL + simplejpeg + cv2", "spdl", "files"),
     Contestant("grain + array_record", "grain", "array_record"),
+    Contestant("grain + bushel", "grain_bushel", "bag"),
     Contestant("tf.data", "tf", "files"),
     Contestant("DALI on the CPU", "dali", "files", environment="dali"),
     Contestant("FFCV", "ffcv", "beton", environment="ffcv"),

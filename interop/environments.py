@@ -29,6 +29,7 @@ ENVIRONMENTS = RECIPES.parent.parent / ".interop"
 STAMP = "requirements.sha256"
 ON_REQUEST = frozenset(
     {
+        "cloud-torch",
         "columns",
         "dali",
         "ffcv",
