@@ -42,7 +42,7 @@ def main() -> None:
     photos = [path.read_bytes() for path in sorted(options.photos.rglob("*.jpg"))]
     count, size = (2_000, 20_000_000) if options.small else (1_000_000, 10_000_000_000)
     if not os.access(DROP, os.W_OK):
-        console.print("not root: files stay in the page cache, so the cold times are those of a cache that is filled")
+        console.print("not root: files stay in the page cache, so nothing is cold")
     results: dict[str, dict[str, float]] = {}
     for kind in options.only:
         write, peers = KINDS[kind]

@@ -6,7 +6,7 @@ Photos and masks of 22 values become images of each format, and these become cro
 the header and the decoder that a Loader calls, and by Pillow with its plugins, which decodes whole images and resizes
 the box with the same filter. TorchCodec (0.16 and later) decodes whole images, too, and torch resizes the box with a
 filter against aliasing. Other boxes in every round. Whole images are decoded, too; what TorchCodec decodes is decoded
-by one thread and by two. What is not installed is skipped.
+by one thread and by two. Packages that are not installed are skipped.
 """
 
 from __future__ import annotations
