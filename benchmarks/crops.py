@@ -92,7 +92,7 @@ def fill(case: Case, images: int, folder: Path | None) -> Path:
             at.mkdir(parents=True, exist_ok=True)
             for frame, data in enumerate(sample["frames"] if case.clips else [sample["image"]]):
                 (at / (f"{frame:02d}.jpg" if case.clips else f"{number:06d}.jpg")).write_bytes(data)
-    bushel.convert(root / "plain", root / "tiled", container="bag", jpeg="tile")
+    bushel.convert(root / "plain", root / "tiled", container="bag", images="tile")
     shutil.copytree(root / "plain", root / "seek")
     bushel.index(root / "seek", seek=True)
     (root / "done").touch()

@@ -92,9 +92,7 @@ def test_a_sequence_of_one_element_can_become_plain(values: list[int]) -> None:
 
 def encoded(plan: FieldPlan, stored: list[Buffer]) -> object:
     plans = {"n": plan}
-    encoder = Encoder(
-        StreamFeed(plans, frozenset(plans)), plans, {}, 0, False, False, Rewriting(None, frozenset()), True
-    )
+    encoder = Encoder(StreamFeed(plans, frozenset(plans)), plans, {}, 0, False, False, Rewriting(None), True)
     [result] = encoder([(0, {"__key__": "key", "n": stored})])
     return result
 

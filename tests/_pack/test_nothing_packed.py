@@ -66,7 +66,7 @@ def test_the_corrected_call_works_in_parts(table: Path, tmp_path: Path) -> None:
 
 def test_a_plan_that_waits_for_its_parts_stays(table: Path, tmp_path: Path) -> None:
     call = ["pack", table, tmp_path / "out", "-c", "tar", "--parts", 2]
-    run(*call, "--plan-only")
+    run(*call, "--part", "plan")
     assert "has the plan of another run" in fails(*call, "--root", tmp_path / "photos")
     fails(*call, "--part", 0, code=1)  # another machine may write the other part
     with pytest.raises(StateError):

@@ -55,7 +55,7 @@ class TestErrors:
         whole = jpeg(0, 64, 64)
         source = [{"image": jpeg(1)}, {"image": whole[: len(whole) // 2]}, {"image": jpeg(2)}]
         assert bushel.pack(source, tmp_path / "kept.ffr").errors == 0
-        assert bushel.pack(source, tmp_path / "checked.ffr", check=True, max_errors=1).errors == 1
+        assert bushel.pack(source, tmp_path / "checked.ffr", images="check", max_errors=1).errors == 1
         assert bushel.pack(source, tmp_path / "changed.ffr", transforms=[inverted], max_errors=1).errors == 1
 
     @pytest.mark.parametrize("threads", [1, 8])

@@ -1,4 +1,4 @@
-"""The groups of arguments of `pack` and `convert`: every argument is in one group, under its own name."""
+"""The options of `pack` and `convert`: every argument is one, under its own name."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 import bushel
-from bushel._pack.pack_options import ErrorOptions, PackOptions, SampleOptions, Workers
-from bushel._pack.scale_out import RunOptions
+from bushel._pack.pack_options import PackOptions
+from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
+from bushel.engines.local import LocalEngine
 
 NOT_GROUPED = {"source", "split", "target", "progress"}
 
@@ -25,44 +26,39 @@ def arguments(function: Callable[..., Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("function", [bushel.pack, bushel.convert])
-def test_every_argument_is_in_a_group(function: Callable[..., Any]) -> None:
-    known = {
-        each.name for kind in (SampleOptions, ErrorOptions, WriterOptions, Workers, RunOptions) for each in fields(kind)
-    }
-    known |= {each.name for each in fields(PackOptions)}
-    assert arguments(function).keys() <= known
+def test_every_argument_is_an_option(function: Callable[..., Any]) -> None:
+    assert arguments(function).keys() <= {each.name for kind in (PackOptions, WriterOptions) for each in fields(kind)}
+    assert len(inspect.signature(function).parameters) <= 2 + 26
 
 
 def test_convert_is_pack_with_the_same_options() -> None:
     packing, converting = arguments(bushel.pack), arguments(bushel.convert)
-    assert set(packing) - set(converting) == {"exif_rotate", "check", "labels"}
+    assert set(packing) - set(converting) == {"labels"}
     assert {name: packing[name] for name in converting} == converting
     assert PackOptions.of(packing) == PackOptions.of(converting, strict=False)
 
 
-def test_arguments_reach_their_groups() -> None:
+def test_arguments_reach_the_options() -> None:
     given = arguments(bushel.pack) | {
-        "container": "tar", "fields": ["a"], "rename": {"a": "b"}, "spec": {"a": "int"}, "exif_rotate": True,
-        "check": True,
-        "jpeg": "tile", "keys": False, "seek": True, "shuffle": "blocks", "seed": 3, "parts": 4, "part": 1,
-        "plan_only": True,
-        "max_errors": 7, "shard_samples": 9, "shard_bytes": "1MB",
+        "container": "tar", "fields": ["a"], "rename": {"a": "b"}, "spec": {"a": "int"},
+        "images": ["check", "upright", "tile"], "keys": False, "seek": True, "shuffle": "blocks", "seed": 3,
+        "parts": 4, "part": 1, "max_errors": 7, "shard_samples": 9, "shard_bytes": "1MB",
         "generation": "C", "labels": {"a": ["x", "y"]}, "mode": "resume",
         "threads": 2, "processes": 5, "sync": False, "columns": "a,auto",
-        "retries": 6,
     }  # fmt: skip
-    options = PackOptions.of(given)
-    assert options.samples == SampleOptions(
-        fields=("a",), rename={"a": "b"}, spec={"a": "int"}, transforms=None, exif_rotate=True, check=True, jpeg="tile",
-        keys=False, seek=True,
+    assert PackOptions.of(given) == PackOptions(
+        fields=("a",), rename={"a": "b"}, spec={"a": "int"}, transforms=None,
+        images=frozenset({"check", "upright", "tile"}), keys=False, seek=True, shuffle="blocks", seed=3,
+        max_errors=7, threads=2, processes=5, engine=None, parts=4, part=1,
+        writer=WriterOptions(
+            container="tar", mode="resume", shard_samples=9, shard_bytes="1MB", generation="C", sync=False,
+            labels={"a": ("x", "y")}, columns=("a", "auto"),
+        ),
     )  # fmt: skip
-    assert (options.shuffle, options.seed) == ("blocks", 3)
-    assert options.writer == WriterOptions(
-        container="tar", mode="resume", shard_samples=9, shard_bytes="1MB", generation="C", sync=False,
-        labels={"a": ("x", "y")}, columns=("a", "auto"),
-    )  # fmt: skip
-    assert options.errors == ErrorOptions(max_errors=7)
-    assert options.workers == Workers(2, 5)
-    run = options.run
-    assert (run.engine, run.parts, run.part, run.plan_only) == (None, 4, 1, True)
-    assert run.retries == 6
+    assert PackOptions.of({**given, "images": "check"}).images == {"check"}
+    assert PackOptions.of(given).at_once == 5
+
+
+@pytest.mark.parametrize(("engine", "at_once"), [(None, cpu_count()), (LocalEngine(1), 1)])
+def test_parts_on_an_engine_have_one_thread(engine: Any, at_once: int) -> None:
+    assert PackOptions.of(arguments(bushel.pack) | {"engine": engine}).at_once == at_once

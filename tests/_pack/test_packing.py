@@ -164,7 +164,7 @@ class TestBytes:
         data = stream.getvalue()
         with Image.open(io.BytesIO(data)) as image:
             upright = np.asarray(ImageOps.exif_transpose(image))
-        bushel.pack([{"image": data}], tmp_path / "x.tar", spec={"image": suffix}, exif_rotate=True)
+        bushel.pack([{"image": data}], tmp_path / "x.tar", spec={"image": suffix}, images="upright")
         [stored] = opened(tmp_path / "x.tar").read([0], decode=False)
         with Image.open(io.BytesIO(stored["image"])) as image:
             assert image.format == kind
@@ -185,7 +185,7 @@ class TestBytes:
             tmp_path / "x.tar",
             spec={"frames": "png[]"},
             transforms=[inverted],
-            exif_rotate=True,
+            images="upright",
         )
         turned, straight = opened(tmp_path / "x.tar")[0]["frames"]
         np.testing.assert_array_equal(turned, np.rot90(inverted(picture(0)), -1))
@@ -193,10 +193,10 @@ class TestBytes:
 
     def test_a_header_that_cannot_be_read_is_an_error_of_its_item(self, tmp_path: Path) -> None:
         items = [{"image": jpeg(0)}, {"image": jpeg(1)[:20]}]
-        done = bushel.pack(items, tmp_path / "x.tar", spec={"image": "jpg"}, exif_rotate=True, max_errors=1)
+        done = bushel.pack(items, tmp_path / "x.tar", spec={"image": "jpg"}, images="upright", max_errors=1)
         assert (done.samples, done.errors) == (1, 1)
-        with pytest.raises(SpecError, match="exif_rotate=True needs an image field"):
-            bushel.pack([{"x": 1}], tmp_path / "y.tar", exif_rotate=True)
+        with pytest.raises(SpecError, match="images='upright' needs an image field"):
+            bushel.pack([{"x": 1}], tmp_path / "y.tar", images="upright")
 
     def test_transforms_without_images(self, tmp_path: Path) -> None:
         with pytest.raises(SpecError, match="the dataset has no image field"):
@@ -255,7 +255,7 @@ class TestPixels:
         stream = io.BytesIO()
         Image.fromarray(picture(0)).save(stream, "PNG", exif=exif)
         image = Image.open(stream)
-        bushel.pack([{"image": image}], tmp_path / "a.tar", transforms=inverted, exif_rotate=True)
+        bushel.pack([{"image": image}], tmp_path / "a.tar", transforms=inverted, images="upright")
         np.testing.assert_array_equal(opened(tmp_path / "a.tar")[0]["image"], np.rot90(inverted(picture(0)), -1))
 
 

@@ -26,7 +26,7 @@ from bushel._pack.finish import PartReport, PartTask, finish_run
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals, find_run, planned_listing
 from bushel._pack.run_plan import RunPlan, describe, part_starts
-from bushel._pack.scale_out import RunOptions, join_run, run_parts
+from bushel._pack.scale_out import join_run, run_parts
 from bushel._runtime.tasks.engine import format_numbers
 from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import WriterOptions
@@ -121,7 +121,7 @@ class TestPlan:
         assert (done.samples, done.kept, answers) == (3, 3, [])
 
     def test_only_the_plan(self, tmp_path: Path) -> None:
-        done = bushel.pack(Numbered(7), tmp_path / "out", container="tar", parts=3, plan_only=True)
+        done = bushel.pack(Numbered(7), tmp_path / "out", container="tar", parts=3, part="plan")
         assert (done.samples, len(done.paths)) == (0, 3)
         run, plan = find_run(tmp_path / "out")
         assert (plan.starts, run.missing(plan)) == ([0, 2, 4, 7], [0, 1, 2])
@@ -448,7 +448,7 @@ def _die(*_: Any, **__: Any) -> None:
 def test_memory_of_a_run_does_not_depend_on_what_was_done(tmp_path: Path) -> None:
     task, writes = _run(tmp_path / "out", 3)
     seen: list[bushel.runs.Progress] = []
-    totals = run_parts(task.run, task.plan, writes.write, RunOptions(), ErrorLimit(), seen.append)
+    totals = run_parts(task.run, task.plan, writes.write, None, ErrorLimit(), seen.append)
     assert (totals.samples, totals.kept) == (3, 0)
     assert seen[-1].parts == (3, 3)
 

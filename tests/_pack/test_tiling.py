@@ -1,4 +1,4 @@
-"""`jpeg="tile"` and `jpeg="baseline"`: JPEGs that are rewritten without loss while they are packed or converted."""
+"""`images="tile"` and `images="baseline"`: JPEGs that are rewritten without loss while they are packed or converted."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def test_packed_in_every_container(tmp_path: Path, container: str, generation: G
             tmp_path / name / "out",
             container=container,
             generation=generation,
-            jpeg="tile",
+            images="tile",
             threads=threads,
             processes=processes,
             sync=False,
@@ -94,7 +94,7 @@ def test_converted_to_every_container(tmp_path: Path, container: str, generation
             tmp_path / f"{threads}" / "out",
             container=container,
             generation=generation,
-            jpeg="tile",
+            images="tile",
             threads=threads,
             sync=False,
             progress=heard.append,
@@ -115,9 +115,9 @@ def test_frames_of_a_sequence(tmp_path: Path, container: str) -> None:
         {"__key__": "c", "frames": PHOTOS},
     ]
     spec = {"frames": "jpg[]"}
-    bushel.pack(Samples(clips, spec=spec), tmp_path / "packed", container=container, jpeg="tile", sync=False)
+    bushel.pack(Samples(clips, spec=spec), tmp_path / "packed", container=container, images="tile", sync=False)
     bushel.pack(Samples(clips, spec=spec), tmp_path / "plain", container="bag", sync=False)
-    bushel.convert(tmp_path / "plain", tmp_path / "converted", container=container, jpeg="tile", sync=False)
+    bushel.convert(tmp_path / "plain", tmp_path / "converted", container=container, images="tile", sync=False)
     for name in ("packed", "converted"):
         assert stored(tmp_path / name, "frames") == [[tile(frame) for frame in clip["frames"]] for clip in clips]
 
@@ -129,8 +129,8 @@ def test_tiled_jpegs_and_other_bytes_stay_as_they_are(tmp_path: Path) -> None:
     samples = [
         {"__key__": f"{number}", "a": image, "b": PHOTOS[1], "c": with_comment} for number, image in enumerate(images)
     ]
-    bushel.pack(Samples(samples, spec=fields), tmp_path / "packed", container="bag", jpeg="tile", sync=False)
-    bushel.convert(tmp_path / "packed", tmp_path / "out.tar", jpeg="tile", sync=False)
+    bushel.pack(Samples(samples, spec=fields), tmp_path / "packed", container="bag", images="tile", sync=False)
+    bushel.convert(tmp_path / "packed", tmp_path / "out.tar", images="tile", sync=False)
     for name in ("packed", "out.tar"):
         assert stored(tmp_path / name, "a") == images
         assert stored(tmp_path / name, "b") == [PHOTOS[1]] * 2
@@ -138,8 +138,8 @@ def test_tiled_jpegs_and_other_bytes_stay_as_they_are(tmp_path: Path) -> None:
 
 
 def test_what_is_encoded_on_the_way_is_tiled_too(tmp_path: Path) -> None:
-    for jpeg in (None, "tile"):
-        bushel.pack(photos([png()]), tmp_path / f"{jpeg}", container="bag", jpeg=jpeg, sync=False)
+    for form in (None, "tile"):
+        bushel.pack(photos([png()]), tmp_path / f"{form}", container="bag", images=form, sync=False)
     [plain], [tiled] = stored(tmp_path / "None"), stored(tmp_path / "tile")
     assert not is_tiled(plain)
     assert tiled == tile(plain)
@@ -154,12 +154,12 @@ def test_a_broken_jpeg_is_named_by_convert(tmp_path: Path, broken: bytes) -> Non
         for number, data in enumerate([PHOTOS[0], broken]):
             writer.append({"image": data}, key=f"photo {number}")
     with pytest.raises(CodecError) as caught:
-        bushel.convert(tmp_path / "in", tmp_path / "out", container="bag", jpeg="tile", sync=False)
+        bushel.convert(tmp_path / "in", tmp_path / "out", container="bag", images="tile", sync=False)
     assert "sample 'photo 1', field 'image': codec 'jpg' expected a complete JPEG to tile" in str(caught.value)
     assert "max_errors=... skips such samples" in str(caught.value)
     assert caught.value.details["field"] == "image"
     done = bushel.pack(
-        tmp_path / "in", tmp_path / "packed", container="bag", jpeg="tile", max_errors=1, sync=False
+        tmp_path / "in", tmp_path / "packed", container="bag", images="tile", max_errors=1, sync=False
     )  # as the message says
     assert (done.samples, done.errors) == (1, 1)
     assert stored(tmp_path / "packed") == [tile(PHOTOS[0])]
@@ -169,8 +169,8 @@ def test_a_broken_jpeg_is_an_error_of_its_item_in_pack(tmp_path: Path) -> None:
     source = photos([PHOTOS[0], BROKEN[0], PHOTOS[2]])
     assert bushel.pack(source, tmp_path / "untiled.tar", sync=False).errors == 0  # it begins like one
     with pytest.raises(TooManyErrors, match="field 'image': codec 'jpg' expected a complete JPEG to tile"):
-        bushel.pack(source, tmp_path / "a.tar", jpeg="tile", sync=False)
-    done = bushel.pack(source, tmp_path / "b.tar", jpeg="tile", max_errors=1, sync=False)
+        bushel.pack(source, tmp_path / "a.tar", images="tile", sync=False)
+    done = bushel.pack(source, tmp_path / "b.tar", images="tile", max_errors=1, sync=False)
     assert (done.samples, done.errors) == (2, 1)
     [line] = Path(done.error_logs[0]).read_text().splitlines()
     assert (json.loads(line)["position"], json.loads(line)["key"]) == (1, "001")
@@ -178,33 +178,34 @@ def test_a_broken_jpeg_is_an_error_of_its_item_in_pack(tmp_path: Path) -> None:
 
 
 def test_a_resumed_run_writes_the_files_of_an_undisturbed_one(tmp_path: Path) -> None:
-    bushel.pack(photos(), tmp_path / "whole" / "a.tar", jpeg="tile", sync=False)
+    bushel.pack(photos(), tmp_path / "whole" / "a.tar", images="tile", sync=False)
     broken = photos([*PHOTOS[:6], BROKEN[0], *PHOTOS[7:]])
     with pytest.raises(TooManyErrors, match="a complete JPEG to tile"):
-        bushel.pack(broken, tmp_path / "a.tar", jpeg="tile", sync=False)
-    bushel.pack(photos(), tmp_path / "a.tar", jpeg="tile", mode="resume", sync=False)
+        bushel.pack(broken, tmp_path / "a.tar", images="tile", sync=False)
+    bushel.pack(photos(), tmp_path / "a.tar", images="tile", mode="resume", sync=False)
     assert (tmp_path / "a.tar").read_bytes() == (tmp_path / "whole" / "a.tar").read_bytes()
 
 
 def test_a_stream_is_tiled(tmp_path: Path) -> None:
     bushel.pack(photos(), tmp_path / "in.tar", sync=False)
     (tmp_path / "in.tar.gz").write_bytes(gzip.compress((tmp_path / "in.tar").read_bytes()))
-    bushel.convert(tmp_path / "in.tar.gz", tmp_path / "out", container="bag", jpeg="tile", sync=False)
+    bushel.convert(tmp_path / "in.tar.gz", tmp_path / "out", container="bag", images="tile", sync=False)
     assert stored(tmp_path / "out", "image") == [tile(data) for data in PHOTOS]
 
 
 def test_wrong_treatments() -> None:
-    with pytest.raises(ValueError, match="invalid jpeg='tiled'"):
-        Rewriting.of("tiled", {})  # type: ignore[arg-type]
-    assert not Rewriting.of(None, {"image": "jpg"})
+    for wrong in ("tiled", ["check", "tiled"]):
+        with pytest.raises(ValueError, match="invalid images='tiled'"):
+            bushel.pack([{"x": 1}], "x.tar", images=wrong)  # type: ignore[arg-type]
+    assert not Rewriting.of(["check"], {"image": "jpg"})
     codecs = {"a": "jpg", "b": "jpeg", "c": "image", "d": "png", "e": "bytes", "f": "jpg(90)"}
-    assert Rewriting.of("tile", codecs).fields == Rewriting.of("baseline", codecs).fields == {"a", "b", "c", "f"}
+    assert Rewriting.of(["tile"], codecs).fields == Rewriting.of(["baseline"], codecs).fields == {"a", "b", "c", "f"}
 
 
 @pytest.mark.parametrize("container", ["bag", "tar"])
 def test_progressive_ones_become_baseline(tmp_path: Path, container: str) -> None:
-    bushel.pack(photos(), tmp_path / "packed", container=container, jpeg="baseline", sync=False)
-    bushel.convert(written(tmp_path / "plain"), tmp_path / "converted", container=container, jpeg="baseline")
+    bushel.pack(photos(), tmp_path / "packed", container=container, images="baseline", sync=False)
+    bushel.convert(written(tmp_path / "plain"), tmp_path / "converted", container=container, images="baseline")
     found = stored(tmp_path / "packed")
     assert found == stored(tmp_path / "converted") == [baseline(data) for data in PHOTOS]
     for number, (one, other) in enumerate(zip(PHOTOS, found, strict=True)):
@@ -212,3 +213,23 @@ def test_progressive_ones_become_baseline(tmp_path: Path, container: str) -> Non
         assert same_picture(one, other)
         assert b"a comment" in other
         assert len(bushel.kernels.jpeg_seek_table(other))
+
+
+def test_several_treatments_of_a_dataset(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x112] = 6
+    file = io.BytesIO()
+    Image.fromarray(picture(40, 20)).save(file, "JPEG", exif=exif)
+    written(tmp_path / "in", [file.getvalue(), PHOTOS[0]])
+    bushel.convert(tmp_path / "in", tmp_path / "out.tar", images=["upright", "tile"], sync=False)
+    turned, straight = stored(tmp_path / "out.tar")
+    assert by_pillow(turned).shape == (40, 20, 3)
+    assert (is_tiled(turned), straight) == (True, tile(PHOTOS[0]))
+
+
+@pytest.mark.parametrize("images", ["check", ["check", "upright"]])
+def test_only_who_asks_for_it_decodes_what_is_copied(tmp_path: Path, images: Any) -> None:
+    written(tmp_path / "in", [PHOTOS[0], BROKEN[0]])
+    assert bushel.convert(tmp_path / "in", tmp_path / "copied.tar", sync=False).samples == 2
+    done = bushel.convert(tmp_path / "in", tmp_path / "out.tar", images=images, max_errors=1, sync=False)
+    assert (done.samples, done.errors) == (1, 1)

@@ -38,7 +38,7 @@ def test_a_folder_with_parts_is_refused(tmp_path: Path, container: str, mode: An
 
 
 def test_the_plan_of_a_run_is_refused(tmp_path: Path) -> None:
-    bushel.pack(Numbered(6), tmp_path / "out", container="tar", parts=2, plan_only=True)
+    bushel.pack(Numbered(6), tmp_path / "out", container="tar", parts=2, part="plan")
     with pytest.raises(FileExistsError, match="has the plan of a run in parts already: use mode='overwrite'"):
         bushel.pack(Numbered(3), tmp_path / "out", container="tar")
     assert bushel.pack(Numbered(6), tmp_path / "out", container="tar", parts=2).samples == 6

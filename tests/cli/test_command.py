@@ -86,16 +86,13 @@ def test_a_wrong_value_of_a_group_is_refused() -> None:
 @pytest.mark.parametrize(
     ("groups", "options"),
     [
-        ({"images": ImageOptions(), "videos": VideoOptions(), "reading": SourceOptions()}, []),
-        ({"images": ImageOptions(center_crop=True, inter_method=0)}, ["--center-crop", "--inter-method"]),
-        (
-            {"videos": VideoOptions(stride=2), "exif_rotate": True, "jpeg": None, "check": False},
-            ["--stride", "--exif-rotate"],
-        ),
+        ([ImageOptions(), VideoOptions(), SourceOptions()], []),
+        ([ImageOptions(center_crop=True, inter_method=0)], ["--center-crop", "--inter-method"]),
+        ([VideoOptions(stride=2), SourceOptions(root="photos")], ["--stride", "--root"]),
     ],
 )
-def test_given_options(groups: dict[str, Any], options: list[str]) -> None:
-    assert given_options(**groups) == options
+def test_given_options(groups: list[Any], options: list[str]) -> None:
+    assert given_options(*groups) == options
 
 
 def test_slurm_gets_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,5 +104,5 @@ def test_slurm_gets_a_plan(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     (tmp_path / "sbatch").chmod(0o755)
     options.check()
     assert options.only_planned
-    assert (options.arguments()["plan_only"], options.arguments()["engine"]) == (True, None)
+    assert options.arguments() == {"parts": 3, "part": "plan"}
     assert not PartOptions(parts=3, engine="ray").only_planned

@@ -59,16 +59,16 @@ def test_im2rec_options(tmp_path: Path) -> None:
 
 def test_tiled_jpegs(tmp_path: Path) -> None:
     photos = image_folder(tmp_path / "photos", 4)
-    run("pack", photos, tmp_path / "a.tar", "--jpeg", "tile")
+    run("pack", photos, tmp_path / "a.tar", "--images", "tile")
     run("pack", photos, tmp_path / "plain.tar")
-    run("convert", tmp_path / "plain.tar", tmp_path / "b.tar", "--jpeg", "tile")
+    run("convert", tmp_path / "plain.tar", tmp_path / "b.tar", "--images", "tile")
     images = [tile((photos / f"{key}.jpg").read_bytes()) for key in opened(tmp_path / "plain.tar").keys]
     for name in ("a.tar", "b.tar"):
         dataset = opened(tmp_path / name)
         assert [sample["image"] for sample in dataset.read(range(4), ["image"], decode=False)] == images
     for command, source in (("pack", photos), ("convert", tmp_path / "plain.tar")):
-        said = fails(command, source, tmp_path / "c.tar", "--jpeg", "png")
-        assert "invalid jpeg='png': write 'tile', 'baseline' or None" in said
+        said = fails(command, source, tmp_path / "c.tar", "--images", "png")
+        assert "invalid --images png: write 'check', 'upright'" in said
 
 
 def test_kinds_of_sources(tmp_path: Path) -> None:
@@ -99,7 +99,7 @@ def test_photos_are_turned(tmp_path: Path) -> None:
     with Image.open(photo) as image:
         pixels = np.asarray(image)
         image.save(photo, exif=exif, quality=95)
-    run("pack", tmp_path / "photos", tmp_path / "turned.tar", "--exif-rotate")
+    run("pack", tmp_path / "photos", tmp_path / "turned.tar", "--images", "upright")
     run("pack", tmp_path / "photos", tmp_path / "as_it_is.tar")
     height, width, _ = pixels.shape
     assert opened(tmp_path / "turned.tar")[0]["image"].shape == (width, height, 3)
@@ -139,12 +139,15 @@ def test_parts_shuffle_append_and_resume(tmp_path: Path) -> None:
         (["--kind", "list", "--exts", ".png"], "it is for images, files, videos"),
         (["--kind", "kinetics"], "needs --root, the folder of its videos"),
         (["--kind", "videos", "--color", "0"], "videos take only"),
-        (["--kind", "videos", "--exif-rotate"], "videos take only"),
-        (["--kind", "files", "--exif-rotate"], "needs an image field, but the fields are data"),
+        (["--kind", "videos", "--images", "upright"], "videos take only"),
+        (["--kind", "files", "--images", "upright"], "needs an image field, but the fields are data"),
         (["--no-keys", "--replace-dots", "_"], "--no-keys leaves the keys out"),
         (["--kind", "videos", "--clip", "--resize", "4"], "the option has no effect with --clip"),
         (["--kind", "files", "--resize", "4"], "no image field: its fields are data"),
         (["-c", "bag", "--part", "1"], "--part 1 needs --parts"),
+        (["-c", "bag", "--part", "plan"], "--part plan needs --parts"),
+        (["--parts", "2", "--part", "none"], "--part none is neither the number of a part nor 'plan'"),
+        (["--kind", "videos", "--clip", "--images", "tile"], "the option has no effect with --clip"),
     ],
 )
 def test_wrong_use(tmp_path: Path, options: list[str], message: str) -> None:
@@ -257,6 +260,6 @@ def test_split_and_merge(tmp_path: Path) -> None:
 
 
 def test_segments_in_the_index(tmp_path: Path) -> None:
-    run("pack", image_folder(tmp_path / "photos", 2), tmp_path / "out", "-c", "bag", "--jpeg", "tile")
+    run("pack", image_folder(tmp_path / "photos", 2), tmp_path / "out", "-c", "bag", "--images", "tile")
     run("index", tmp_path / "out", "--segments")
     assert all(shard.index.fields["image"].segments is not None for shard in opened(tmp_path / "out").shards)

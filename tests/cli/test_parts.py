@@ -17,7 +17,7 @@ from bushel.engines import slurm
 def test_parts_and_finish(tmp_path: Path) -> None:
     photos, out = image_folder(tmp_path / "photos", 9), tmp_path / "out"
     options = ("-c", "tar", "--parts", 5, "--replace-dots", "_")
-    assert "missing: 0-4" in run("pack", photos, out, *options, "--plan-only")
+    assert "missing: 0-4" in run("pack", photos, out, *options, "--part", "plan")
     for part in (0, 3):
         run("pack", photos, out, *options, "--part", part)
     assert run("parts", out, "--missing") == "1-2,4\n"
@@ -63,7 +63,8 @@ def test_slurm_gets_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     photos, out = image_folder(tmp_path / "photos", 9), tmp_path / "out"
     options = ["pack", str(photos), str(out), "-c", "tar", "--parts", "5"]
     run(*options, "--part", 1)
-    submit = [*options, "--engine", "slurm", "--sbatch", "--mem=1G", "--retries", "1"]
+    submit = [*options, "--engine", "slurm", "--sbatch", "--mem=1G"]
+    monkeypatch.setenv("BUSHEL_SLURM_RETRIES", "1")
     monkeypatch.setattr(sys, "argv", ["bushel", *submit])
     assert "submitted 4 of 5 parts to Slurm: 0, 1" in run(*submit)
     array, last = ((tmp_path / f"jobs-{number}").read_text() for number in range(2))
@@ -71,7 +72,8 @@ def test_slurm_gets_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     assert f"-m bushel pack {photos} {out} -c tar --parts 5 --part $SLURM_ARRAY_TASK_ID\n" in array
     assert "--dependency=afterany:0\n" in last
     assert f"-m bushel finish {out}\n" in last
-    assert "--engine slurm --retries 0 --sbatch --mem=1G" in last
+    assert "then exec env BUSHEL_SLURM_RETRIES=0 " in last
+    assert "--engine slurm --sbatch --mem=1G" in last
 
 
 def test_without_slurm_no_plan_is_written(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -95,7 +97,7 @@ def test_arrays_are_as_long_as_slurm_allows(monkeypatch: pytest.MonkeyPatch) -> 
     assert [options[-1] for options, _ in given[:-1]] == ["--array=7,999", "--array=0-1", "--array=500"]
     assert "--part $(( SLURM_ARRAY_TASK_ID + 1000 ))" in given[1][1]
     assert "--dependency=afterany:1:2:3" in given[-1][0]
-    assert slurm.without_engine(["pack", "--engine=slurm", "a", "--retries", "2", "--part", "1", "b"]) == [
+    assert slurm.without_engine(["pack", "--engine=slurm", "a", "--sbatch", "--mem=1G", "--part", "1", "b"]) == [
         "pack",
         "a",
         "b",

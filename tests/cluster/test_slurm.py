@@ -39,7 +39,7 @@ def test_an_array_and_the_job_that_joins_it(tmp_path: Path, container: str) -> N
 
 def test_missing_parts_are_submitted_again(tmp_path: Path) -> None:
     photos, out = image_folder(tmp_path / "photos", 30), tmp_path / "out"
-    command = ("pack", photos, out, "-c", "tar", "--parts", 4, "--engine", "slurm", "--retries", 2)
+    command = ("pack", photos, out, "-c", "tar", "--parts", 4, "--engine", "slurm")
     jobs = submit(*command, "--sbatch", "--begin=now+5").rsplit(": ", 1)[1].split(", ")
     subprocess.run(["scancel", f"{jobs[0]}_1", f"{jobs[0]}_3"], check=True)
     wait_for(lambda: finished(out))

@@ -320,7 +320,7 @@ def test_tiled_jpeg(tmp_path: Path) -> None:
     image_folder(tmp_path / "photos", 1)
     for number in range(5):
         Path(f"photos/class0/big{number}.jpg").write_bytes(jpeg(number, 400, 500))
-    bushel.pack("photos", "tiled", container="bag", jpeg="tile")
+    bushel.pack("photos", "tiled", container="bag", images="tile")
     names: dict[str, Any] = {}
     run_page(page, names)
     assert np.array_equal(names["pixels"], names["dataset"][3]["image"][100:324, 200:424])

@@ -86,7 +86,7 @@ class Encoder(Struct, frozen=True):
     # transforms by the name of the field in the target
     steps: Mapping[str, FieldSteps]
     seed: int  # seed of the transforms' randomness
-    exif_rotate: bool  # whether to rotate images by their Exif orientation
+    upright: bool  # whether to rotate images by their Exif orientation
     # whether to decode images that are stored unchanged, to find damaged ones
     check: bool
     rewriting: Rewriting  # the JPEGs that are rewritten
@@ -101,7 +101,7 @@ class Encoder(Struct, frozen=True):
     @property
     def by_columns(self) -> bool:
         """Whether samples pass as columns: the source has them, and no sample is changed or looked into."""
-        changes = self.exif_rotate or self.check or self.rewriting or self.steps
+        changes = self.upright or self.check or self.rewriting or self.steps
         return not changes and self.feed.has_columns
 
     def columns(self, batch: Batch) -> list[Result]:
@@ -224,12 +224,12 @@ class Encoder(Struct, frozen=True):
         codec, steps = plan.codec, self.steps.get(plan.target.name)
         # what a dataset decoded may be bytes, too
         is_stored = isinstance(value, _BYTES) and (plan.copied or self.feed.of_source)
-        looked_into = steps or ((self.exif_rotate or self.check) and holds_image(codec))
+        looked_into = steps or ((self.upright or self.check) and holds_image(codec))
         if is_stored and not self.feed.of_source and not looked_into:
             return value
         if (
             is_stored
-            and self.exif_rotate
+            and self.upright
             and (kind := image_kind(value))
             and holds_image(codec)
             and not _is_upright(value)
@@ -238,7 +238,7 @@ class Encoder(Struct, frozen=True):
                 codec = kind
             value, is_stored = decode_image(value, ImageReading(exif_rotate=True), codec), False
         elif not is_stored:
-            value = as_pixels(value, exif_rotate=self.exif_rotate)
+            value = as_pixels(value, exif_rotate=self.upright)
         if steps is not None:
             # packing without transforms needs nothing of it
             from bushel.loader.values.generator import generator

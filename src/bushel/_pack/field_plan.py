@@ -5,8 +5,8 @@ Nothing here does I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Literal
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -24,10 +24,6 @@ from bushel.jpeg import baseline, tile
 from bushel.spec import Field, Spec, parse_spec
 
 _ALIASES = {"jpeg": "jpg", "tiff": "tif"}
-
-Jpeg = Literal["tile", "baseline"] | None
-"""Treatment of JPEGs: `tile` stores them as tiled JPEGs (docs/tiled-jpeg.md), `baseline` rewrites progressive ones,
-None stores them unchanged."""
 
 
 def base_codec(codec: str) -> str:
@@ -50,24 +46,22 @@ def image_kind(data: Buffer) -> str | None:
 class Rewriting(Struct, frozen=True):
     """Which JPEGs are written again, without loss, before they are stored. False if none are."""
 
-    jpeg: Jpeg
-    fields: frozenset[str]  # the names of their fields
+    form: str | None  # `tile` or `baseline`
+    fields: frozenset[str] = frozenset()  # the names of their fields
 
     @classmethod
-    def of(cls, jpeg: Jpeg, codecs: Mapping[str, str]) -> Rewriting:
+    def of(cls, images: Collection[str], codecs: Mapping[str, str]) -> Rewriting:
         """Return the rewriting for the arguments of `bushel.pack`.
 
         Args:
-            jpeg: See `bushel.pack`.
+            images: See `bushel.pack`.
             codecs: Field to the codec of the stored bytes.
-
-        Raises:
-            ValueError: `jpeg` is invalid.
         """
-        if jpeg is not None and jpeg not in _REWRITE:
-            raise ValueError(f"invalid jpeg={jpeg!r}: write 'tile', 'baseline' or None")
-        images = (name for name, codec in codecs.items() if base_codec(codec) in ("jpg", "image"))
-        return cls(jpeg, frozenset(() if jpeg is None else images))
+        form = next((form for form in _REWRITE if form in images), None)
+        if form is None:
+            return cls(None)
+        jpegs = [name for name, codec in codecs.items() if base_codec(codec) in ("jpg", "image")]
+        return cls(form, frozenset(jpegs))
 
     def __bool__(self) -> bool:
         return bool(self.fields)
@@ -93,9 +87,9 @@ class Rewriting(Struct, frozen=True):
         return changed
 
     def _one(self, data: Buffer | None) -> Buffer | None:
-        if data is None or self.jpeg is None or image_kind(data) not in ("jpg", None):
+        if data is None or self.form is None or image_kind(data) not in ("jpg", None):
             return data
-        return _REWRITE[self.jpeg](data)
+        return _REWRITE[self.form](data)
 
 
 _REWRITE: Mapping[str, Callable[[Buffer], bytes]] = {"tile": tile, "baseline": baseline}

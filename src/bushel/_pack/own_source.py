@@ -40,9 +40,8 @@ def refuse_own_source(
         StateError: The target is to be replaced by samples of a dataset there that has changed
             since it was opened.
     """
-    in_parts = options.run.parts is not None or options.run.engine is not None
     place_of_target = _resolved(target)
-    if options.writer.mode == "overwrite" and not in_parts:
+    if options.writer.mode == "overwrite" and not options.in_parts:
         if isinstance(source, Dataset) and target.exists():
             _refuse_changed(source, target, place_of_target)
         return
@@ -58,7 +57,7 @@ def refuse_own_source(
         advice = "write to another path"
         if isinstance(opened, Dataset):
             advice += ", or replace the source with mode='overwrite'" + (
-                " and without parts" if in_parts else ""
+                " and without parts" if options.in_parts else ""
             )
         raise FileExistsError(f"{what}: {advice}")
 

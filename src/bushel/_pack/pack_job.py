@@ -20,7 +20,7 @@ from bushel._index.sidecar import PartOfRun
 from bushel._pack.encoder import Result, WorkerPool
 from bushel._pack.feeds import Batch
 from bushel._pack.finish import OnPart
-from bushel._pack.pack_options import PackOptions, Workers
+from bushel._pack.pack_options import PackOptions
 from bushel._pack.part import (
     ErrorLimit,
     Ledger,
@@ -80,12 +80,12 @@ def pack_whole(
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
-        _encoding(prepared, options.workers.processes) as encode,
+        _encoding(prepared, options.processes) as encode,
         ColumnWriter(
             target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
         ) as writer,
     ):
-        config, kept = _config(prepared, encode, options.workers, report), len(writer)
+        config, kept = _config(prepared, encode, options.at_once, report), len(writer)
         totals = write_part(part, writer, ledger, mode, limit, config)
     reporter.finish()
     limits = tuple(totals.limits)
@@ -106,21 +106,17 @@ def pack_in_parts(
         TooManyErrors: More items failed than are allowed.
         StateError: The target has parts of a call with other arguments.
     """
-    local, limit = options.run.engine is None, _limit(prepared, options)
     run = RunFolder(target, suffix)
     new_plan = _plan(prepared, parts, options)
     listing = getattr(prepared.source, "listing", None)
-    if local or options.workers.threads:
-        workers = options.workers
-    else:
-        workers = replace(options.workers, threads=1)
-    lock, plan = join_run(run, new_plan, options.writer.mode, options.run.part, listing)
+    lock, plan = join_run(run, new_plan, options.writer.mode, options.part, listing)
     with ExitStack() as stack:
         stack.enter_context(lock)
-        job = PackJob(run, plan, prepared, workers)
-        if local:
-            job = replace(job, encode=stack.enter_context(_encoding(prepared, workers.processes)))
-        return run_parts(run, plan, job.write, options.run, limit, progress)
+        job = PackJob(run, plan, prepared, options.at_once, options.processes)
+        if options.engine is None:
+            job = replace(job, encode=stack.enter_context(_encoding(prepared, job.processes)))
+        limit, only = _limit(prepared, options), options.part
+        return run_parts(run, plan, job.write, options.engine, limit, progress, only=only)
 
 
 def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Part:
@@ -149,20 +145,18 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
 
 def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
     """Return the plan of a run. Its arguments are those that decide which bytes are written."""
-    samples, writing, order = options.samples, prepared.writing, prepared.order
+    writing, order = prepared.writing, prepared.order
     if isinstance(prepared.source, Dataset):
-        chosen = {"fields": samples.fields, "rename": samples.rename}
+        chosen = {"fields": options.fields, "rename": options.rename}
     else:
         chosen = {}
     arguments = {
         "source": prepared.identity,
         **chosen,
         "spec": prepared.spec,
-        "transforms": samples.transforms,
-        "exif_rotate": samples.exif_rotate,
-        "check": samples.check,
-        "jpeg": samples.jpeg,
-        "keys": samples.keys,
+        "transforms": options.transforms,
+        "images": sorted(options.images),
+        "keys": options.keys,
         "shuffle": order.version,
         "seed": options.seed,
         "shard_samples": writing.shard_samples,
@@ -182,7 +176,7 @@ def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
 
 
 def _limit(prepared: Prepared, options: PackOptions) -> ErrorLimit:
-    return ErrorLimit(error_limit(options.errors.max_errors, prepared.items), options.errors.strict)
+    return ErrorLimit(error_limit(options.max_errors, prepared.items), options.strict)
 
 
 @contextmanager
@@ -197,12 +191,12 @@ def _encoding(prepared: Prepared, processes: int) -> Iterator[Encode]:
         yield prepared.encoder
 
 
-def _config(prepared: Prepared, encode: Encode, workers: Workers, progress: OnPart) -> WorkerConfig:
+def _config(prepared: Prepared, encode: Encode, threads: int, progress: OnPart) -> WorkerConfig:
     return WorkerConfig(
         encode=encode,
         encode_alone=prepared.encoder,
         origin=prepared.encoder.feed.origin,
-        threads=0 if prepared.in_memory else workers.at_once,
+        threads=0 if prepared.in_memory else threads,
         batches=prepared.batches,
         progress=progress,
         lengths=prepared.lengths,
@@ -217,7 +211,8 @@ class PackJob(Struct, frozen=True):
     run: RunFolder  # the files of the run
     plan: RunPlan  # the plan that is there
     prepared: Prepared
-    workers: Workers  # the threads or processes that encode samples
+    threads: int  # number of batches that are encoded at the same time
+    processes: int  # number of worker processes that encode them, in the place of threads
     # encodes a batch, in workers that are running; None to start them for each part
     encode: Encode | None = None
 
@@ -251,8 +246,8 @@ class PackJob(Struct, frozen=True):
         with ExitStack() as stack:
             encode = self.encode
             if encode is None:
-                encode = stack.enter_context(_encoding(self.prepared, self.workers.processes))
-            config = _config(self.prepared, encode, self.workers, progress or _ignore)
+                encode = stack.enter_context(_encoding(self.prepared, self.processes))
+            config = _config(self.prepared, encode, self.threads, progress or _ignore)
             ledger = Ledger(part, log, "create")
 
             def note() -> PartOfRun:
@@ -358,7 +353,7 @@ def write_dataset(
     name = options.writer.container
     container = get_writable(name) if name else container_for(target.name)
     # locked with the other processes of the run
-    if options.run.parts is not None or options.run.engine is not None:
+    if options.in_parts:
         return _write_locked(source, target, container, options, None, progress)
     with lock_for_writing(target, options.writer) as lock:
         return _write_locked(source, target, container, options, lock, progress)

@@ -1,14 +1,12 @@
-"""The arguments of `pack` and `convert`, in groups."""
+"""The arguments of `pack` and `convert`, as one value."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Callable, Iterable, Mapping
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
-from bushel._pack.field_plan import Jpeg
-from bushel._pack.scale_out import RunOptions
 from bushel._runtime.shuffle import Shuffle
 from bushel._runtime.structs import Struct
 from bushel._runtime.threads import cpu_count
@@ -18,44 +16,41 @@ from bushel.engines import connect
 if TYPE_CHECKING:  # packing without transforms imports none
     from bushel.transforms.by_field import Transforms
 
-T = TypeVar("T", bound=Struct)
+Treatment: TypeAlias = Literal["check", "upright", "baseline", "tile"]
+"""The treatment of an image whose bytes would be stored as they are: see `pack`."""
+
+Images: TypeAlias = Treatment | Iterable[Treatment] | None
+
+Part: TypeAlias = int | Literal["plan"] | None
+"""The only part that a call writes, or only the plan of the run; None for all that are missing."""
 
 
-class SampleOptions(Struct, frozen=True, kw_only=True):
-    """The arguments that decide how a sample is stored: see `pack`."""
-
-    fields: tuple[str, ...] | None
-    rename: Mapping[str, str]
-    spec: Mapping[str, str]
-    transforms: Transforms | None
-    exif_rotate: bool = False
-    check: bool = False
-    jpeg: Jpeg
-    keys: bool | Callable[[str], str] | None
-    seek: bool | None
-
-
-class ErrorOptions(Struct, frozen=True, kw_only=True):
-    """The arguments that decide which errors end a call: see `pack`."""
-
-    max_errors: float | None
-    # whether the first error is raised as it is
-    strict: bool = False
-
-
-class Workers(Struct, frozen=True):
-    """The threads or processes that encode samples.
-
-    Attributes:
-        threads: Number of threads; None for the number of CPUs.
-        processes: Number of worker processes that replace the threads.
+class PackOptions(Struct, frozen=True, kw_only=True):
+    """The arguments of `pack` and `convert` apart from source, target and progress: see `pack`.
 
     Raises:
         ValueError: There would be no thread.
     """
 
+    fields: tuple[str, ...] | None
+    rename: Mapping[str, str]
+    spec: Mapping[str, str]
+    transforms: Transforms | None
+    images: frozenset[str]
+    keys: bool | Callable[[str], str] | None
+    seek: bool | None
+    shuffle: Shuffle
+    seed: int
+    max_errors: float | None
+    # whether the first error is raised as it is
+    strict: bool = False
     threads: int | None
     processes: int
+    engine: Any
+    parts: int | None
+    part: Part
+    # how each dataset is written; names of classes, folders and seek tables follow from the source
+    writer: WriterOptions
 
     def __post_init__(self) -> None:
         if self.threads is not None and self.threads < 1:
@@ -64,27 +59,9 @@ class Workers(Struct, frozen=True):
                 " the number of CPUs"
             )
 
-    @property
-    def at_once(self) -> int:
-        """Number of batches that are encoded at the same time."""
-        return self.processes or self.threads or cpu_count()
-
-
-class PackOptions(Struct, frozen=True):
-    """The arguments of `pack` and `convert` apart from source, target and progress."""
-
-    samples: SampleOptions  # how a sample is stored
-    shuffle: Shuffle  # order of the samples
-    seed: int  # seed of the order and of the randomness in transforms
-    # how each dataset is written; names of classes, folders and seek tables follow from the source
-    writer: WriterOptions
-    errors: ErrorOptions  # which errors end the call
-    workers: Workers  # the threads or processes that encode samples
-    run: RunOptions  # how the samples are divided into parts, and where the parts are written
-
     @classmethod
     def of(cls, arguments: Mapping[str, Any], **changed: Any) -> PackOptions:
-        """Group the arguments of a public function, which have the names of the fields of the groups.
+        """Return the arguments of a public function in their final types.
 
         Args:
             arguments: The arguments, as `locals()` has them at the beginning of `pack` or
@@ -97,35 +74,46 @@ class PackOptions(Struct, frozen=True):
         """
         options = {**arguments, **changed}
         names, columns, engine = options["fields"], options["columns"], options["engine"]
-        return cls(
-            samples=_group(
-                SampleOptions,
-                options,
-                fields=None if names is None else tuple(names),
-                rename=dict(options["rename"] or {}),
-                spec=dict(options["spec"] or {}),
-            ),
-            shuffle=options["shuffle"],
-            seed=options["seed"],
-            writer=_group(
-                WriterOptions,
-                options,
-                labels=check_labels(options.get("labels") or {}),
-                seek=False,  # the source decides, if the caller does not
-                columns=None if columns is None else names_of(columns),
-            ),
-            errors=_group(ErrorOptions, options),
-            workers=Workers(options["threads"], options["processes"]),
-            run=_group(
-                RunOptions,
-                options,
-                # here, so that a wrong name is an early error
-                engine=None if engine is None else connect(engine),
-            ),
+        writing = {
+            **options,
+            "labels": check_labels(options.get("labels") or {}),
+            "seek": False,  # the source decides, if the caller does not
+            "columns": None if columns is None else names_of(columns),
+        }
+        options |= {
+            "fields": None if names is None else tuple(names),
+            "rename": dict(options["rename"] or {}),
+            "spec": dict(options["spec"] or {}),
+            "images": _treatments(options["images"]),
+            # here, so that a wrong name is an early error
+            "engine": None if engine is None else connect(engine),
+            "writer": WriterOptions(**_fields_of(WriterOptions, writing)),
+        }
+        return cls(**_fields_of(cls, options))
+
+    @property
+    def in_parts(self) -> bool:
+        """Whether parts are written, and not one dataset."""
+        return self.parts is not None or self.engine is not None
+
+    @property
+    def at_once(self) -> int:
+        """Number of batches of a part that are encoded at the same time."""
+        usual = cpu_count() if self.engine is None else 1
+        return self.processes or self.threads or usual
+
+
+def _fields_of(kind: type[Struct], arguments: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: arguments[name] for name in kind.__struct_fields__ if name in arguments}
+
+
+def _treatments(images: Images) -> frozenset[str]:
+    if isinstance(images, str):
+        images = [images]
+    names = frozenset[str](images or ())
+    if unknown := sorted(names.difference(get_args(Treatment))):
+        raise ValueError(
+            f"invalid images={unknown[0]!r}: write 'check', 'upright', 'baseline' or 'tile', or"
+            " several of them"
         )
-
-
-def _group(kind: type[T], arguments: Mapping[str, Any], **own: Any) -> T:
-    """Make a struct from the arguments that are named like its fields, and from converted ones."""
-    names = set(kind.__struct_fields__)
-    return kind(**{**{name: value for name, value in arguments.items() if name in names}, **own})
+    return names

@@ -9,9 +9,8 @@ from bushel._dataset.open.open import files_asked
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 from bushel._dataset.views.stream import StreamDataset
-from bushel._pack.field_plan import Jpeg
 from bushel._pack.pack_job import PackResult, write_dataset
-from bushel._pack.pack_options import PackOptions
+from bushel._pack.pack_options import Images, PackOptions, Part
 from bushel._pack.prepare import DatasetAt
 from bushel._runtime.progress import ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import names_near, public
@@ -36,15 +35,12 @@ def pack(
     rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
     transforms: Transforms | None = None,
-    exif_rotate: bool = False,
-    check: bool = False,
-    jpeg: Jpeg = None,
+    images: Images = None,
     keys: bool | Callable[[str], str] | None = None,
     shuffle: Shuffle = False,
     seed: int = 0,
     parts: int | None = None,
-    part: int | None = None,
-    plan_only: bool = False,
+    part: Part = None,
     max_errors: float | None = 0,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
@@ -58,7 +54,6 @@ def pack(
     columns: str | Iterable[str] | None = None,
     forget_removed: bool = False,
     engine: Any = None,
-    retries: int = 3,
     progress: ShowProgress = None,
 ) -> PackResult:
     """Pack samples into a dataset.
@@ -85,14 +80,14 @@ def pack(
             field names to either. A transform is called as `fn(value)`, or `fn(value, rng=...)` if
             it has a parameter of that name. For a sequence field it is called with each element. If
             the last one returns bytes, they are stored.
-        exif_rotate: Rotate and mirror images by their Exif orientation, before the transforms. An
-            image that is not upright is encoded again, without Exif; the others keep their bytes.
-        check: Decode every image whose bytes are stored unchanged, so that damaged ones count as
-            errors. By default only the first bytes of an image are checked.
-        jpeg: `tile` stores JPEGs as tiled JPEGs, whose crops decode faster. It keeps the pixels and
-            drops metadata: see `bushel.jpeg.tile`. `baseline` only rewrites progressive JPEGs, and
-            keeps metadata: see `bushel.jpeg.baseline`. Damaged JPEGs count as errors; those that
-                need no change keep their bytes.
+        images: Treatment of images whose bytes would be stored as they are: a name, or a list of
+            names. `check` decodes every image, so that damaged ones count as errors; by default
+            only the first bytes are looked at. `upright` rotates and mirrors images by their Exif
+            orientation, before the transforms; an image that is not upright is encoded again,
+            without Exif. `baseline` rewrites progressive JPEGs, and keeps metadata: see
+            `bushel.jpeg.baseline`. `tile` stores JPEGs as tiled JPEGs, whose crops decode faster,
+            and drops metadata: see `bushel.jpeg.tile`. Both keep the pixels, damaged JPEGs count as
+            errors, and images that need no change keep their bytes.
         keys: Whether samples keep their keys; by default they do. With True, samples of a dataset
             without keys get their position as text. A function maps every key to the stored key,
             for containers that cannot hold the original one. It is called once for every sample of
@@ -106,9 +101,8 @@ def pack(
             joins the run and writes only parts that are missing (docs/scale-out.md). By default one
             dataset, or, with `engine`, a part for every 1000 items, or for every shard of a
             dataset.
-        part: Write only this part, counted from 0. `bushel finish` joins the parts when all are
-            written.
-        plan_only: Write only the plan of the run, with `parts`. The parts can then be started at
+        part: Write only this part, counted from 0; `bushel finish` joins the parts when all are
+            written. Or `plan`, to write only the plan of the run: the parts can then be started at
             the same time, without each of them listing the source.
         max_errors: Number of items that may fail in the whole call: an int, a share of all items
             between 0 and 1 (float), or None for any number. A bad item is listed in
@@ -134,9 +128,9 @@ def pack(
             a dataset.
         forget_removed: See `bushel.Writer`.
         engine: Where parts are written: `"local"` for processes of this machine, `"ray"`, `"dask"`,
-            an address, a client, or an engine of your own (docs/scale-out.md). By default this
-            process writes them one by one.
-        retries: Number of retries of a part on an engine, if its worker died or the system failed.
+            an address, a client, or an engine of your own (docs/scale-out.md). A part whose worker
+            died, or that the system failed, is tried again up to three times. By default this
+            process writes the parts one by one.
         progress: True for a bar in a terminal or notebook; or a function that is called with a
             `bushel.runs.Progress` some times per second.
 
@@ -179,13 +173,12 @@ def convert(
     rename: Mapping[str, str] | None = None,
     spec: Mapping[str, str] | None = None,
     transforms: Transforms | None = None,
-    jpeg: Jpeg = None,
+    images: Images = None,
     keys: bool | Callable[[str], str] | None = None,
     shuffle: Shuffle = False,
     seed: int = 0,
     parts: int | None = None,
-    part: int | None = None,
-    plan_only: bool = False,
+    part: Part = None,
     max_errors: float | None = 0,
     shard_samples: int | None = None,
     shard_bytes: int | str | None = None,
@@ -198,7 +191,6 @@ def convert(
     columns: str | Iterable[str] | None = None,
     forget_removed: bool = False,
     engine: Any = None,
-    retries: int = 3,
     progress: ShowProgress = None,
 ) -> PackResult:
     """Write a dataset in another container, or with other fields, types or shards: `bushel.pack` of a dataset.
@@ -227,8 +219,8 @@ def convert(
             other fields are converted. A sequence with one element in each sample can become a
             plain field.
         transforms: See `bushel.pack`; by names of fields in the target.
-        jpeg: `tile` stores JPEGs as tiled JPEGs, `baseline` rewrites progressive JPEGs: see
-            `bushel.pack`.
+        images: Treatment of images whose bytes are copied: see `bushel.pack`. By default they are
+            not even looked at.
         keys: Whether samples get keys; by default, if they have keys or the container needs them.
             With True, samples without keys get their position as text. A function maps every key to
             the stored key, for containers that cannot hold the original one. For a dataset it is
@@ -245,8 +237,7 @@ def convert(
             arguments.
         parts: Write the samples in this many parts, which are one dataset: see `bushel.pack`. By
             default one dataset, or, with `engine`, as many parts as the source has shards.
-        part: Write only this part, counted from 0.
-        plan_only: Write only the plan of the run, with `parts`.
+        part: Write only this part, counted from 0, or only the `plan` of the run.
         threads: Number of threads that read and encode; by default the number of CPUs that this
             process may use. With `engine`, threads of each part; by default 1.
         processes: Number of worker processes that replace the threads, for transforms in pure
@@ -256,7 +247,6 @@ def convert(
         columns: See `bushel.Writer`. By default the columns of the source, and the usual ones.
         forget_removed: See `bushel.Writer`.
         engine: See `bushel.pack`.
-        retries: See `bushel.pack`.
         progress: True for a bar in a terminal or notebook; or a function that is called with a
             `bushel.runs.Progress` some times per second.
 
@@ -268,7 +258,7 @@ def convert(
         SpecError: The target cannot hold these samples; the message names the reason, and the
             containers that can. Or a class number must be mapped and has no name.
         CodecError: A value cannot be decoded, or cannot be encoded as the target stores it; with
-            `jpeg`, a JPEG is damaged.
+            `images`, an image is damaged.
         CorruptError: Stored bytes do not match their CRC.
         KeyError: The field does not exist.
         FileExistsError: The target is the source, or one of them is in the other; or see

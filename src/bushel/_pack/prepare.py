@@ -32,13 +32,12 @@ from bushel._pack.field_plan import (
     target_fields,
 )
 from bushel._pack.own_source import refuse_own_source
-from bushel._pack.pack_options import PackOptions, SampleOptions
+from bushel._pack.pack_options import PackOptions
 from bushel._pack.prepared import Prepared, encoder_for
 from bushel._pack.run_folder import planned_listing
 from bushel._pack.run_plan import check_part
-from bushel._pack.scale_out import RunOptions
 from bushel._runtime.order import Order, Sequential
-from bushel._runtime.shuffle import Shuffle, make_order
+from bushel._runtime.shuffle import make_order
 from bushel._runtime.structs import Struct
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec
@@ -152,24 +151,24 @@ def prepare_source(
         ValueError: The source is a stream and cannot be shuffled or divided, or the part does not
             exist.
     """
-    samples, writing, run = options.samples, options.writer, options.run
+    writing = options.writer
     listing = None
-    if run.parts is not None and writing.mode != "overwrite":
+    if options.parts is not None and writing.mode != "overwrite":
         listing = planned_listing(target)
     location = source
     if isinstance(source, DatasetAt):
         location, source = source.source, open_any(source.source, verify=True)
-    opened = open_source(source, types=samples.spec or None, listing=listing)
+    opened = open_source(source, types=options.spec or None, listing=listing)
     refuse_own_source(location, opened, target, options)
-    parts = _parts(opened, run)
-    order = _order(opened, options.shuffle, options.seed, parts, run.part)
+    parts = _parts(opened, options)
+    order = _order(opened, options, parts)
     facts = _facts_of(opened)
-    targets = _targets(facts, container, samples)
+    targets = _targets(facts, container, options)
     spec = {field.name: field for field in targets.values()}
-    keyed = facts.keyed if samples.keys is None else bool(samples.keys)
+    keyed = facts.keyed if options.keys is None else bool(options.keys)
     layout = _layout(container, spec, keyed=keyed and facts.stored, generation=writing.generation)
     plans = _plans(opened, facts, targets, layout)
-    if facts.stored and not layout.sparse and options.errors.max_errors == 0:
+    if facts.stored and not layout.sparse and options.max_errors == 0:
         _refuse_missing(opened, list(targets), _advice(container, spec, keyed=keyed))
     declared = check_labels(writing.labels or {})
     existing: Labels = {}
@@ -178,9 +177,9 @@ def prepare_source(
     names_before = names_in_source({**declared, **existing}, targets)
     numbers = plan_numbers(names_before, facts.labels, facts.fields)
     folders = None
-    if facts.foldered and container.keeps_folders and keyed and not callable(samples.keys):
+    if facts.foldered and container.keeps_folders and keyed and not callable(options.keys):
         folders = None if facts.stored and layout.sparse else facts.folders
-    seek = samples.seek
+    seek = options.seek
     return Prepared(
         source=opened,
         order=order,
@@ -197,14 +196,14 @@ def prepare_source(
             seek=facts.seek if seek is None else seek,
             columns=_columns(facts, targets) if writing.columns is None else writing.columns,
         ),
-        key=samples.keys if callable(samples.keys) else None,
+        key=options.keys if callable(options.keys) else None,
         limits=_limits(
             facts, numbers, targets, keyed=keyed, folders=folders, filled=_may_have_samples(opened)
         ),
     )
 
 
-def _targets(facts: _Facts, container: Container, samples: SampleOptions) -> dict[str, Field]:
+def _targets(facts: _Facts, container: Container, options: PackOptions) -> dict[str, Field]:
     """Return the fields of the target, by their names in the source.
 
     Raises:
@@ -213,22 +212,22 @@ def _targets(facts: _Facts, container: Container, samples: SampleOptions) -> dic
     """
     if facts.stored:
         return target_fields(
-            facts.fields, container, fields=samples.fields, rename=samples.rename, spec=samples.spec
+            facts.fields, container, fields=options.fields, rename=options.rename, spec=options.spec
         )
-    if samples.fields is not None or samples.rename:
+    if options.fields is not None or options.rename:
         raise SpecError(
             "fields= and rename= need a dataset as source: leave fields out of the source itself"
         )
-    for name in samples.spec:
+    for name in options.spec:
         if name not in facts.fields:
             raise KeyError(
                 f"the source has no field {name!r}: the fields are"
                 f" {', '.join(facts.fields) or 'none'}."
                 f" A function of ds.map that adds it has its type: ds.map(function, spec={{{name!r}:"
-                f" {samples.spec[name]!r}}})"
+                f" {options.spec[name]!r}}})"
             )
     types = {name: field.type for name, field in facts.fields.items()}
-    fields = parse_spec({**types, **samples.spec})
+    fields = parse_spec({**types, **options.spec})
     for name, field in fields.items():
         if field.sequence != facts.fields[name].sequence:
             raise SpecError(
@@ -269,21 +268,15 @@ def _feed(
     return SourceFeed(None if isinstance(source, Stream) else source, plans, changes)
 
 
-def _parts(source: Dataset | Source | Stream, run: RunOptions) -> int | None:
-    if run.engine is None or run.parts is not None or isinstance(source, Stream):
-        return run.parts
+def _parts(source: Dataset | Source | Stream, options: PackOptions) -> int | None:
+    if options.engine is None or options.parts is not None or isinstance(source, Stream):
+        return options.parts
     if isinstance(source, Dataset):
         return max(1, min(len(source.shards), len(source)))
     return max(1, -(-len(source) // _ITEMS_IN_PART))
 
 
-def _order(
-    source: Dataset | Source | Stream,
-    shuffle: Shuffle,
-    seed: int,
-    parts: int | None,
-    part: int | None,
-) -> Order:
+def _order(source: Dataset | Source | Stream, options: PackOptions, parts: int | None) -> Order:
     """Return the order of all items. A stream has no such order.
 
     Raises:
@@ -291,14 +284,14 @@ def _order(
             exist.
     """
     if isinstance(source, Stream):
-        if shuffle not in (None, False) or parts is not None:
+        if options.shuffle not in (None, False) or parts is not None:
             raise ValueError(
                 "a stream is packed in its own order, in one part: give a list for"
                 " shuffle= or parts="
             )
         return Sequential(0, 0)
-    check_part(parts, part)
-    return make_order(shuffle, len(source), seed)
+    check_part(parts, options.part)
+    return make_order(options.shuffle, len(source), options.seed)
 
 
 def _shards_of(dataset: Dataset) -> list[OpenShard]:

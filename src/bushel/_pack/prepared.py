@@ -156,22 +156,22 @@ def encoder_for(
     Raises:
         SpecError: An option needs an image field.
     """
-    samples = options.samples
     by_name = {plan.source.name: plan for plan in plans}
     fields = {plan.target.name: plan.target for plan in by_name.values()}
     codecs = {plan.target.name: plan.codec for plan in by_name.values()}
-    if samples.exif_rotate and not any(map(holds_image, codecs.values())):
+    upright = "upright" in options.images
+    if upright and not any(map(holds_image, codecs.values())):
         raise SpecError(
-            f"exif_rotate=True needs an image field, but the fields are {', '.join(fields)}"
+            f"images='upright' needs an image field, but the fields are {', '.join(fields)}"
         )
     return Encoder(
         feed=feed,
         plans=by_name,
-        steps={} if samples.transforms is None else _steps(samples.transforms, fields),
+        steps={} if options.transforms is None else _steps(options.transforms, fields),
         seed=options.seed,
-        exif_rotate=samples.exif_rotate,
-        check=samples.check,
-        rewriting=Rewriting.of(samples.jpeg, codecs),
+        upright=upright,
+        check="check" in options.images,
+        rewriting=Rewriting.of(options.images, codecs),
         keyed=keyed,
     )
 

@@ -21,38 +21,21 @@ from bushel._pack.finish import (
     finish_run,
     publish_errors,
 )
+from bushel._pack.pack_options import Part
 from bushel._pack.part import ErrorLimit
 from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, refuse_difference
 from bushel._pack.side_files import error_log_path
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.structs import Struct
-from bushel._runtime.tasks.drive import RETRIES, drive
+from bushel._runtime.tasks.drive import drive
 from bushel._writer.options import Mode
 from bushel._writer.target import check_alone, holds_dataset
 from bushel.containers import writable_containers
-from bushel.engines import connect
 from bushel.errors import TooManyErrors, UnsupportedError
 from bushel.storage import is_object, remove, walk_names
 from bushel.storage.lock import Lock
 from bushel.storage.names import below, remove_tree
-
-
-class RunOptions(Struct, frozen=True):
-    """The execution of a run. None of it changes the bytes that are written."""
-
-    # where parts run: see `bushel.engines`; None for this process, one part after another
-    engine: Any = None
-    # number of parts; None for one dataset, or, with an engine, for a number that follows from the
-    # source
-    parts: int | None = None
-    part: int | None = None  # the only part to write, or None for all that are missing
-    plan_only: bool = False  # whether to write no part
-    retries: int = RETRIES  # how often a part is tried again on an engine
-
-    def __post_init__(self) -> None:
-        if self.retries < 0:
-            raise ValueError(f"retries={self.retries} must be 0 or more")
 
 
 class RunTotals(Struct, frozen=True):
@@ -70,7 +53,7 @@ def join_run(
     run: RunFolder,
     plan: RunPlan,
     mode: Mode,
-    part: int | None,
+    only: Part,
     listing: Sequence[str] | None = None,
 ) -> tuple[Lock, RunPlan]:
     """Write the plan of a run, or check that it equals the plan of the existing run.
@@ -80,7 +63,7 @@ def join_run(
         plan: The plan of this call.
         mode: `create` and `resume` join the run; `overwrite` starts again, unless the same run has
             not finished.
-        part: The only part of this call, or None.
+        only: The only part of this call, `plan` for none of them, or None for all.
         listing: The listing of the source, which a new plan keeps.
 
     Returns:
@@ -101,6 +84,7 @@ def join_run(
     plans: list[RunPlan] = []
 
     def join() -> None:
+        part = None if only == "plan" else only
         plans.append(_write_plan(run, plan, mode, part, listing))
 
     lock = lock_run(run.target, single=run.single, run=plan.fingerprint, join=join)
@@ -214,38 +198,49 @@ def run_parts(
     run: RunFolder,
     plan: RunPlan,
     write: WritePart,
-    options: RunOptions,
+    engine: Any,
     limit: ErrorLimit,
     progress: OnProgress | None,
+    *,
+    only: Part = None,
 ) -> RunTotals:
-    """Write the missing parts of a run and finish it; or write one part.
+    """Write the missing parts of a run and finish it; or write one part, or none.
+
+    Args:
+        run: The files of the run.
+        plan: The plan that is there.
+        write: Writes a part.
+        engine: Where parts run: see `bushel.engines`; None for this process, one after another.
+        limit: The treatment of errors.
+        progress: Called some times per second.
+        only: The only part to write, `plan` for none of them, or None for all that are missing.
 
     Raises:
         TooManyErrors: More items failed than are allowed. Parts that were finished are kept.
     """
     paths = tuple(str(run.part(number)) for number in range(plan.parts))
-    if options.plan_only:
+    if only == "plan":
         return RunTotals(paths, 0, 0, 0, 0, ())
     before: dict[int, Totals] = {}
-    if options.part is None or limit.allowed:
+    if only is None or limit.allowed:
         before = run.written(plan)
     numbers = [number for number in range(plan.parts) if number not in before]
-    if options.part is not None:
-        before.pop(options.part, None)
-        numbers = [options.part]
+    if only is not None:
+        before.pop(only, None)
+        numbers = [only]
     errors = sum(totals.errors for totals in before.values())
     items = sum(plan.starts[number + 1] - plan.starts[number] for number in before)
     task = PartTask(run, plan, write, replace(limit, errors=errors, items=items))
     meter = RunMeter(run, plan, numbers, progress)
-    if options.part is not None:
-        return _run_part(task, options.part, meter)
+    if only is not None:
+        return _run_part(task, only, meter)
 
     def add(number: int, report: PartReport) -> None:
         meter.add(number, report)
         check_errors(run, plan, errors + meter.errors, limit.allowed)
 
     try:
-        _write_parts(task, numbers, options, meter, add)
+        _write_parts(task, numbers, engine, meter, add)
     except Exception:
         if not before and not meter.parts:
             run.note_failure()
@@ -282,18 +277,17 @@ def _run_part(task: PartTask, number: int, meter: RunMeter) -> RunTotals:
 def _write_parts(
     task: PartTask,
     numbers: Sequence[int],
-    options: RunOptions,
+    engine: Any,
     meter: RunMeter,
     add: Callable[[int, PartReport], None],
 ) -> None:
-    if options.engine is None:
+    if engine is None:
         for number in numbers:
             report = task(number, meter.report)
             add(number, report)
             task = task.after(number, report)
     elif numbers:
-        engine = connect(options.engine)
-        drive(task, numbers, engine, finished=add, looking=meter.look, retries=options.retries)
+        drive(task, numbers, engine, finished=add, looking=meter.look)
 
 
 class RunMeter:

@@ -288,7 +288,7 @@ _OPTIONS_THAT_TAKE = {
     "COLUMN": "sort weights bucket_by balance lengths license_column source_column",
     "CONDITION": "where",
     "SIZE": "shard_bytes resize batch_size batch_tokens",
-    "FORM": "jpeg",
+    "TREATMENT": "images",
     "ID": "call undo",
     "NUMBER": "max_errors",
     "ADDRESS": "host",

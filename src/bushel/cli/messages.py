@@ -27,7 +27,7 @@ from bushel.errors import (
 )
 
 _ARGUMENT = re.compile(
-    r"(?<![^\s(])(?P<name>mode|kind|container|engine|parts?|resize|to|(?<!, )split)="
+    r"(?<![^\s(])(?P<name>mode|kind|container|engine|parts?|resize|images|to|(?<!, )split)="
     r"(?:'(?P<text>\w+)'|(?P<number>-?\d+)|(?=[\s:,]|$))"
 )
 """Arguments of Python functions in error messages. Commands show them as options."""

@@ -86,13 +86,13 @@ Generation = Annotated[
         values=lambda: ("B", "C"),
     ),
 ]
-TileJpeg = Annotated[
-    str | None,
+Images = Annotated[
+    list[str] | None,
     Option(
-        "tile: store JPEGs in tiles, without loss, so that crops decode faster; baseline:"
-        " only rewrite "
-        "progressive JPEGs, which decode more slowly.",
-        values=lambda: ("tile", "baseline"),
+        "check: decode every image, to find damaged ones; upright: rotate by Exif; baseline:"
+        " rewrite progressive JPEGs without loss; tile: store JPEGs in tiles, without loss, so that"
+        " crops decode faster; may be repeated.",
+        values=lambda: ("check", "upright", "baseline", "tile"),
     ),
 ]
 IndexColumns = Annotated[
@@ -127,9 +127,6 @@ EngineOfRepair = Annotated[
         "Where shards are read and parts are written: local, ray, dask, an address.",
         values=engines(),
     ),
-]
-Retries = Annotated[
-    int, Option("Number of retries of a part whose worker died.", "--retries", min=0)
 ]
 ProgressKind = Annotated[
     str,

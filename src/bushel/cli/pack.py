@@ -82,12 +82,11 @@ def command(
 
     options = reading.arguments()
     files = files_asked(source, reading.split)
-    kind = reading.kind or kind_of(files, [*options, *given_options(videos=videos)])
+    kind = reading.kind or kind_of(files, [*options, *given_options(videos)])
     framed = videos.framed(kind, resized=images.resize is not None or images.quality is not None)
     if kind in source_kinds():
-        options_of_source = given_options(
-            reading=replace(reading, kind=None), videos=videos, images=images, jpeg=run.writing.jpeg
-        )
+        options_of_source = given_options(replace(reading, kind=None), videos, images)
+        options_of_source += [f"--images {name}" for name in run.writing.images or ()]
         check_options(kind, options_of_source, framed=framed)
     if (read := videos.media(framed=framed, images=images)) is not None:
         options["media"] = read
@@ -107,8 +106,6 @@ def command(
                 target,
                 spec=types,
                 transforms=change,
-                exif_rotate=images.exif_rotate,
-                check=images.check,
                 mode=mode,
                 processes=work.processes,
                 progress=report,

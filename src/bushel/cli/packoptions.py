@@ -6,7 +6,7 @@ An option without effect is an error.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
@@ -32,8 +32,8 @@ _KINDS: Mapping[str, Collection[str]] = {
     "--clip": _WITH_VIDEOS,
     "--frames": _WITH_VIDEOS,
 }
-_OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--exif-rotate")
-_OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality", "--check", "--jpeg")
+_OF_IMAGES = ("--center-crop", "--color", "--encoding", "--inter-method", "--images upright")
+_OF_PIXELS = (*_OF_IMAGES, "--rate", "--stride", "--resize", "--quality")
 
 
 def source_kinds() -> Collection[str]:
@@ -84,7 +84,7 @@ class SourceOptions(Struct, frozen=True):
 
 
 class ImageOptions(Struct, frozen=True):
-    """The options that change images, as im2rec has them, turn them upright, or decode them to find damaged ones."""
+    """The options that change images, as im2rec has them."""
 
     resize: Annotated[str | None, Option("Pixels of the shorter edge, or WIDTHxHEIGHT.")] = None
     center_crop: Annotated[bool, Option("Crop to the middle square first.")] = False
@@ -98,8 +98,6 @@ class ImageOptions(Struct, frozen=True):
         int | None,
         Option("0 nearest, 1 linear, 2 cubic, 3 area, 4 Lanczos, 9, 10."),
     ] = None
-    exif_rotate: Annotated[bool, Option("Rotate images by their Exif orientation.")] = False
-    check: Annotated[bool, Option("Decode every image, to find damaged ones.")] = False
 
     @property
     def codec(self) -> str:
@@ -193,23 +191,18 @@ class VideoOptions(Struct, frozen=True):
         return Frames(self.rate, self.stride, images.shorter_edge(), quality)
 
 
-def given_options(**groups: object) -> list[str]:
+def given_options(*groups: SourceOptions | ImageOptions | VideoOptions) -> list[str]:
     """Return the options that differ from their defaults, such as `--root`.
 
     Args:
-        groups: Instances of the structs of this file, and values of single options by their names.
+        groups: Instances of the structs of this file.
     """
-    changed = []
-    for name, group in groups.items():
-        if is_dataclass(group):
-            changed += [
-                option.name
-                for option in fields(group)
-                if getattr(group, option.name) != option.default
-            ]
-        elif group is not None and group is not False:
-            changed.append(name)
-    return [f"--{name.replace('_', '-')}" for name in changed]
+    return [
+        f"--{option.name.replace('_', '-')}"
+        for group in groups
+        for option in fields(group)
+        if getattr(group, option.name) != option.default
+    ]
 
 
 def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
@@ -221,7 +214,7 @@ def check_options(kind: str, given: Collection[str], *, framed: bool) -> None:
                 f"the option has no effect on a source of kind {kind}: it is for {', '.join(kinds)}",
                 param_hint=option,
             )
-        if "--clip" in given and option in _OF_PIXELS:
+        if "--clip" in given and (option in _OF_PIXELS or option.startswith("--images")):
             raise click.BadParameter(
                 "the option has no effect with --clip, which stores videos unchanged",
                 param_hint=option,

@@ -18,7 +18,6 @@ from bushel.cli.options import (
     OutputOptions,
     Parts,
     Resume,
-    Retries,
     SizeOptions,
     Target,
     Workers,
@@ -47,7 +46,6 @@ class RunOptions(Struct, frozen=True):
     threads: Workers = None
     parts: Parts = None
     engine: EngineOfRepair = None
-    retries: Retries = 3
 
 
 def command(

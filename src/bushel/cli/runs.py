@@ -11,15 +11,14 @@ import click
 from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import (
+    Images,
     IndexColumns,
     NewKind,
     OutputOptions,
     Parts,
     ProgressKind,
-    Retries,
     Seek,
     ShardOptions,
-    TileJpeg,
     Workers,
     engines,
 )
@@ -33,7 +32,7 @@ class WriteOptions(ShardOptions, frozen=True):
     """How samples are written, in which order, and by how many threads."""
 
     container: NewKind = None
-    jpeg: TileJpeg = None
+    images: Images = None
     seek: Seek = False
     index_columns: IndexColumns = None
     shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
@@ -64,7 +63,7 @@ class WriteOptions(ShardOptions, frozen=True):
             "shard_samples",
             "shard_bytes",
             "generation",
-            "jpeg",
+            "images",
             "shuffle",
             "seed",
             "threads",
@@ -102,11 +101,14 @@ class PartOptions(Struct, frozen=True):
     """The parts of a run, and where they are written."""
 
     parts: Parts = None
-    part: Annotated[int | None, Option("Write only this part, counted from 0.", min=0)] = None
-    plan_only: Annotated[
-        bool,
-        Option("Write only the plan of the parts, which lists the source once."),
-    ] = False
+    part: Annotated[
+        str | None,
+        Option(
+            "Write only this part, counted from 0; or plan: only the plan of the parts, which lists"
+            " the source once.",
+            values=lambda: ("plan",),
+        ),
+    ] = None
     engine: Annotated[
         str | None,
         Option(
@@ -114,7 +116,6 @@ class PartOptions(Struct, frozen=True):
             values=engines("slurm"),
         ),
     ] = None
-    retries: Retries = 3
     sbatch: Annotated[
         str | None,
         Option("Options of sbatch, with --engine slurm: '--mem=4G -p cpu'."),
@@ -139,7 +140,7 @@ class PartOptions(Struct, frozen=True):
             check_sbatch()
         if self.engine is not None and self.part is not None:
             raise click.BadParameter(
-                "--part writes one part in this process: leave one of them out",
+                "--part does its work in this process: leave one of them out",
                 param_hint="--engine",
             )
 
@@ -151,17 +152,15 @@ class PartOptions(Struct, frozen=True):
     @property
     def only_planned(self) -> bool:
         """Whether the call of Python writes nothing but the plan."""
-        return self.plan_only or self.slurm
+        return self.slurm or self.part == "plan"
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.pack` and `bushel.convert`."""
-        return {
-            "parts": self.parts,
-            "part": self.part,
-            "plan_only": self.only_planned,
-            "engine": None if self.slurm else self.engine,
-            "retries": self.retries,
-        }
+        if self.slurm:
+            return {"parts": self.parts, "part": "plan"}
+        part = self.part
+        number = int(part) if part is not None and part.isdecimal() else part
+        return {"parts": self.parts, "part": number, "engine": self.engine}
 
     def tell_of_plan(self, target: str) -> None:
         """Print the missing parts of a run whose plan was written, or submit them to Slurm."""
@@ -178,9 +177,7 @@ class PartOptions(Struct, frozen=True):
         from bushel.engines import slurm as scheduler
 
         command = [sys.executable, "-m", "bushel", *scheduler.without_engine(sys.argv[1:])]
-        jobs = scheduler.submit(
-            command, target, missing, sbatch=self.sbatch or "", retries=self.retries
-        )
+        jobs = scheduler.submit(command, target, missing, sbatch=self.sbatch or "")
         print_text(f"{target}: submitted {len(missing):,} of {plan.parts:,} parts to Slurm: {jobs}")
 
 

@@ -8,6 +8,7 @@ or a job was cancelled, it submits these again.
 
 from __future__ import annotations
 
+import os
 import re
 import shlex
 import shutil
@@ -17,7 +18,9 @@ from collections.abc import Iterator, Sequence
 from bushel._runtime.tasks.engine import format_numbers
 
 _ARRAY = 1000  # numbers in an array: Slurm's default allows indexes up to 1000 (MaxArraySize)
-_WITH_VALUE = ("--engine", "--sbatch", "--retries", "--part")
+_WITH_VALUE = ("--engine", "--sbatch", "--part")
+_RETRIES = "BUSHEL_SLURM_RETRIES"
+"""The variable of the environment that says how often missing parts may be submitted again; 3 by default."""
 
 
 def script(command: Sequence[str], *, first: int = 0) -> str:
@@ -41,14 +44,9 @@ def finish_script(command: Sequence[str], target: str, *, sbatch: str, retries: 
         python = shlex.join(command[: command.index("bushel") + 1])
     lines = ["#!/bin/bash", f"{python} finish {shlex.quote(target)}", "code=$?"]
     if retries > 0:
-        again = [
-            *command,
-            "--engine",
-            "slurm",
-            "--retries",
-            str(retries - 1),
-            *(["--sbatch", sbatch] if sbatch else []),
-        ]
+        again = ["env", f"{_RETRIES}={retries - 1}", *command, "--engine", "slurm"]
+        if sbatch:
+            again += ["--sbatch", sbatch]
         lines.append(f"if [ $code = 2 ]; then exec {shlex.join(again)}; fi  # parts are missing")
     return "\n".join([*lines, "exit $code", ""])
 
@@ -59,7 +57,6 @@ def submit(
     numbers: Sequence[int],
     *,
     sbatch: str = "",
-    retries: int = 3,
 ) -> str:
     """Submit the parts with these numbers, and the job that joins them.
 
@@ -69,7 +66,6 @@ def submit(
         target: Its target.
         numbers: The parts to write, ascending.
         sbatch: Further options of sbatch, as in a shell: `--mem=4G --partition=cpu`.
-        retries: How often missing parts are submitted again.
 
     Returns:
         The numbers of the jobs. The last one joins the parts.
@@ -85,6 +81,7 @@ def submit(
         array = f"--array={format_numbers(offsets)}"
         jobs.append(_sbatch([*options, "--job-name=bushel", array], script(command, first=first)))
     after = [f"--dependency=afterany:{':'.join(jobs)}"] if jobs else []
+    retries = int(os.environ.get(_RETRIES, 3))
     last = finish_script(command, target, sbatch=sbatch, retries=retries)
     jobs.append(_sbatch([*options, "--job-name=bushel-finish", *after], last))
     return ", ".join(jobs)
@@ -107,8 +104,7 @@ def without_engine(arguments: Sequence[str]) -> list[str]:
         if name in _WITH_VALUE:
             if not equals:
                 next(remaining, None)
-        elif argument not in ("--plan-only", "--overwrite"):
-            # --overwrite has replaced the plan already
+        elif argument != "--overwrite":  # which has replaced the plan already
             left.append(argument)
     return left
 

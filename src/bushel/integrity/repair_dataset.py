@@ -96,7 +96,6 @@ def repair(
     threads: int | None = None,
     parts: int | None = None,
     engine: Any = None,
-    retries: int = 3,
     progress: ShowProgress = None,
 ) -> RepairResult:
     """Write the intact samples of a damaged dataset to a new one. The source is not changed.
@@ -127,7 +126,6 @@ def repair(
             joins the run.
         engine: Where shards are read and parts are written: see `bushel.pack`. By default in
             threads of this process.
-        retries: See `bushel.pack`.
         progress: True for a bar in a terminal or notebook; or a function that is called with the
             number of samples written so far.
 
@@ -177,7 +175,6 @@ def repair(
         mode=mode,
         threads=threads,
         engine=engine,
-        retries=retries,
         progress=callback_of(progress),
     )
     dataset.close()

@@ -7,7 +7,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests._runtime.tasks.pretended import Pretended
 
-from bushel._pack.scale_out import RunOptions
 from bushel._runtime.tasks.drive import Schedule, can_be_tried_again, drive
 from bushel._runtime.tasks.engine import LostWorkerError
 from bushel.engines import connect
@@ -96,6 +95,4 @@ def test_not_an_engine() -> None:
         connect("slurm")
     with pytest.raises(TypeError, match="int is not an engine"):
         connect(3)
-    with pytest.raises(ValueError, match="retries=-1"):
-        RunOptions(retries=-1)
     assert connect(pretended := Pretended(1)) is pretended

@@ -220,7 +220,7 @@ class TestFetching:
         monkeypatch.setattr(location, "read_objects", noted)
         [field] = parse_spec({"image": "jpg"}).values()
         plans = {"image": FieldPlan(field, field, "jpg", copied=True)}
-        rewriting = Rewriting(None, frozenset())
+        rewriting = Rewriting(None)
         results = [
             Encoder(SourceFeed(source, plans), plans, {}, 0, False, False, rewriting, True)(np.arange(2, 40))
             for source in (sources.LabelledFolder(local), sources.LabelledFolder(remote))

@@ -192,7 +192,7 @@ def convert(
             container="recordio",
             spec={"image": "image" if params.pass_through else params.encoding[1:]},
             transforms=None if params.pass_through else {"image": steps},
-            check=params.check,
+            images="check" if params.check else None,
             shuffle=params.shuffle,
             seed=params.seed,
             parts=parts,
