@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import shutil
 import signal
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -22,6 +24,20 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "default"))
 
 # Shells have what they run in the background ignore interrupts, and it would pass that on to the programs under test.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+# Tests start a thousand processes: each would compile the package again, and pytest the tests.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
+def pytest_sessionstart() -> None:
+    """Look for no garbage among tests that are collected: all of them stay."""
+    gc.disable()
+
+
+def pytest_collection_finish() -> None:
+    gc.freeze()
+    gc.enable()
 
 
 def _folder(name: str) -> Path:
@@ -71,6 +87,14 @@ def photos() -> Path:
 def videos() -> Path:
     """Real video clips."""
     return _folder("videos")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _no_waits_for_the_disk() -> Iterator[None]:
+    """What a test writes is read by this system: tests/faults, in processes of their own, lose what is not on disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("os.fsync", lambda descriptor: os.fstat(descriptor) and None)
+        yield
 
 
 @pytest.fixture(autouse=True)

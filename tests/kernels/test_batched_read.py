@@ -105,7 +105,7 @@ def test_pages_that_left_memory_are_read_again(contents: list[bytes], paths: lis
     records: list[bytes | None] = [contents[0][at : at + 1000] for at in offset]
     for _ in range(3):
         with paths[0].open("rb") as handle:
-            os.fsync(handle.fileno())
+            os.fdatasync(handle.fileno())
             os.posix_fadvise(handle.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
         assert kernels.read_many([file], 0, offset, length, sums(records)) == records
     warm = kernels.cold_reads()
@@ -122,7 +122,7 @@ def test_mapped_pages_that_left_memory(left: int, contents: list[bytes], paths: 
     length = np.full(len(offset), 900)
     records: list[bytes | None] = [contents[0][at : at + 900] for at in offset]
     with paths[0].open("rb") as handle:
-        os.fsync(handle.fileno())
+        os.fdatasync(handle.fileno())
     file = MappedFile(paths[0])
     kernels.read_many([file], 0, offset, length, sums(records))
     for _ in range(3):  # a few pages, of which the rest stays known, and most
@@ -139,7 +139,7 @@ def test_rows_in_memory_and_rows_on_disk_in_one_batch(kept: int, contents: list[
     length = np.full(len(offset), 900)
     records: list[bytes | None] = [contents[0][at : at + 900] for at in offset]
     with paths[0].open("rb") as handle:
-        os.fsync(handle.fileno())
+        os.fdatasync(handle.fileno())
         assert handle.read() == contents[0]
         os.posix_fadvise(handle.fileno(), kept, 0, os.POSIX_FADV_DONTNEED)
     file = MappedFile(paths[0])
@@ -165,7 +165,7 @@ def test_rows_in_memory_are_read_without_system_calls(contents: list[bytes], pat
     offset = np.random.default_rng(0).permutation(np.arange(0, 299_000, 500)).tolist()
     records: list[bytes | None] = [contents[0][at : at + 900] for at in offset]
     with paths[0].open("rb") as handle:
-        os.fsync(handle.fileno())
+        os.fdatasync(handle.fileno())
         assert handle.read() == contents[0]  # which loads all pages
     assert _system_reads(MappedFile(paths[0]), offset, [900] * len(offset), records) == 0
     # a row of many pages

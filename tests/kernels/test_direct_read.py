@@ -61,7 +61,7 @@ def in_memory(path: Path, offset: int) -> bool:
 def forget(path: Path) -> None:
     """Remove a file from the page cache."""
     number = os.open(path, os.O_RDONLY)
-    os.fsync(number)
+    os.fdatasync(number)
     os.posix_fadvise(number, 0, 0, os.POSIX_FADV_DONTNEED)
     os.close(number)
 
