@@ -19,9 +19,11 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from msgspec.structs import replace
 
 import bushel
 from bushel._dataset.open.completeness import marker_path

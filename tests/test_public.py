@@ -155,6 +155,8 @@ def test_a_public_name_is_where_it_says_and_in_the_same_file_as_before() -> None
 def test_signatures_are_those_of_the_classes() -> None:
     for _, _, thing in public_things():
         if isinstance(thing, type):
+            if hasattr(thing, "__struct_fields__"):  # help() shows it
+                assert list(inspect.signature(thing).parameters) == list(thing.__struct_fields__), thing
             init = next(vars(each)["__init__"] for each in thing.__mro__ if "__init__" in vars(each))
             if not isinstance(init, FunctionType):
                 continue

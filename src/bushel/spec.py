@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+
 from bushel.errors import SpecError
 
 __all__ = ["KEY", "Field", "Spec", "format_spec", "parse_spec", "wider"]

@@ -1,9 +1,8 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 from bushel._index.expansion import Expansion, Part, expansion_of
 from bushel._index.table import FieldExtents, FileStamp, ShardIndex

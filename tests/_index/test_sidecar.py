@@ -2,7 +2,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bushel._index.saving import save_index, save_manifest
 from bushel._index.sidecar import Manifest, ManifestShard, load_index, load_manifest

@@ -6,7 +6,6 @@ import math
 import re
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests._runtime.order_by_document import derive_by_document, hash32, mix64, permute_by_document
 
 from bushel._runtime.order import Blocks, Exact, Mixed, Order, Sequential, Weighted

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import pytest
 from click.testing import CliRunner
+from msgspec import Struct
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option, command_from
 from bushel.cli.packoptions import ImageOptions, SourceOptions, VideoOptions, given_options
 from bushel.cli.runs import PartOptions

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 import pytest
+from msgspec.structs import replace
 from tests.codecs.coded_clips import FRAMES, OPTIONS, clip, uneven_clip
 
 from bushel.codecs import get_codec

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gzip
 import zlib
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 import bushel
 from bushel._index.sidecar import load_index

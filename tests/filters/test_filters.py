@@ -3,13 +3,13 @@ from __future__ import annotations
 import subprocess
 import sys
 from contextlib import suppress
-from dataclasses import replace
 
 import cramjam
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from msgspec.structs import replace
 from tests.storage.block_files import FILTERS, PACK, pack_deflate
 
 from bushel import filters

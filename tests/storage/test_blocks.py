@@ -1,11 +1,10 @@
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from msgspec.structs import replace
 
 from bushel.errors import FormatError
 from bushel.storage import IN_TABLE, Blocks, Side, plan_blocks
@@ -106,5 +105,5 @@ def _array(*numbers: int, dtype: type = np.int64) -> np.ndarray:
 )
 def test_damaged_tables(change: dict[str, object], what: str) -> None:
     with pytest.raises(FormatError, match=what) as caught:
-        replace(blocks_of([10, 20], [True, False]), **change).check("shard.tar", [130])  # type: ignore[arg-type]
+        replace(blocks_of([10, 20], [True, False]), **change).check("shard.tar", [130])
     assert caught.value.file == "shard.tar"

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec import structs
 from tests.testing.shelves import PACKAGE, TEXTS, write_shelf
 
 import bushel
@@ -70,10 +71,10 @@ class Broken(Container):
         index: ShardIndex = self.inner.index(shard, options)
         if self.mistake == "shifted":
             field = index.fields["text"]
-            moved = dataclasses.replace(field, offset=field.offset - 1, crc32=None)
-            return dataclasses.replace(index, fields={"text": moved})
+            moved = structs.replace(field, offset=field.offset - 1, crc32=None)
+            return structs.replace(index, fields={"text": moved})
         if self.mistake == "other name":
-            return dataclasses.replace(index, container="tar")
+            return structs.replace(index, container="tar")
         return index
 
 

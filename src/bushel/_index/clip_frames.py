@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._runtime.arrays import F64, I64, U8, U32, offsets_of
-from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
     from bushel.codecs.clip_parts import ClipPackets

@@ -10,8 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Literal
 
+from msgspec import Struct
+
 from bushel._runtime.public import did_you_mean
-from bushel._runtime.structs import Struct
 from bushel.codecs import holds_clip, holds_image, holds_sound, is_registered
 from bushel.codecs.registry import NUMBERS
 from bushel.errors import SpecError

@@ -8,10 +8,11 @@ damaged or of another kind, are missing from the column; reading it will report 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.column_names import (
     AUTO,

@@ -10,9 +10,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, Bools, offsets_of
-from bushel._runtime.structs import Struct
 from bushel.kernels import number_texts
 
 if TYPE_CHECKING:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, Bools
-from bushel._runtime.structs import Struct
 from bushel.codecs.base import choose
 from bushel.errors import FormatError
 

@@ -6,10 +6,10 @@ from collections.abc import Collection, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.table import FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64, ranges
-from bushel._runtime.structs import Struct
 
 if TYPE_CHECKING:
     from bushel.storage import Blocks

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U32, U64
 
@@ -25,8 +26,7 @@ class Segments:
         return np.cumsum(self.lengths[self.starts[row] : self.starts[row + 1]], dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class SeekTables:
+class SeekTables(Struct, frozen=True):
     """The seek tables of plain JPEGs (docs/seek-tables.md), so that decoding can begin inside the image.
 
     The kernel checks each table when it uses it.

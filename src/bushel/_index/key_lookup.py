@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol, overload, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._runtime.arrays import offsets_of
-from bushel._runtime.structs import Struct
 from bushel.kernels import hash_keys
 
 if TYPE_CHECKING:

@@ -7,9 +7,10 @@ a sequence; else by its extent.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.key_pairs import equal_hashes
 from bushel._index.table import MISSING, FieldExtents, Keys, ShardIndex

@@ -6,12 +6,12 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.elements import Elements, Group, damaged_sequences, element_rows
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64, U32, Bools, ranges
-from bushel._runtime.structs import Struct
 from bushel.storage import Extents
 
 if TYPE_CHECKING:

@@ -15,6 +15,7 @@ from typing import Annotated, Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._index.class_names import Labels, check_labels
 from bushel._index.file_spec import spec_from_file
@@ -22,7 +23,6 @@ from bushel._index.named_arrays import encode, parse, whole_crc32
 from bushel._index.sidecar import DAMAGES
 from bushel._index.table import FileStamp
 from bushel._runtime.arrays import I64, U8, joined
-from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.kernels import map_array
 from bushel.spec import Spec

@@ -23,11 +23,11 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.class_names import MAX_NAME_LENGTH, MAX_NAMES, Labels, check_labels
 from bushel._index.table import FOLDER as FOLDER
 from bushel._index.table import FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file
 from bushel.errors import FormatError, SpecError
 from bushel.kernels import crc32, map_array

@@ -16,14 +16,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels, labels_of_fields
 from bushel._runtime.arrays import I64, U8, U32, U64, Bools, joined, ranges
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.spec import Field
 from bushel.storage.files import as_path

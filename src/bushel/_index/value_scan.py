@@ -7,10 +7,11 @@ and packets of clips. Each is an attribute of `FieldExtents`.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Generic, Literal, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, ShardIndex
 from bushel._runtime.arrays import I64

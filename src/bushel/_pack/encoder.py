@@ -15,11 +15,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._kinds import BEGINNINGS, IMAGES
 from bushel._pack.feeds import Batch, Feed
 from bushel._pack.field_plan import FieldPlan, Rewriting, base_codec, image_kind
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, as_pixels, decode_image

@@ -12,12 +12,12 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._dataset.read.reader import Reader
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import keys_at, reader_of, windows_of
 from bushel._pack.field_plan import ClassNumbers, FieldPlan, NewNumbers, renumber
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, is_light
 from bushel.codecs.base import NumberLayout
 from bushel.codecs.registry import storing_codec

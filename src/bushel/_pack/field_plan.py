@@ -10,11 +10,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._index.class_names import Labels, can_be_named, join_names, numbered, numbers_classes
 from bushel._index.file_spec import asked_for
 from bushel._kinds import IMAGES, kind_of
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.base import Buffer
 from bushel.codecs.registry import NUMBERS, content_codec

@@ -6,10 +6,10 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._pack.field_plan import image_kind
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.codecs.base import Buffer
 from bushel.transforms.fused import DecodePlan, decode_into, image_size, plan_decode

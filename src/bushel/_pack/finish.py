@@ -15,6 +15,7 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
@@ -30,7 +31,6 @@ from bushel._pack.side_files import ErrorList, error_lines, error_log_path
 from bushel._runtime.arrays import U64
 from bushel._runtime.log import log_warning
 from bushel._runtime.parallel import parallel_map
-from bushel._runtime.structs import Struct
 from bushel._runtime.tasks.engine import format_numbers
 from bushel._writer.overwrite import recover_target
 from bushel.errors import InUseError, StateError, TooManyErrors

@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
@@ -39,7 +40,6 @@ from bushel._pack.side_files import ErrorList, ErrorLog, error_log_path
 from bushel._runtime.order import Sequential
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import lock_for_writing

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, get_args
 
+from msgspec import Struct
+
 from bushel._index.class_names import check_labels
 from bushel._index.column_names import names_of
 from bushel._runtime.shuffle import Shuffle
-from bushel._runtime.structs import Struct
 from bushel._runtime.threads import cpu_count
 from bushel._writer.options import WriterOptions
 from bushel.engines import connect

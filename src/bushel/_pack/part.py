@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._pack.encoder import (
     BadItem,
@@ -21,7 +22,6 @@ from bushel._pack.run_folder import Totals
 from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
-from bushel._runtime.structs import Struct
 from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode
 from bushel.errors import CodecError, MissingPackageError, SpecError, StateError, TooManyErrors

@@ -10,6 +10,7 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.open import open_any
@@ -38,7 +39,6 @@ from bushel._pack.run_folder import planned_listing
 from bushel._pack.run_plan import check_part
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import make_order
-from bushel._runtime.structs import Struct
 from bushel._writer.class_names import known_labels
 from bushel.codecs import get_codec
 from bushel.codecs.extensions import tar_storage

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._dataset.views.dataset import Dataset
 from bushel._pack.encoder import Encoder
@@ -16,7 +17,6 @@ from bushel._pack.pack_options import PackOptions
 from bushel._pack.part import BatchLimits
 from bushel._pack.run_plan import describe
 from bushel._runtime.order import Order
-from bushel._runtime.structs import Struct
 from bushel._writer.options import WriterOptions
 from bushel.codecs import holds_image
 from bushel.errors import SpecError

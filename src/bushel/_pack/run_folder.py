@@ -13,6 +13,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import msgspec
+from msgspec import Struct
 
 from bushel._dataset.open.completeness import marker_path
 from bushel._dataset.open.folders import run_folder, shard_of_entry
@@ -21,7 +22,6 @@ from bushel._index.table import Shard
 from bushel._pack.run_plan import RunPlan, decode_plan
 from bushel._runtime.parallel import parallel_map
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 from bushel.containers import container_by_suffix
 from bushel.errors import FormatError
 from bushel.storage import (

@@ -160,11 +160,11 @@ def describe(value: Any) -> Any:
     if isinstance(value, type | BuiltinFunctionType):
         return f"{value.__module__}.{value.__qualname__}"
     kind = f"{type(value).__module__}.{type(value).__qualname__}"
-    if is_dataclass(value):
-        return {
-            "": kind,
-            **{member.name: describe(getattr(value, member.name)) for member in fields(value)},
-        }
+    names = getattr(value, "__struct_fields__", None)
+    if names is None and is_dataclass(value):
+        names = [member.name for member in fields(value)]
+    if names is not None:
+        return {"": kind, **{name: describe(getattr(value, name)) for name in names}}
     return f"{kind} {_ADDRESS.sub('', repr(value))}"
 
 

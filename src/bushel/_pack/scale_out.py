@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import marker_path
@@ -27,7 +28,6 @@ from bushel._pack.run_folder import RunFolder, Totals
 from bushel._pack.run_plan import RunPlan, refuse_difference
 from bushel._pack.side_files import error_log_path
 from bushel._runtime.progress import OnProgress, Progress, ProgressReporter
-from bushel._runtime.structs import Struct
 from bushel._runtime.tasks.drive import drive
 from bushel._writer.options import Mode
 from bushel._writer.target import check_alone, holds_dataset

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._kinds import IMAGES, WEAK, kind_of
 from bushel._pictures.pixels import array_pixels, displayable

@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import TypeVar
 
+from msgspec import Struct
+
 from bushel._recognise.splits import ROLES, role_of, split_in, splits_in
-from bushel._runtime.structs import Struct
 from bushel.codecs import codec_of_extension, holds_clip, holds_image, holds_sound
 from bushel.errors import FormatError
 

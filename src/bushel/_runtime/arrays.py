@@ -10,6 +10,7 @@ import numpy as np
 if TYPE_CHECKING:
     import numpy.typing as npt
 
+    Array = npt.NDArray[Any]
     Bools = npt.NDArray[np.bool_]
     F32 = npt.NDArray[np.float32]
     F64 = npt.NDArray[np.float64]
@@ -19,7 +20,7 @@ if TYPE_CHECKING:
     U32 = npt.NDArray[np.uint32]
     U64 = npt.NDArray[np.uint64]
 else:  # numpy.typing takes longer to import than most modules of Bushel
-    Bools = F32 = F64 = I32 = I64 = U8 = U32 = U64 = np.ndarray
+    Array = Bools = F32 = F64 = I32 = I64 = U8 = U32 = U64 = np.ndarray
 
 
 def python_numbers(value: Any) -> Any:

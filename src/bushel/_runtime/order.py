@@ -8,20 +8,16 @@ another `ORDER_VERSION`.
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from typing import Any
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 from msgspec.structs import force_setattr
 
 from bushel import kernels
-from bushel._runtime.arrays import F64, I64, U32, offsets_of
-from bushel._runtime.parallel import map_all
+from bushel._runtime.arrays import F64, I64, U32
 from bushel._runtime.permutation import LIMIT, Permutation, derive, fold_hash
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
-from bushel._runtime.threads import cpu_count
 
 ORDER_VERSION = 1
 
@@ -80,14 +76,6 @@ class _OncePerEpoch(Struct, frozen=True):
     def _take(self, epoch: int, positions: I64) -> I64:
         return positions.copy()
 
-    def position(self, epoch: int, sample: int) -> int:
-        """Return the position of an epoch that has a sample."""
-        return sample
-
-    def positions(self, epoch: int, sample: int) -> list[int]:
-        """Return the positions of an epoch that have a sample: one."""
-        return [self.position(epoch, sample)]
-
 
 @public("bushel.loader")
 class Sequential(_OncePerEpoch, Struct, frozen=True):
@@ -145,10 +133,6 @@ class Exact(_OncePerEpoch, Struct, frozen=True):
     def _take(self, epoch: int, positions: I64) -> I64:
         return self._permutation(epoch).take(positions)
 
-    def position(self, epoch: int, sample: int) -> int:
-        """Return the position of an epoch that has a sample."""
-        return self._permutation(epoch).find(sample)
-
 
 @public("bushel.loader")
 class Blocks(_OncePerEpoch, Struct, frozen=True):
@@ -196,26 +180,6 @@ class Blocks(_OncePerEpoch, Struct, frozen=True):
 
     def _take(self, epoch: int, positions: I64) -> I64:
         return self._unblock(epoch, self._mix(epoch, positions))
-
-    def position(self, epoch: int, sample: int) -> int:
-        """Return the position of an epoch that has a sample."""
-        blocks = -(-self.samples // self.size)
-        missing = blocks * self.size - self.samples
-        permuted = Permutation(
-            blocks, derive(ORDER_VERSION, _BLOCKS, self.samples, self.seed, epoch)
-        )
-        slot = permuted.find(sample // self.size)
-        mixed = (
-            slot * self.size
-            + sample % self.size
-            - (missing if slot > permuted.find(blocks - 1) else 0)
-        )
-        width = self.size * self.window
-        number, inside = divmod(mixed, width)
-        key = derive(ORDER_VERSION, _WINDOWS, self.samples, self.seed, epoch)
-        length = min(width, self.samples - number * width)
-        tweak = fold_hash(np.array([number], np.int64), key)
-        return number * width + Permutation(length, key).find(inside, tweak)
 
     def _mix(self, epoch: int, positions: I64) -> I64:
         """Permute positions within their windows. The last window may be shorter than the others."""
@@ -306,38 +270,10 @@ class Mixed(Struct, frozen=True):
         sizes = np.array(self.sizes, np.int64)
         return kernels.draw_samples(sets, draws, sizes, derive(ORDER_VERSION, PART), self.seed)
 
-    def positions(self, epoch: int, sample: int) -> list[int]:
-        """Return the positions of an epoch that have a sample, in ascending order."""
-        starts, first = offsets_of(self.sizes), epoch * self.samples
-        number = int(np.searchsorted(starts, sample, side="right")) - 1
-        size, share = self.sizes[number], self.shares[number]
-        low, high = self._drawn(number, first), self._drawn(number, first + self.samples)
-        positions = []
-        for part in range(low // size, -(-high // size)):
-            key = derive(ORDER_VERSION, PART, size, self.seed, part, number)
-            earlier = part * size + Permutation(size, key).find(sample - int(starts[number]))
-            if low <= earlier < high:
-                block, before = divmod(earlier, share)
-                place = np.flatnonzero(self._block(block) == number)[before]
-                positions.append(block * sum(self.shares) + int(place) - first)
-        return positions
-
-    def _drawn(self, number: int, draws: int) -> int:
-        """Return how many of the first draws of the endless sequence are from a set."""
-        block, inside = divmod(draws, sum(self.shares))
-        return block * self.shares[number] + int(
-            np.count_nonzero(self._block(block)[:inside] == number)
-        )
-
     def draws(self, positions: I64) -> tuple[I64, I64]:
         """Return the set of each draw of the endless sequence, and the number of earlier draws from that set."""
         state = derive(ORDER_VERSION, _MIXED, sum(self.shares), self.seed)
         return kernels.mixed_draws(positions, np.array(self.shares, np.int64), state)
-
-    def _block(self, number: int) -> I64:
-        """Return the set of each draw of a block."""
-        block = sum(self.shares)
-        return self.draws(np.arange(number * block, (number + 1) * block, dtype=np.int64))[0]
 
 
 class Weighted(Struct, frozen=True, eq=False):
@@ -377,35 +313,6 @@ class Weighted(Struct, frozen=True, eq=False):
         last = np.searchsorted(self.sums, self.sums[-1:], side="left")
         return np.minimum(drawn, last)
 
-    def positions(self, epoch: int, sample: int) -> list[int]:
-        """Return the positions of an epoch that have a sample, in ascending order."""
-        low, high = self.sums[sample - 1] if sample else 0.0, self.sums[sample]
-        if low == high:
-            return []
-        if high == self.sums[-1]:
-            high = np.inf
-        # numbers grow with the words that are drawn, so those from `low` to `high` are a range of
-        # words
-        first, end = (
-            bisect_left(range(1 << 53), sum_before, key=self._number) << 11
-            for sum_before in (low, high)
-        )
-        if first == end:
-            return []
-
-        def found(start: int) -> I64:
-            return kernels.find_draws(
-                key, start, min(_AT_A_TIME, self.samples - start), first, end - 1
-            )
-
-        key = self._key(epoch)
-        parts = map_all(found, range(0, self.samples, _AT_A_TIME), threads=cpu_count())
-        return [int(position) for part in parts for position in part]
-
-    def _number(self, word: int) -> float:
-        """Return the number that 53 bits of a word draw, from 0 to the sum of all weights."""
-        return word * 2.0**-53 * float(self.sums[-1])
-
     def _key(self, epoch: int) -> int:
         return derive(ORDER_VERSION, _WEIGHTED, self.samples, self.seed, epoch)
 
@@ -434,13 +341,6 @@ class Balanced(Struct, frozen=True, eq=False):
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
         return self.members[self._mixed.take(epoch, positions)]
 
-    def positions(self, epoch: int, sample: int) -> list[int]:
-        """Return the positions of an epoch that have a sample, in ascending order."""
-        places = np.flatnonzero(self.members == sample).tolist()
-        if places:
-            return self._mixed.positions(epoch, places[0])
-        return []
-
     @property
     def _mixed(self) -> Mixed:
         share = max(1, -(-_BALANCED_BLOCK // len(self.sizes)))
@@ -448,6 +348,5 @@ class Balanced(Struct, frozen=True, eq=False):
 
 
 _SUMS_OF_A_GUIDE = 8  # from one entry of the guide to the next
-_AT_A_TIME = 1 << 20  # draws that a thread looks through
 _BALANCED_BLOCK = 4096  # smallest number of draws in which every class has exactly its share
 Order = Sequential | Exact | Blocks | Mixed | Weighted | Balanced

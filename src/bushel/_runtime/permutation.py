@@ -6,10 +6,10 @@
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, U32, U64
-from bushel._runtime.structs import Struct
 
 LIMIT = 1 << 48
 """The largest number of samples in an order."""

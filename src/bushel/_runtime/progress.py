@@ -10,9 +10,10 @@ from functools import wraps
 from threading import Lock
 from typing import Any, Literal, ParamSpec, TypeVar
 
+from msgspec import Struct
+
 from bushel._runtime.amounts import count, size
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 
 P = ParamSpec("P")
 R = TypeVar("R")

@@ -40,6 +40,10 @@ def public(module: str = "bushel") -> Callable[[T], T]:
             # whose attributes are what `isinstance` looks for
             if not getattr(thing, "_is_protocol", False):
                 type.__setattr__(thing, "__wrapped__", _Definition(thing))
+            if hasattr(thing, "__struct_fields__"):
+                # a signature would look for the types in the public module
+                types = dict.fromkeys(vars(thing).get("__annotations__", ()), Any)
+                type.__setattr__(thing, "__annotations__", types)
             type.__setattr__(thing, "__module__", module)
         return thing
 

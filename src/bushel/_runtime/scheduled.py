@@ -10,14 +10,15 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from bushel import kernels
-from bushel._runtime.arrays import I64, U32, offsets_of
+from bushel._runtime.arrays import I64, U32
 from bushel._runtime.order import (
     ORDER_VERSION,
     PART,
@@ -28,7 +29,7 @@ from bushel._runtime.order import (
     check_order,
     check_positions,
 )
-from bushel._runtime.permutation import LIMIT, Permutation, derive
+from bushel._runtime.permutation import LIMIT, derive
 
 ONE = 1 << 52
 """A draw, in the units of shares."""
@@ -57,8 +58,7 @@ def parts_of(weights: Sequence[float]) -> I64:
     return parts
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class _Segment:
+class _Segment(Struct, frozen=True, eq=False):
     """Draws between two points of a schedule."""
 
     start: int  # the first draw
@@ -72,7 +72,7 @@ class _Segment:
     # for each of these, what it lacks at the start, and its weights at the start and the end
     shares: tuple[I64, I64, I64]
     ramp: int  # number of draws from the first weights to the last ones; 0 if they are the same
-    _latest: list[tuple[int, I64]] = field(default_factory=list, init=False, repr=False)
+    _latest: list[tuple[int, I64]] = field(default_factory=list)
 
     def sets_of(self, draws: I64) -> tuple[I64, I64]:
         """Return the set of each draw of the segment, and the number of earlier draws from that set."""
@@ -154,8 +154,7 @@ def _segment(piece: _Piece, before: I64, due: tuple[int, ...]) -> _Segment:
     )
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Scheduled:
+class Scheduled(Struct, frozen=True, eq=False):
     """Sets of samples, numbered consecutively, by weights that change with the number of draws.
 
     A set is read in a random order, pass after pass, another for each pass; or it is such an order
@@ -169,10 +168,11 @@ class Scheduled:
     ramp: bool
     samples: int  # draws in an epoch
     seed: int = 0  # 0 to 2**64 - 1
-    _segments: list[_Segment] = field(default_factory=list, init=False, repr=False)
+    _segments: list[_Segment] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         check_order(self)
+        force_setattr(self, "_segments", [])  # a changed copy has others
         if len(self.sources) > _MOST_SETS:
             raise ValueError(
                 f"a mixture of {len(self.sources)} datasets: expected at most {_MOST_SETS}"
@@ -246,27 +246,6 @@ class Scheduled:
         """Return the draw from a set that comes after `earlier` others from it; None if it is not before 2**48."""
         draws = (segment.draw_of(number, earlier) for segment in self._segments)
         return next((draw for draw in draws if draw is not None), None)
-
-    def positions(self, epoch: int, sample: int) -> list[int]:
-        """Return the positions of an epoch that have a sample, in ascending order."""
-        start = epoch * self.samples
-        return [draw - start for draw in self.draws_with(sample, start, start + self.samples)]
-
-    def draws_with(self, sample: int, first: int, last: int) -> list[int]:
-        """Return the draws of a sample between two draws, in ascending order."""
-        before = offsets_of(self.sizes)
-        number = int(np.searchsorted(before, sample, side="right")) - 1
-        low, high = self.drawn(first)[number], self.drawn(last)[number]
-        source, number_in_set = self.sources[number], sample - int(before[number])
-        if isinstance(source, Scheduled):
-            earlier = source.draws_with(number_in_set, low, high)
-        else:
-            earlier = []
-            for part in range(low // source, -(-high // source)):
-                key = derive(ORDER_VERSION, PART, source, self.seed, part, number)
-                earlier.append(part * source + Permutation(source, key).find(number_in_set))
-        draws = [self.draw_of(number, position) for position in earlier if low <= position < high]
-        return sorted(draw for draw in draws if draw is not None)
 
     def drawn(self, draws: int) -> list[int]:
         """Return how many of the first `draws` draws are from each set."""

@@ -6,9 +6,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, offsets_of
-from bushel._runtime.structs import Struct
 from bushel._writer.sample_values import SampleEncoder
 from bushel.codecs.columns import check_stored, is_stored, without_arrow
 from bushel.codecs.registry import storing_codec

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Literal, Protocol
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+
 from bushel.storage import parse_bytes
 
 Mode = Literal["create", "append", "resume", "overwrite"]

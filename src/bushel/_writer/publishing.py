@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.saving import save_index
 from bushel._index.sidecar import load_index
 from bushel._index.table import FOLDER, FileStamp, Shard
-from bushel._runtime.structs import Struct
 from bushel.storage import AnyPath, Staging
 from bushel.storage.names import below, try_remove_tree
 

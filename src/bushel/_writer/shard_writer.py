@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple, cast
 
 import msgspec
-from msgspec import field
+from msgspec import Struct, field, structs
 
 from bushel._dataset.open.binding import stamp_of
 from bushel._dataset.read.shards import OpenShard
@@ -20,7 +19,6 @@ from bushel._index.contents import Contents
 from bushel._index.opening import opener
 from bushel._index.saving import save_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
-from bushel._runtime.structs import Struct
 from bushel._writer.options import ShardLimits
 from bushel._writer.publishing import FinishedShard, sidecar_name
 from bushel._writer.recorder import Recorder
@@ -243,7 +241,7 @@ class ShardInProgress:
         builder = plan.index_builder()
         builder.load(last.index)
         contents = Contents.to_keep(last.index) | plan.contents
-        plan = dataclasses.replace(plan, contents=contents)
+        plan = structs.replace(plan, contents=contents)
         return cls(plan, staging, builder, before=last.index)
 
     @property

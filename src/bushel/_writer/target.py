@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from msgspec import Struct
+
 from bushel._dataset.open.as_listed import check_as_listed
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import manifest_of
@@ -14,7 +16,6 @@ from bushel._dataset.open.shards import open_shards
 from bushel._dataset.read.shard_fields import with_caller_fields
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.sidecar import FOLDER
-from bushel._runtime.structs import Struct
 from bushel.containers import (
     candidates,
     container_by_suffix,

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import replace
 from pathlib import Path
 
 from msgspec import UNSET, UnsetType
+from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import manifest_of, marker_path
 from bushel._dataset.read.listed import write_manifest

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from bushel.cli.command import Option
 from bushel.cli.options import Allow, DatasetOptions, Json, Path, Workers
 

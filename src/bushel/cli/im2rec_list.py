@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
 from typing import Annotated
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import OutputOptions
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+from msgspec.structs import asdict
+
 from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, OutputOptions, Path, Pickle, ShardRunOptions, pairs
 

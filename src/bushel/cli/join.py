@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Literal, cast
 
 import click
+from msgspec import Struct
+from msgspec.structs import asdict
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option, Several
 from bushel.cli.options import OutputOptions, new_containers, pairs
 

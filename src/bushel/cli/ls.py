@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Annotated, Any
 
+from msgspec import Struct
 from msgspec.structs import asdict
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, Json, Path, TrustOptions
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import asdict
 from typing import Annotated
 
+from msgspec import structs
+
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OutputOptions, SizeOptions, Target, new_containers
 
@@ -36,7 +38,7 @@ def command(
     from bushel.cli.output import count, print_json, print_text, resumable
 
     with resumable(target):
-        result = merge(sources, target, container=container, mode=mode, **asdict(sizes))
+        result = merge(sources, target, container=container, mode=mode, **structs.asdict(sizes))
     if shown.as_json:
         print_json({"target": target, **asdict(result)})
     elif not shown.quiet:

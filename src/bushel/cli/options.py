@@ -6,8 +6,7 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
-
-from bushel._runtime.structs import Struct
+from msgspec import Struct
 
 if TYPE_CHECKING:
     from bushel._writer.options import Mode

@@ -129,7 +129,8 @@ def _show_json(started: float) -> OnProgress:
     def show(now: Progress) -> None:
         seconds = time.monotonic() - started
         import json
-        from dataclasses import asdict
+
+        from msgspec.structs import asdict
 
         facts = {"seconds": round(seconds, 3), **asdict(now)}
         click.echo(

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+from msgspec.structs import replace
+
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import ModeOptions, OutputOptions, Target, pairs
 from bushel.cli.packoptions import (

@@ -6,12 +6,12 @@ An option without effect is an error.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import fields
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+from msgspec import Struct
+from msgspec.structs import fields
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import pairs
 

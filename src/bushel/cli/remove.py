@@ -10,8 +10,8 @@ from pathlib import Path as FilePath
 from typing import TYPE_CHECKING, Annotated, Any
 
 import click
+from msgspec import Struct
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import IndexPlace, OnePath, OutputOptions
 

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import click
+from msgspec import Struct, structs
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import (
     EngineOfRepair,
@@ -78,11 +78,11 @@ def command(
         result = bushel.repair(
             path,
             target,
-            **{name: value for name, value in asdict(form).items() if value is not None},
-            **asdict(sizes),
+            **{name: value for name, value in structs.asdict(form).items() if value is not None},
+            **structs.asdict(sizes),
             mode="resume" if resume else "create",
             max_problems=max_problems,
-            **asdict(running),
+            **structs.asdict(running),
             progress=progress,
         )
     if shown.as_json:

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import Annotated
 
 import click
+from msgspec import Struct, structs
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import (
     ModeOptions,
@@ -79,7 +79,13 @@ def command(
     parts = _parse_shares(shares)
     with resumable(target):
         results = split(
-            source, target, parts, **asdict(choice), container=container, **asdict(sizes), mode=mode
+            source,
+            target,
+            parts,
+            **structs.asdict(choice),
+            container=container,
+            **structs.asdict(sizes),
+            mode=mode,
         )
     if shown.as_json:
         print_json({name: asdict(result) for name, result in results.items()})

@@ -6,8 +6,8 @@ from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated
 
 import click
+from msgspec import Struct, structs
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import (
     DatasetOptions,
@@ -65,9 +65,9 @@ def command(
     with progress_bar("verifying", quiet=shown.quiet) as progress:
         result = bushel.verify(
             chosen.files(path),
-            **{name: value for name, value in asdict(checks).items() if value is not None},
+            **{name: value for name, value in structs.asdict(checks).items() if value is not None},
             container=chosen.container,
-            **asdict(running),
+            **structs.asdict(running),
             pickle=pickle,
             max_problems=max_problems,
             progress=progress,

@@ -6,7 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import Kind, Pickle, View, pairs
 

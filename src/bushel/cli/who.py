@@ -9,8 +9,8 @@ from pathlib import Path as FilePath
 from typing import Annotated, Any, NamedTuple
 
 import click
+from msgspec import Struct
 
-from bushel._runtime.structs import Struct
 from bushel.cli.command import Option
 from bushel.cli.options import Json, Kind, Path
 

@@ -5,17 +5,14 @@ from __future__ import annotations
 import reprlib
 from collections.abc import Callable
 from io import BufferedReader
-from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
-from bushel._runtime.arrays import I64, U8
+from bushel._runtime.arrays import I64, U8, Array
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 from bushel.errors import CodecError, SpecError
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 MAX_EXPANDED = 1 << 30
 """Limit in bytes to which one compressed value may expand. A larger one is rejected as a decompression bomb."""
@@ -47,9 +44,9 @@ class Ranged(Struct, frozen=True):
     """
 
     count: Callable[[Buffer], int]
-    decode: Callable[[Buffer, slice | npt.NDArray[np.int64]], Any]
+    decode: Callable[[Buffer, slice | I64], Any]
     layout: Callable[[Buffer, int], ArrayLayout | None] | None = None
-    in_file: Callable[[BufferedReader, slice | npt.NDArray[np.int64]], Any] | None = None
+    in_file: Callable[[BufferedReader, slice | I64], Any] | None = None
     outline: Callable[[int], Outline] | None = None
 
 
@@ -59,7 +56,7 @@ class Outline(Protocol):
     Threads share it, so what it learns must replace what it knew at once.
     """
 
-    def probe(self, elements: slice | npt.NDArray[np.int64]) -> tuple[int, int] | None:
+    def probe(self, elements: slice | I64) -> tuple[int, int] | None:
         """Return offset and length of bytes to look at before a part of some elements is planned; None for none.
 
         Raises:
@@ -69,7 +66,7 @@ class Outline(Protocol):
     def learn(self, offset: int, data: bytes) -> None:
         """Look at bytes that `probe` asked for."""
 
-    def part(self, elements: slice | npt.NDArray[np.int64]) -> Any:
+    def part(self, elements: slice | I64) -> Any:
         """Return the `OutlinedPart` with some elements; None if the value has to be read whole.
 
         Raises:
@@ -133,15 +130,13 @@ ColumnEncoder: TypeAlias = Callable[[np.ndarray[Any, np.dtype[Any]]], tuple[U8, 
 """Maps an array to the stored bytes of its elements, one after another, and their offsets."""
 
 
-def fixed_rows(data: npt.NDArray[Any]) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]]:
+def fixed_rows(data: Array) -> tuple[U8, I64]:
     """Return the bytes of the rows of a contiguous array, which all have one length, and their offsets."""
     size = data.nbytes // len(data) if len(data) else 0
     return data.reshape(-1).view(np.uint8), np.arange(len(data) + 1, dtype=np.int64) * size
 
 
-def rows_after_header(
-    encode: Callable[[Any], Buffer], array: npt.NDArray[Any]
-) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.int64]] | None:
+def rows_after_header(encode: Callable[[Any], Buffer], array: Array) -> tuple[U8, I64] | None:
     """Encode the elements of an array as a header, which is the same for all, and the bytes of each."""
     rows = len(array)
     if (

@@ -13,9 +13,9 @@ from typing import Any
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8
-from bushel._runtime.structs import Struct
 from bushel.codecs.base import choose
 from bushel.codecs.frames import FrameTable
 from bushel.codecs.parts import Part

@@ -9,9 +9,9 @@ before that one.
 from __future__ import annotations
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, Bools
-from bushel._runtime.structs import Struct
 
 
 class FrameTable(Struct, frozen=True):

@@ -16,10 +16,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 
 from bushel._kinds import JPEG_START, PNG
-from bushel._runtime.structs import Struct
 from bushel.codecs.arrays import Array
 from bushel.codecs.base import Buffer, Codec, Factory, codec_error, describe, found_bytes
 from bushel.errors import CodecError, MissingPackageError, SpecError

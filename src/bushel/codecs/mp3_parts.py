@@ -11,9 +11,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import F32, I64
-from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer
 from bushel.codecs.libsndfile import (
     DecodingError,

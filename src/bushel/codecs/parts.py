@@ -14,10 +14,10 @@ from io import BufferedReader
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 from bushel.codecs.base import ArrayLayout, Buffer, Ranged, choose
 from bushel.errors import CodecError
 

@@ -12,9 +12,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._runtime.arrays import F32, I32, I64
-from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer
 from bushel.codecs.parts import OutlinedPart, RowForm, row_runs
 

@@ -9,9 +9,10 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
+from msgspec import Struct
+
 from bushel._index.class_names import Labels
 from bushel._index.table import Shard, ShardIndex
-from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.spec import Field, Spec
 from bushel.storage import AnyPath

@@ -19,6 +19,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.columns import Column
 from bushel._index.object_columns import of_objects
@@ -26,7 +27,6 @@ from bushel._index.table import MISSING
 from bushel._recognise.layout import unique_keys
 from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.log import log_warning
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec
 from bushel.errors import FormatError, needed_by
 from bushel.storage import AnyPath, below, leads_out, read_whole

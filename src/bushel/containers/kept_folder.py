@@ -12,13 +12,13 @@ import os
 import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.file_stamps import FileStamps
 from bushel._index.named_arrays import body_crc32, encode, parse

@@ -16,13 +16,13 @@ from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.table import MISSING, FieldExtents, Keys
 from bushel._runtime.arrays import offsets_of
 from bushel._runtime.public import command
-from bushel._runtime.structs import Struct
 from bushel.containers.base import Stored
 from bushel.errors import CorruptError, FormatError, SpecError
 from bushel.spec import KEY, Field, Spec

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.table import FieldExtents, Keys, ShardIndex
 from bushel._kinds import JPEG_END, JPEG_START, PNG

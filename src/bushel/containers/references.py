@@ -11,10 +11,10 @@ declare, it may be a URL, too.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.opening import opener
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, Shard, ShardIndex, is_url

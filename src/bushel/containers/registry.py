@@ -13,9 +13,10 @@ from functools import lru_cache
 from importlib import import_module
 from typing import cast
 
+from msgspec import Struct
+
 from bushel._runtime.plugins import broken_plugin, has_plugin, load_plugin, plugin_names
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 from bushel.containers.base import Container
 from bushel.errors import UnsupportedError
 from bushel.storage import AnyPath, below

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import pairwise
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, U32
-from bushel._runtime.structs import Struct
 from bushel.kernels import crc32_rows
 
 LARGE = 1 << 14

@@ -7,24 +7,26 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from bushel._runtime.structs import Struct
 from bushel._runtime.system import room_for
 from bushel.errors import BushelError
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
+else:
+    Buffer = bytes
 
 MAX_BLOCK = 1 << 30
 """Limit in bytes to which one block may expand. A larger one is rejected as a decompression bomb."""
 
-Expander: TypeAlias = "Callable[[Buffer, memoryview, Buffer | None], int]"
+Expander: TypeAlias = Callable[[Buffer, memoryview, Buffer | None], int]
 """Expands stored bytes into a writable memoryview of bytes, whose length is the size of the block, and returns the
 number of bytes that it wrote. The third argument is the side input of the block, None if it has
 none. It raises any exception for bytes that it cannot expand, and never writes beyond the
 memoryview."""
 
-WholeExpander: TypeAlias = "Callable[[Buffer, int], npt.NDArray[np.uint8] | None]"
+WholeExpander: TypeAlias = Callable[[Buffer, int], npt.NDArray[np.uint8] | None]
 """Expands stored bytes to a given number of bytes, and returns them in memory of a library. None: `expand` does it."""
 
 

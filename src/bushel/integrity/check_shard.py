@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
+
+from msgspec.structs import replace
 
 from bushel._dataset.open.binding import stamp_of, stamps_of
 from bushel._dataset.open.caller_fields import CallerFields

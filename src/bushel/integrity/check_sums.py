@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.matching import Comparison, compare_values
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Shard, ShardIndex

@@ -6,10 +6,11 @@ import os
 from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._dataset.read.shards import OpenShard
 from bushel._dataset.views.dataset import Dataset

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator, Mapping
-from dataclasses import replace
 from functools import cached_property
 from typing import Any
+
+from msgspec.structs import replace
 
 from bushel._runtime.public import public
 from bushel.loader.base import Item, LoaderBase, shown

@@ -8,8 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
+
+from msgspec.structs import replace
 
 from bushel._dataset.views.earlier import BeforeAppend, before_append, before_removal
 from bushel._runtime.scheduled import Scheduled, first_difference, scheduled_of

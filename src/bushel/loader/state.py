@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from typing import Annotated, TypeAlias
 
 import msgspec
+from msgspec import Struct
 
-from bushel._runtime.structs import Struct
 from bushel.errors import StateError
 
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]

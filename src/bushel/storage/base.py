@@ -5,16 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import IO, TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, runtime_checkable
 
-import numpy as np
+from msgspec import Struct
 
-from bushel._runtime.structs import Struct
+from bushel._runtime.arrays import I32, I64, U32
 from bushel.kernels import ExtentError
 
 if TYPE_CHECKING:
     import os
     from collections.abc import Sequence
 
-    import numpy.typing as npt
 
 __all__ = [
     "FROM_TAG",
@@ -134,10 +133,10 @@ class Extents(Struct, frozen=True):
         crc32: uint32[n] to check against, or None.
     """
 
-    file: npt.NDArray[np.int32] | int
-    offset: npt.NDArray[np.int64]
-    length: npt.NDArray[np.int64]
-    crc32: npt.NDArray[np.uint32] | None = None
+    file: I32 | int
+    offset: I64
+    length: I64
+    crc32: U32 | None = None
 
     def __len__(self) -> int:
         return len(self.offset)

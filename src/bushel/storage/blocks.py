@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I32, I64, U8, U64, Bools, offsets_of, ranges
-from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.filters import MAX_BLOCK, get_filter
 

@@ -10,10 +10,9 @@ import os
 import threading
 from collections.abc import Hashable, Iterable
 
-from msgspec import field
+from msgspec import Struct, field
 
 from bushel._runtime.arrays import U8
-from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result
 from bushel.storage.notation import parse_bytes
 

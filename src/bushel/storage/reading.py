@@ -6,10 +6,10 @@ from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import numpy as np
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U8, U32
-from bushel._runtime.structs import Struct
 from bushel.kernels import MappedFile
 from bushel.storage.base import ExtentError, Extents, File, extent_error
 

@@ -17,10 +17,10 @@ from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._kinds import JPEG_START
-from bushel._runtime.structs import Struct
 from bushel.codecs.base import Buffer, codec_error, found_bytes
 from bushel.codecs.image import ImageReading, Seekable, decode_top, open_image
 from bushel.errors import CodecError, MissingPackageError

@@ -14,9 +14,9 @@ from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.structs import Struct
 from bushel.transforms.spatial import Crop, Flip, Geometry, Spatial, resample
 from bushel.transforms.values import Transform
 from bushel.transforms.warp import Padding, Warp, Warping

@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Protocol, TypeAlias, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel import kernels
-from bushel._runtime.structs import Struct
 
 Image: TypeAlias = npt.NDArray[np.uint8]
 """Pixels, uint8: HxW, or HxWxC with 1 to 4 channels."""

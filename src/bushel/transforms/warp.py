@@ -13,9 +13,9 @@ from typing import Any, Literal, get_args
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._runtime.arrays import F64
-from bushel._runtime.structs import Struct
 from bushel.transforms.spatial import Image, check_image
 
 Fill = int | tuple[int, ...]

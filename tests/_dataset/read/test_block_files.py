@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests._dataset.views.models import CONTAINERS, plain
 from tests._dataset.views.scattered import scattered
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import logging
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests._dataset.views.counted import Counted, counted
 from tests.codecs.coded_clips import FRAMES, clip
 from tests.storage.objects.range_server import Server, serving

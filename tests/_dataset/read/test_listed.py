@@ -8,11 +8,11 @@ import random
 import shutil
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 
 import bushel
 from bushel._dataset.read import listed

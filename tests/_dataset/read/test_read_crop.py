@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import pickle
-from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from tests._dataset.views.counted import counted
 from tests.formats import each_format
 from tests.integrity.small import flip, reading

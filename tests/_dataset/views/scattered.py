@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import random
-from dataclasses import replace
 from pathlib import Path
 
+from msgspec.structs import replace
 from tests.storage.block_files import FILTERS, Cut, block_file
 
 from bushel._dataset.read.shards import OpenShard

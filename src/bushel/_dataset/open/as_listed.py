@@ -10,6 +10,8 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from bushel._dataset.open.completeness import (
     Incomplete,
     are_parts,
@@ -20,7 +22,6 @@ from bushel._dataset.open.completeness import (
 from bushel._dataset.open.folders import few
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest, readable_manifest
 from bushel._index.table import Shard
-from bushel._runtime.structs import Struct
 from bushel.containers import candidates
 from bushel.errors import FormatError, IncompleteWarning
 from bushel.storage import AnyPath

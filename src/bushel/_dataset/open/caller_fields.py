@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Literal, get_args
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import manifest_path
@@ -22,7 +22,6 @@ from bushel._index.file_spec import spec_from_file
 from bushel._index.sidecar import Manifest, find_manifest
 from bushel._index.table import MISSING, FieldExtents, Shard, ShardIndex
 from bushel._runtime.log import log_info
-from bushel._runtime.structs import Struct
 from bushel.codecs.registry import from_file, get_codec, is_withheld
 from bushel.containers import get_container, writable_containers
 from bushel.containers.base import ReadOptions, WriteOptions

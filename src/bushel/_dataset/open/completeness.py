@@ -7,11 +7,12 @@ import warnings
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
+from msgspec import Struct
+
 from bushel._dataset.open.folders import above_parts, is_half_replaced, is_part, run_folder
 from bushel._index.sidecar import FOLDER, Manifest, find_manifest
 from bushel._index.table import Shard
 from bushel._runtime.public import command
-from bushel._runtime.structs import Struct
 from bushel.errors import CorruptError, FormatError, IncompleteWarning
 from bushel.storage import AnyPath, below
 

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from traceback import clear_frames
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel._index.table import Shard, ShardIndex
 from bushel.containers.base import ReadOptions

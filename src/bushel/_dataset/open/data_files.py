@@ -11,7 +11,8 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
-from bushel._runtime.structs import Struct
+from msgspec import Struct
+
 from bushel.containers.features import Feature, feature_of
 
 _KEYWORDS = {

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import errno
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._dataset.open.archives import as_folders
 from bushel._dataset.open.as_listed import Found
@@ -294,8 +297,7 @@ def _check_names(request: ColumnRequest, fields: Spec) -> None:
         column_of(name, fields)
 
 
-@dataclass(frozen=True, slots=True)
-class Indexing:
+class Indexing(Struct, frozen=True):
     """The wanted contents of the index of each shard."""
 
     options: ReadOptions  # the user's declarations about the data, and whether checksums are wanted

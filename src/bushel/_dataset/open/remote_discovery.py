@@ -8,11 +8,12 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import IO, TYPE_CHECKING
 
+from msgspec import Struct
+
 from bushel._dataset.open.completeness import LoadManifest, marker_path
 from bushel._index.sidecar import FOLDER, Manifest, load_manifest, readable_manifest
 from bushel._index.table import FileStamp, Shard
 from bushel._runtime.parallel import map_all
-from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.containers import is_data_file
 from bushel.storage import AnyPath, as_path, expand_braces, is_object

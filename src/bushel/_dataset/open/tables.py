@@ -17,6 +17,7 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.binding import bind, same_files, stamped, stamps_of
@@ -26,7 +27,6 @@ from bushel._index.class_names import labels_of_fields
 from bushel._index.sidecar import FOLDER, load_index
 from bushel._index.table import FileStamp, Shard, ShardIndex
 from bushel._runtime.log import log_info, log_warning
-from bushel._runtime.structs import Struct
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
 from bushel.errors import CorruptError, FormatError, UnsupportedError

@@ -5,9 +5,9 @@ from __future__ import annotations
 from abc import abstractmethod
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import F64, I64
-from bushel._runtime.structs import Struct
 
 _SLACK = 1e-6
 """Part of the distance of two elements at a rate by which sums of seconds may be wrong; of stamps, in seconds."""

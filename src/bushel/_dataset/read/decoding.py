@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._dataset.read.selection import Sample
 from bushel._dataset.read.shards import OpenShard
 from bushel._index.elements import Elements, Group, Ranges, at_place
 from bushel._index.read_plan import FieldPlan, ReadPlan
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 from bushel.codecs import get_codec, holds_image
 from bushel.codecs.parts import HeadedRowsPart, OutlinedPart, Part, SharedPart, joined_parts
 from bushel.errors import CodecError

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._dataset.read.join_names import Form, Names, hashes_of, in_form, text_of
 from bushel._dataset.read.shard_fields import labels_of

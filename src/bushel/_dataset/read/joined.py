@@ -9,10 +9,10 @@ has it were read alone.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Reader, Sample
 from bushel._dataset.read.shard_fields import only, renamed_shard

@@ -9,12 +9,12 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeVar, overload
 
 import numpy as np
 from msgspec import UNSET, UnsetType, structs
+from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields
 from bushel._dataset.open.completeness import is_staged, listed_names, manifest_path

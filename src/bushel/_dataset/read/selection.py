@@ -8,10 +8,10 @@ from functools import reduce
 from typing import TYPE_CHECKING, Any, overload
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._index.elements import Elements, Ranges
 from bushel._runtime.arrays import I64, U32, Bools
-from bushel._runtime.structs import Struct
 from bushel.codecs import holds_elements
 from bushel.spec import Field, Spec
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
 
 from bushel._dataset.open.caller_fields import CallerFields, renamed
 from bushel._dataset.open.completeness import manifest_path

@@ -8,14 +8,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import field
+from msgspec import Struct, field
 
 from bushel._dataset.open.caller_fields import NO_CALLER_FIELDS, CallerFields
 from bushel._index.class_names import Labels
 from bushel._index.elements import Group
 from bushel._index.table import FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 from bushel.containers import register_container, registered_here
 from bushel.errors import FormatError
 from bushel.kernels import decimal_texts

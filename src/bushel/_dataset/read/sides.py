@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._runtime.public import public
 
@@ -13,8 +12,7 @@ Rows = npt.NDArray[np.int32] | npt.NDArray[np.int64]
 
 
 @public("bushel.datasets")
-@dataclass(frozen=True, slots=True)
-class Joined:
+class Joined(Struct, frozen=True):
     """The numbers of matched and unmatched samples of two datasets that were joined.
 
     Attributes:
@@ -60,8 +58,7 @@ class Joined:
         return ""
 
 
-@dataclass(frozen=True, slots=True)
-class Side:
+class Side(Struct, frozen=True):
     """A dataset that is joined to the first one.
 
     Attributes:

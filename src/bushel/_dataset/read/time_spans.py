@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._dataset.read.clocks import Clock, Steady
 from bushel._dataset.read.windows import WindowShape, elements_within, window_counts
 from bushel._runtime.arrays import I64, Bools
-from bushel._runtime.structs import Struct
 
 
 class Room(Struct, frozen=True):

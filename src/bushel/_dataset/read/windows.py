@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 
 PAD = "_is_pad"
 """Suffix of the field that marks the elements of another field that are filled up."""

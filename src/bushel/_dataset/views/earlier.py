@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
+from msgspec.structs import replace
 
 from bushel._dataset.read.identity import fingerprints_of_prefixes, first_of
 from bushel._dataset.read.selection import Positions, Remaining
@@ -15,8 +16,7 @@ from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.mapped import Mapped
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeAppend:
+class BeforeAppend(Struct, frozen=True):
     """A dataset as it was before shards were appended."""
 
     dataset: Any  # a view of the samples that were there, without those that were removed since
@@ -60,8 +60,7 @@ def _at_each_call(positions: Positions) -> list[Positions]:
     return [positions, *(positions.before_call(number) for number in range(len(positions.by)))]
 
 
-@dataclass(frozen=True, slots=True)
-class BeforeRemoval:
+class BeforeRemoval(Struct, frozen=True):
     """A dataset as it was before some calls removed samples."""
 
     dataset: Dataset  # the dataset with these samples

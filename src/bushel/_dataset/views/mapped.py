@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NoReturn
 
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.read.reader import Sample
 from bushel._dataset.read.selection import Given, Mask
 from bushel._runtime.public import public
 from bushel._runtime.shuffle import Shuffle
-from bushel._runtime.structs import Struct
 from bushel.errors import UnsupportedError
 from bushel.spec import KEY
 

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, Protocol, runtime_checkable
 
+from msgspec import Struct
+
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 
 
 @public("bushel.engines")

@@ -5,12 +5,12 @@ from __future__ import annotations
 import operator
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 import bushel
 from bushel.compat.errors import raised_as

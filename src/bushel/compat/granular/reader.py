@@ -6,11 +6,12 @@ import os
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Self, cast
 
 import numpy as np
+from msgspec.structs import replace
 
 import bushel
 from bushel.compat.errors import raised_as

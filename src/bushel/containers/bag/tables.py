@@ -11,9 +11,9 @@ from itertools import pairwise
 
 import msgpack
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, U8, U64, Bools
-from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.storage import File
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel import kernels
@@ -19,7 +20,6 @@ from bushel._index.table import FieldExtents, FileStamp, Keys, Shard, ShardIndex
 from bushel._runtime.arrays import I64, U32, batches_of, offsets_of
 from bushel._runtime.log import log_warning
 from bushel._runtime.public import command
-from bushel._runtime.structs import Struct
 from bushel.containers.base import (
     Container,
     Layout,

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Literal, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._index.builders import IndexBuilder
 from bushel._index.table import Shard
-from bushel._runtime.structs import Struct
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.ffrecord.packed_folder import MAGIC, FolderTree
 from bushel.containers.packed_map import encode, is_packed_map

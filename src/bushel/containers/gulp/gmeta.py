@@ -19,10 +19,10 @@ from typing import Annotated, Any, NamedTuple, cast
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents
-from bushel._runtime.structs import Struct
 from bushel.errors import FormatError, SpecError
 from bushel.spec import Field, Spec
 

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, Keys, Shard, ShardIndex, stamps
 from bushel._runtime.arrays import I64, Bools, offsets_of

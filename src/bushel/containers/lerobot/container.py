@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.columns import LONGEST_TEXT, Column
 from bushel._index.table import FieldExtents, FileStamp, Shard, ShardIndex

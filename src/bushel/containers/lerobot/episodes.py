@@ -6,9 +6,8 @@ are one value, and single frames of it can be read. See docs/format-lerobot.md f
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._index.columns import Column
 from bushel._index.table import FieldExtents, Shard, ShardIndex

@@ -15,9 +15,10 @@ together, and large ones as runs of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel.containers.features import Feature

@@ -9,12 +9,12 @@ from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._kinds import BEGINNINGS, JPEG, PNG
 from bushel._runtime.arrays import I64, U8, Bools, batches_of
 from bushel._runtime.public import command
-from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile
 from bushel.storage import Extents, File, gather, read_many

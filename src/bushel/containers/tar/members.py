@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 from bushel.containers.tar.names import extensions
 from bushel.containers.tar.samples import Members
 from bushel.containers.tar.scan import (

@@ -7,10 +7,10 @@ have one.
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import replace
 from itertools import pairwise
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._index.class_names import Labels

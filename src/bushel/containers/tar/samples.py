@@ -6,11 +6,11 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
 from bushel._runtime.arrays import I64, U8, joined
-from bushel._runtime.structs import Struct
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name
 from bushel.errors import FormatError

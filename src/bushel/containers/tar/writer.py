@@ -6,12 +6,12 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
+from msgspec import Struct
 
 from bushel import kernels
 from bushel._index.builders import FieldBuilder, IndexBuilder
 from bushel._index.class_names import Labels
 from bushel._runtime.arrays import I64, U8
-from bushel._runtime.structs import Struct
 from bushel.containers.base import ColumnLimits, Layout, ShardWriter, Stored
 from bushel.containers.stored_column import LARGE, StoredColumn, fitting, key_rows
 from bushel.containers.tar.members import BLOCK

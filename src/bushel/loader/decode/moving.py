@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
-from bushel._runtime.structs import Struct
 from bushel.codecs.image import ImageReading, Seekable, decode_image, decode_top
 from bushel.errors import CodecError
 from bushel.loader.decode.sample_transforms import FieldTransforms

@@ -10,11 +10,11 @@ from collections.abc import Container, Iterable, Iterator, Mapping, MutableSeque
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel._runtime.public import did_you_mean
-from bushel._runtime.structs import Struct
 from bushel.codecs import holds_image
 from bushel.codecs.image import ImageReading, image_reading
 from bushel.errors import SpecError

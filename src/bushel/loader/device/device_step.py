@@ -6,13 +6,13 @@ import threading
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from functools import cached_property
 from time import perf_counter
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
 from msgspec.structs import replace
 
 from bushel._kinds import JPEG_END, JPEG_START
@@ -40,8 +40,7 @@ _RUNNING = 0.9
 """A decoding thread that runs for less than this part of the time is waiting for a processor."""
 
 
-@dataclass(frozen=True, slots=True)
-class HostImage:
+class HostImage(Struct, frozen=True):
     """An image that the CPU decoded.
 
     Attributes:
@@ -51,8 +50,7 @@ class HostImage:
     pixels: npt.NDArray[Any]
 
 
-@dataclass(frozen=True, slots=True)
-class DeviceImage:
+class DeviceImage(Struct, frozen=True):
     """An image that the device decodes.
 
     Attributes:
@@ -191,8 +189,7 @@ class Stream:
                 copied.synchronize()
 
 
-@dataclass(frozen=True)
-class DeviceStep:
+class DeviceStep(Struct, frozen=True):
     """The device decoder of a loader, and the fields that it decodes.
 
     Attributes:
@@ -213,11 +210,9 @@ class DeviceStep:
     stream: Stream
     reducing_gap: float | None = None
     host_only: bool = False
-    _turns: threading.Semaphore = field(
-        default_factory=lambda: threading.Semaphore(AT_ONCE), repr=False
-    )
-    _tables: dict[str, Any] = field(default_factory=dict, repr=False)
-    _warned: list[bool] = field(default_factory=list, repr=False)
+    _turns: threading.Semaphore = field(default_factory=lambda: threading.Semaphore(AT_ONCE))
+    _tables: dict[str, Any] = field(default_factory=dict)
+    _warned: list[bool] = field(default_factory=list)
 
     def host_plan(self, name: str) -> DecodePlan:
         """Return how the CPU decodes images of a field: as a decoder does, so that both are normalised together."""

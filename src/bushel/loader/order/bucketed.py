@@ -8,12 +8,12 @@ differently in every epoch. `docs/order.md` specifies the order. Nothing here do
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct, field
+from msgspec.structs import force_setattr
 
 from bushel import kernels
 from bushel._runtime.arrays import I64
@@ -40,8 +40,7 @@ class TooLongError(ValueError):
         self.sample, self.limit = sample, limit
 
 
-@dataclass(frozen=True, slots=True)
-class EpochOfBatches:
+class EpochOfBatches(Struct, frozen=True):
     """The order of the batches in one epoch.
 
     Attributes:
@@ -53,8 +52,7 @@ class EpochOfBatches:
     ends: I64
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Bucketed:
+class Bucketed(Struct, frozen=True, eq=False):
     """Batches of samples of similar length, in random order.
 
     It keeps 4 bytes for each sample (8 beyond 2**32 samples), and 32 bytes for each batch.
@@ -75,11 +73,12 @@ class Bucketed:
     stops: I64
     checksum: int
     seed: int = 0
-    _last: list[tuple[int, EpochOfBatches]] = field(default_factory=list, init=False, repr=False)
+    _last: list[tuple[int, EpochOfBatches]] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         if not 0 <= self.seed < 1 << 64:
             raise ValueError(f"invalid seed {self.seed}: expected 0 to 2**64 - 1")
+        force_setattr(self, "_last", [])  # a copy with another seed has others
 
     @property
     def samples(self) -> int:
@@ -111,21 +110,6 @@ class Bucketed:
     def take(self, epoch: int, positions: I64) -> I64:
         """Return the samples at positions of an epoch: int64[n] to int64[n]."""
         return self._members_at(epoch, self._places(epoch, positions))
-
-    def positions(self, epoch: int, sample: int) -> list[int]:
-        """Return the positions of an epoch that have a sample: one, or none if its batch is left out."""
-        for bucket, (first, end) in enumerate(pairwise(self.buckets.tolist())):
-            # ascending in each bucket
-            at = first + int(np.searchsorted(self.members[first:end], sample))
-            if at < end and self.members[at] == sample:
-                place = first + self._permutation(epoch, bucket).find(at - first)
-                batch = int(np.searchsorted(self.starts, place, side="right")) - 1
-                if batch < 0 or place >= self.stops[batch]:
-                    return []
-                order = self.epoch(epoch)
-                [turn] = np.flatnonzero(order.batches == batch).tolist()
-                return [int(order.ends[turn] - (self.stops[batch] - place))]
-        return []
 
     def similar(self, epoch: int, position: int) -> Iterator[int]:
         """Yield all samples that are not longer than the bucket of a position allows, but the one that is there.

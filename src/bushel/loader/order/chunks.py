@@ -6,12 +6,13 @@ Nothing here does I/O.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any, TypeAlias
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I32, I64, U32, offsets_of, ranges
@@ -112,7 +113,8 @@ class Chunked:
 
     def reseeded(self, seed: int) -> Chunked:
         """Return the same order with another seed."""
-        return replace(self, base=replace(self.base, seed=seed))
+        base = replace(self.base, seed=seed)
+        return Chunked(base, self.lengths, self.tokens, self.overlap, self.checksum)
 
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch. The tokens after the last whole row are left out.
@@ -158,21 +160,6 @@ class Chunked:
         return pieces_of_rows(
             first, self.tokens, counted, self.lengths, partial(self.base.take, epoch)
         )
-
-    def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
-        """Return where the tokens of a document, drawn at some positions of the base, begin and end in the stream."""
-        places = list[tuple[int, int]]()
-        for draw in draws:
-            number = draw // _WINDOW
-            earlier = self.base.take(epoch, np.arange(number * _WINDOW, draw, dtype=np.int64))
-            before = self.lengths[earlier].sum(dtype=np.int64)
-            start = int(self.sums.before(epoch, windows=number)[number] + before)
-            places.append((start, start + int(self.lengths[document])))
-        return places
-
-    def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
-        """Return the positions of an epoch at which rows come."""
-        return list(rows)
 
 
 @dataclass(frozen=True, slots=True)
@@ -312,7 +299,8 @@ class MegatronChunks:
 
     def reseeded(self, seed: int) -> MegatronChunks:
         """Return the same order with another seed."""
-        return replace(self, seed=seed)
+        parameters = self.lengths, self.tokens, self.overlap, self.checksum
+        return MegatronChunks(self.order, *parameters, seed)
 
     def rows(self, epoch: int, until: int | None = None) -> int:
         """Return the number of rows of an epoch, or `until` if there are more."""
@@ -328,24 +316,6 @@ class MegatronChunks:
         first = indices.rows[rows].astype(np.int64) * (self.tokens - self.overlap)
         counted = Counted(_MEGATRON_WINDOW, len(indices.documents), indices.before)
         return pieces_of_rows(first, self.tokens, counted, self.lengths, indices.documents_at)
-
-    def places(self, epoch: int, document: int, draws: Sequence[int]) -> list[tuple[int, int]]:
-        """Return where the tokens of a document begin and end in the stream, once for each pass."""
-        indices, length, places = (
-            self._indices(epoch),
-            int(self.lengths[document]),
-            list[tuple[int, int]](),
-        )
-        for draw in np.flatnonzero(indices.documents == document).tolist():
-            number = draw // _MEGATRON_WINDOW
-            earlier = self.lengths[indices.documents[number * _MEGATRON_WINDOW : draw]]
-            start = int(indices.before[number]) + int(earlier.sum(dtype=np.int64))
-            places.append((start, start + length))
-        return places
-
-    def positions(self, epoch: int, rows: Sequence[int]) -> list[int]:
-        """Return the positions of an epoch at which rows come."""
-        return [int(place) for place in np.flatnonzero(np.isin(self._indices(epoch).rows, rows))]
 
     @cached_property
     def _each(self) -> int:

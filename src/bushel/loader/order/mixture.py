@@ -7,6 +7,7 @@ from itertools import accumulate
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.views.concat import one_after_another
@@ -16,7 +17,6 @@ from bushel._runtime.arrays import I64, python_numbers
 from bushel._runtime.order import Mixed
 from bushel._runtime.public import public
 from bushel._runtime.scheduled import Point, Scheduled
-from bushel._runtime.structs import Struct
 from bushel.errors import FormatError
 from bushel.spec import KEY
 

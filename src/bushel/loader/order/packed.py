@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
+from msgspec.structs import replace
 
 from bushel import kernels
 from bushel._runtime.arrays import I64, U32, offsets_of, ranges
@@ -60,12 +61,6 @@ class Pieces:
             return pieces, np.zeros_like(pieces)
         documents = np.searchsorted(self.firsts, pieces, side="right") - 1
         return documents, (pieces - self.firsts[documents]) * self.limit
-
-    def pieces(self, document: int) -> range:
-        """Return the pieces of a document."""
-        if self.firsts is None:
-            return range(document, document + 1)
-        return range(int(self.firsts[document]), int(self.firsts[document + 1]))
 
 
 def pieces_of(lengths: npt.NDArray[Any], tokens: int, longer: Longer) -> Pieces:
@@ -164,7 +159,8 @@ class Packed:
 
     def reseeded(self, seed: int) -> Packed:
         """Return the same order with another seed."""
-        return replace(self, base=replace(self.base, seed=seed))
+        base = replace(self.base, seed=seed)
+        return Packed(base, self.pieces, self.tokens, self.window, self.checksum)
 
     def at(self, epoch: int, number: int) -> Window:
         """Return the rows of a window of an epoch."""

@@ -13,10 +13,10 @@ from itertools import chain
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
+from msgspec import Struct
 
 from bushel._runtime.arrays import I64, offsets_of, ranges
 from bushel._runtime.order import Balanced, Weighted
-from bushel._runtime.structs import Struct
 from bushel.loader.values.rows import Rows
 
 if TYPE_CHECKING:

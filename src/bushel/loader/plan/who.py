@@ -6,19 +6,20 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel import kernels
+from bushel._runtime.arrays import I64
 from bushel._runtime.order import ORDER_VERSION, Blocks, Exact, Mixed, Sequential
 from bushel._runtime.scheduled import SampleOrder, scheduled_of
 from bushel.errors import StateError
 from bushel.loader.order.chunks import Chunked, Chunks, Megatron, MegatronChunks
 from bushel.loader.order.packed import Longer, Packed, pieces_of
-from bushel.loader.plan.plan import BatchPlan, Pad, Plan, Units
+from bushel.loader.plan.plan import POSITIONS_AT_A_TIME, BatchPlan, Pad, Plan, Units
 from bushel.loader.plan.planning import lengths_of
 from bushel.loader.plan.row_units import Buckets, ChunkRows, PackedRows
 from bushel.loader.state import LoaderState
@@ -82,83 +83,30 @@ def shares_of(batch: BatchPlan, sources: Sources | None) -> dict[str, int]:
 
 def steps_with(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
     """Return the steps of an epoch, and their ranks, whose batches have a sample, in ascending order."""
-    if plan.kind is ChunkRows:
-        return _steps_of_rows(plan, epoch, sample)
-    if plan.kind is Buckets:
-        ends = plan.order.epoch(epoch).ends
-        positions = np.array(plan.order.positions(epoch, sample), np.int64)
-        units, count, size = np.searchsorted(ends, positions, side="right").tolist(), len(ends), 1
-    elif plan.kind is PackedRows:
-        units, size = _rows_with(plan, epoch, sample), plan.batch_size
-        # a row that is at least a global batch before the end is not in the last step, wherever the
-        # end is
-        last = None if plan.pad == "wrap" else max(units, default=0) + plan.stride
-        count = int(plan.order.row_counts(epoch, last)[-1])
-    else:
-        units, count, size = (
-            plan.order.positions(epoch, sample),
-            plan.order.samples,
-            plan.batch_size,
-        )
-    return _steps_of(plan, epoch, sample, units, count, size)
-
-
-def _steps_of(
-    plan: Plan, epoch: int, sample: int, units: Sequence[int], count: int, size: int
-) -> list[tuple[int, int]]:
-    """Return the steps and ranks that have some units; an epoch has `count` units, and a batch `size`."""
-    stride = size * plan.world_size
-    whole = count // stride
-    places = {(unit // stride, unit % stride // size) for unit in units if unit < whole * stride}
-    if (
-        count % stride
-        and not plan.drop_last
-        and (plan.pad == "wrap" or any(unit >= whole * stride for unit in units))
-    ):
-        for rank in range(plan.world_size):  # the last step is divided in another way
-            steps = replace(plan, rank=rank).at(epoch)
-            batch = next(steps.batches(steps.consumed(0, whole)), None)
-            if batch is not None and sample in batch.samples:
-                places.add((whole, rank))
+    places = set[tuple[int, int]]()
+    for rank in range(plan.world_size):
+        for step, samples, size in _looked_through(replace(plan, rank=rank), epoch):
+            found = np.flatnonzero(samples == sample) // size
+            places.update((step + at, rank) for at in found.tolist())
     return sorted(places)
 
 
-def _rows_with(plan: Plan, epoch: int, sample: int) -> list[int]:
-    """Return the rows of an epoch that have a piece of a document."""
-    order, rows = plan.order, set[int]()
-    for piece in order.pieces.pieces(sample):
-        for number in {position // order.window for position in order.base.positions(epoch, piece)}:
-            window, before = order.at(epoch, number), order.rows_before(epoch, number)
-            places = window.start + np.flatnonzero(window.pieces == piece)  # several in a mixture
-            rows |= set((before + np.searchsorted(window.ends, places, side="right")).tolist())
-    return sorted(rows)
+def _looked_through(plan: Plan, epoch: int, consumed: int = 0) -> Iterator[tuple[int, I64, int]]:
+    """Yield the batches of a rank, some together: the first step, their samples, and how many each batch has of them.
 
-
-def _steps_of_rows(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
-    """Return the steps and ranks whose rows have tokens of a document."""
-    order = plan.order
-    step, ranges, until = order.tokens - order.overlap, list[tuple[int, int]](), None
-    if isinstance(order, MegatronChunks):
-        draws = []
+    The last batch may have fewer.
+    """
+    alike = plan.kind is Units
+    if alike:  # thousands of small batches are as fast as one large one
+        together = max(1, POSITIONS_AT_A_TIME // plan.batch_size)
     else:
-        draws = order.base.positions(epoch, sample)
-    for first, last in order.places(epoch, sample, draws):
-        # from the first row that ends after the document begins, to the last one that begins before
-        # it ends
-        low = max(0, (first - order.tokens) // step + 1)
-        ranges.append((low, -(-last // step) if last > first else low))
-    if isinstance(order, Chunked) and plan.pad is None:
-        # a row that is at least a global batch before the end is not in the last step, wherever the
-        # end is
-        until = max((high for _, high in ranges), default=0) + plan.stride
-    count = plan.at(epoch, until).units.positions
-    rows = [row for low, high in ranges for row in range(low, min(count, high))]
-    # divides the rows as the plan does, without their documents
-    plan = replace(plan, order=Sequential(count, order.seed), kind=Units)
-    places: set[tuple[int, int]] = set()
-    for position in order.positions(epoch, rows):
-        places |= set(_steps_of(plan, epoch, position, [position], count, plan.batch_size))
-    return sorted(places)
+        together = 1
+    step = 0
+    for batch in replace(plan, steps_per_read=together).at(epoch).batches(consumed):
+        samples = len(batch.samples)
+        size = min(plan.batch_size, samples) if alike else samples
+        yield step, batch.samples, max(1, size)
+        step += -(-samples // size) if samples else 1
 
 
 def plan_of_state(
@@ -268,27 +216,14 @@ def _of_rows(state: LoaderState, dataset: Any, kind: str, own: str, column: str)
 
 def steps_after(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
     """Return the number of batches on a rank after `consumed` positions, without batches of excluded samples only."""
-    steps = plan.at(epoch)
     if not excluded:
-        return steps.steps(consumed)
-    if plan.kind is Units:
-        return steps.steps(consumed) - _empty_steps(plan, epoch, consumed, excluded)
-    return sum(not excluded.issuperset(batch.samples.tolist()) for batch in steps.batches(consumed))
-
-
-def _empty_steps(plan: Plan, epoch: int, consumed: int, excluded: frozenset[int]) -> int:
-    """Count the steps of excluded samples only. One rank has all samples: with several, none are left out."""
-    places = [
-        place
-        for sample in excluded
-        for place in plan.order.positions(epoch, sample)
-        if place >= consumed
-    ]
-    steps, counts = np.unique(
-        (np.array(places, np.int64) - consumed) // plan.batch_size, return_counts=True
-    )
-    sizes = np.minimum(plan.batch_size, plan.order.samples - consumed - steps * plan.batch_size)
-    return int(np.count_nonzero(counts == sizes))
+        return plan.at(epoch).steps(consumed)
+    left_out = np.array([*excluded], np.int64)
+    steps = 0
+    for _, samples, size in _looked_through(plan, epoch, consumed):
+        stay = ~np.isin(samples, left_out)
+        steps += int(np.logical_or.reduceat(stay, np.arange(0, len(stay), size)).sum())
+    return steps
 
 
 def unequal_steps(plan: Plan, consumed: int) -> str | None:

@@ -18,11 +18,11 @@ from typing import Any, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._dataset.read.decoding import Room
 from bushel._dataset.views.dataset import Dataset
 from bushel._runtime.arrays import offsets_of
-from bushel._runtime.structs import Struct
 from bushel._runtime.system import fresh_memory, keep_freed_memory
 from bushel.loader.read.batch_reader import NumberReader, gathers
 from bushel.loader.read.costs import bytes_to_find

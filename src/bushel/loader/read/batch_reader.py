@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 
 from bushel._dataset.read.columns import looked_at
 from bushel._dataset.read.decoding import decode_samples, drained
@@ -27,7 +28,6 @@ from bushel._index.elements import Group
 from bushel._index.one_piece import in_one_piece
 from bushel._index.table import MISSING, FieldExtents
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 from bushel.kernels import MappedFile, NumberTable
 from bushel.loader.read.number_field import NumberField, Rooms
 from bushel.storage import Extents, File

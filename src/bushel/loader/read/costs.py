@@ -11,10 +11,10 @@ import re
 import warnings
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
+from msgspec.structs import replace
 
 from bushel._dataset.read.shards import kinds
 from bushel._dataset.views.dataset import Dataset

@@ -6,10 +6,11 @@ import os
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Protocol
 
+from msgspec import Struct
+
 from bushel._dataset.views.dataset import Dataset
 from bushel._dataset.views.inside import reading
 from bushel._runtime.arrays import I64
-from bushel._runtime.structs import Struct
 from bushel.errors import BushelError, CodecError, MissingPackageError
 from bushel.loader.read.batch_reader import BatchReader
 from bushel.loader.values.bad_samples import BadSample, Failure, cause_of, note_once, read_errors

@@ -11,9 +11,8 @@ from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
-from msgspec import field
+from msgspec import Struct, field
 
-from bushel._runtime.structs import Struct
 from bushel.codecs import ArrayLayout, NumberLayout, get_codec, is_registered
 from bushel.errors import CodecError
 from bushel.kernels import NumberForms

@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.processes import (
@@ -31,7 +32,6 @@ from bushel._runtime.processes import (
     pickle_with_buffers,
     portable,
 )
-from bushel._runtime.structs import Struct
 from bushel._runtime.system import anonymous_file
 from bushel.loader.read.batch_arrays import BufferPool
 from bushel.loader.run.pipeline import Clock, Finished, Pipeline

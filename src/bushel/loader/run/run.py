@@ -14,9 +14,9 @@ from collections.abc import Generator, Iterator
 from functools import partial
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
 from msgspec.structs import replace
 
-from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.plan.plan import BatchPlan

@@ -19,10 +19,10 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, offsets_of
-from bushel._runtime.structs import Struct
 from bushel._runtime.threads import Result, Threads
 from bushel.loader.decode.micro_batch import count_bytes
 from bushel.loader.decode.sample_transforms import SOURCE

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
+from msgspec import Struct
+
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 
 _NEGLIGIBLE_WAITING = 0.05  # share of its time that a trainer waits for data
 

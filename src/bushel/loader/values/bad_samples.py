@@ -11,10 +11,10 @@ from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
+from msgspec import Struct
 from msgspec.structs import asdict
 
 from bushel._runtime.public import public
-from bushel._runtime.structs import Struct
 from bushel.errors import BushelError, FormatError, TooManyErrors
 from bushel.storage import read_whole
 from bushel.transforms.values import Call

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64, offsets_of
-from bushel._runtime.structs import Struct
 from bushel.errors import SpecError
 from bushel.loader.values.collate import (
     NO_TENSORS,
