@@ -19,11 +19,9 @@ import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from msgspec.structs import replace
 
 import bushel
 from bushel._dataset.open.completeness import marker_path

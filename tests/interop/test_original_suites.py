@@ -75,7 +75,7 @@ def test_the_outcomes_of_a_suite(suite: Suite, tmp_path: Path) -> None:
 
 
 def test_packages_that_are_missing_are_named(suite: Suite, tmp_path: Path) -> None:
-    from msgspec.structs import replace
+    from dataclasses import replace
 
     with pytest.raises(original_suites.SuiteError, match=f"no_such_module for {sys.executable}"):
         original_suites.run(replace(suite, packages=["no_such_module"]), tmp_path, network=False, seconds=2)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Iterator
-from dataclasses import dataclass
-
-from msgspec.structs import replace
+from dataclasses import dataclass, replace
 
 DQT, DHT, DRI, SOF0, SOF1, SOS, APP0, APP14, COMMENT = 0xDB, 0xC4, 0xDD, 0xC0, 0xC1, 0xDA, 0xE0, 0xEE, 0xFE
 

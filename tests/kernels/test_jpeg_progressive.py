@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import random
 import struct
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
-from msgspec.structs import replace
 from tests.kernels.jpeg_checks import (
     assert_same,
     boxes,

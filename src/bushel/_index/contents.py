@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from msgspec.structs import replace
+from dataclasses import dataclass, field, replace
 
 from bushel._index.column_names import usual_columns
 from bushel._index.column_scan import ColumnRequest, ValueFiles, add_columns

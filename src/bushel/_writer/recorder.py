@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from dataclasses import replace
 
 import numpy as np
-from msgspec.structs import replace
 
 from bushel._index.column_names import expanded, known_column_of, usual_columns
 from bushel._index.column_scan import ColumnRequest, RecordedValues

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
-
-from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import find_incomplete, manifest_and_names, with_advice
 from bushel._dataset.open.discovery import find

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Literal, get_args
-
-from msgspec.structs import replace
 
 from bushel._index.table import Keys
 from bushel._runtime.public import public

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from msgspec.structs import replace
 
 from bushel.errors import BushelError
 from bushel.transforms.fused import image_size

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-from msgspec.structs import replace
 
 from bushel._dataset.open.completeness import listed_names, manifest_path
 from bushel._dataset.read.shards import Listing, OpenShard, any_keyed, kinds

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from msgspec.structs import replace
 
 from bushel._runtime.arrays import ranges
 from bushel.containers.arrow.messages import MAGIC, Batch, Column, Schema, Type

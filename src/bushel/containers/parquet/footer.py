@@ -7,9 +7,7 @@ read; nothing above it reads a number of the wrong type.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-
-from msgspec.structs import replace
+from dataclasses import dataclass, replace
 
 from bushel.errors import FormatError
 from bushel.filters.thrift import Struct, ThriftError, read_struct

@@ -15,10 +15,9 @@ together, and large ones as runs of rows.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
-from msgspec.structs import replace
 
 from bushel._runtime.arrays import I64
 from bushel.containers.features import Feature
