@@ -92,7 +92,7 @@ def steps_with(plan: Plan, epoch: int, sample: int) -> list[tuple[int, int]]:
 
 
 def _looked_through(plan: Plan, epoch: int, consumed: int = 0) -> Iterator[tuple[int, I64, int]]:
-    """Yield the batches of a rank, some together: the first step, their samples, and how many each batch has of them.
+    """Yield the batches of one rank, some together: the first step, their samples, and how many each batch has of them.
 
     The last batch may have fewer.
     """
