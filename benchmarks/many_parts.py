@@ -23,6 +23,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import replace
+
 import bushel
 from bushel._dataset.open.completeness import marker_path
 from bushel._index.saving import save_index, save_manifest
