@@ -240,7 +240,7 @@ class TestMetadata:
         self.photos(tmp_path, "1.jpg", "2.jpg", "3.jpg")
         (tmp_path / "metadata.csv").write_text("file_name,n\n2.jpg,1\n")
         assert len(bushel.open(tmp_path)) == 1
-        assert "do not name 2 of its files, which are not read" in caplog.text
+        assert "1 image; left out: 2 files (2 without a row)" in caplog.text
 
     @pytest.mark.parametrize(
         ("name", "text", "message"),

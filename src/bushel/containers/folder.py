@@ -31,16 +31,18 @@ from bushel._recognise.splits import split_in
 from bushel._runtime.log import log_info, log_warning
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.folder_metadata import (
+    Row,
     is_metadata,
     keys_of_rows,
     metadata_rows,
     numbered_classes,
+    tables_above,
     values_of,
 )
 from bushel.containers.kept_folder import FolderNames, blocks_of, keep_folder, names_below, watched
 from bushel.errors import FormatError
 from bushel.spec import Field
-from bushel.storage import AnyPath, Blocks, leads_out
+from bushel.storage import AnyPath, Blocks, absolute, leads_out
 from bushel.storage.names import leads_to_folder
 
 
@@ -65,6 +67,8 @@ class _Folder(Container):
         """Return the table of the files: a block for each, and a sample for those that share a name."""
         names, keeps = shard.files, options.kept and options.spec is None
         classes = classes_beside(shard.root)
+        above = tables_above(absolute(shard.root))
+        keeps = keeps and not above  # only changes of files below the folder are noticed
         table = names.table if keeps and isinstance(names, FolderNames) else None
         if table is not None and classes.issubset(table.labels.get(LABEL, classes)):
             return table
@@ -76,8 +80,11 @@ class _Folder(Container):
         stamps = _stamps(shard)
         if options.report is not None:
             options.report(0)
-        if metadata:
-            table = _with_metadata(shard, metadata, stamps, options)
+        rows = metadata_rows(shard.root, metadata, set(names)) if metadata else []
+        rows += _rows_above(shard, above)
+        if metadata or rows:
+            place = str(shard.root / metadata[0] if metadata else shard.root.parent / above[0])
+            table = _with_metadata(shard, rows, place, stamps, options)
         else:
             layout = layout_of(names, tuple(options.spec or ()), classes, str(shard.root))
             table = _table_of(layout, shard, stamps, options)
@@ -215,13 +222,40 @@ def _table_of(
     return table.check(str(shard.root))
 
 
+def _rows_above(shard: Shard, tables: Sequence[str]) -> list[Row]:
+    """Return the rows of tables in the folder above a split that name files of the split; count the others."""
+    if not tables:
+        return []
+    root, rows = absolute(shard.root), list[Row]()
+    beside = {entry.name for entry in root.parent.iterdir()} - {root.name}
+    inside = {f"{root.name}/{name}" for name in shard.files}
+    rows_of_all = metadata_rows(root.parent, tables, inside, others=beside)
+    for row in rows_of_all:
+        folder, _, name = row.file.partition("/")
+        if folder == root.name:
+            rows.append(Row(name, row.values))
+    log = log_info if rows else log_warning
+    counts = len(rows), len(rows_of_all)
+    log("%s: %d of %d rows of %s name its files", shard.root, *counts, " and ".join(tables))
+    return rows
+
+
 def _with_metadata(
-    shard: Shard, metadata: Sequence[str], stamps: FileStamps, options: ReadOptions
+    shard: Shard, rows: Sequence[Row], place: str, stamps: FileStamps, options: ReadOptions
 ) -> ShardIndex:
-    """Return the table of files that metadata name: a sample for each row, whose columns are fields."""
+    """Return the table of files that metadata name: a sample for each row, whose columns are fields.
+
+    Args:
+        shard: The folder.
+        rows: The rows.
+        place: The first table of metadata, for errors.
+        stamps: The files.
+        options: The caller's declarations.
+
+    Raises:
+        FormatError: Rows name files of several kinds, or have a column that is called like the files.
+    """
     number_of = {name: number for number, name in enumerate(shard.files)}
-    place = str(shard.path(number_of[metadata[0]]))
-    rows = metadata_rows(shard.root, metadata, number_of)
     numbers = [number_of[row.file] for row in rows]
     kinds = {media_of(suffix_of(row.file)) for row in rows}
     [kind] = kinds if len(kinds) == 1 else [None]
@@ -230,12 +264,11 @@ def _with_metadata(
         raise FormatError(f"the metadata name files of several kinds: {shown}", file=place)
     named = set(numbers)
     files = enumerate(shard.files)
-    if unnamed := sum(
-        1 for number, name in files if number not in named and media_of(suffix_of(name))
-    ):
-        log_warning(
-            "%s: the metadata do not name %d of its files, which are not read", shard.root, unnamed
-        )
+    unnamed = sum(
+        number not in named and media_of(suffix_of(name)) is not None for number, name in files
+    )
+    left_out = junk_of(shard.files) + Counter({"without a row": unnamed})
+    report_of(shard.root, {NAME_OF_MEDIA[kind]: len(rows)}, left_out)()
     blocks = [blocks_of(stamps)]
     codec = codec_of_files(kind, {suffix_of(row.file) for row in rows}) or "bytes"
     field = _declared(Field(kind, codec), options)

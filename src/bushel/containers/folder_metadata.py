@@ -25,6 +25,7 @@ from bushel._index.columns import Column
 from bushel._index.object_columns import of_objects
 from bushel._index.table import MISSING
 from bushel._recognise.layout import unique_keys
+from bushel._recognise.splits import split_in
 from bushel._runtime.arrays import I64, U8, joined
 from bushel._runtime.log import log_warning
 from bushel.codecs import get_codec
@@ -65,6 +66,7 @@ def metadata_rows(
     names: Sequence[str],
     files: Container[str],
     read: Callable[[str], bytes] | None = None,
+    others: Container[str] = (),
 ) -> list[Row]:
     """Return the rows of files of metadata, in the order of `names`.
 
@@ -74,6 +76,7 @@ def metadata_rows(
         files: Names of all files in it.
         read: Returns the bytes of such a file of an archive; by default they are read from the
             folder.
+        others: Folders at the top with other files, which are not looked for.
 
     Raises:
         FormatError: A file is malformed, or names a file outside its folder, or one that does not
@@ -105,7 +108,8 @@ def metadata_rows(
                     file=str(path),
                     hint=None if file is not None else _names_of_others(content, path),
                 )
-            if folder + slash + file not in files:
+            is_of_others = file.partition("/")[0] in others
+            if folder + slash + file not in files and not is_of_others:
                 missing = folder + slash + str(spelled)
                 raise FormatError(
                     f"the metadata name {missing!r}, which does not exist", file=str(path)
@@ -266,6 +270,13 @@ def keys_of_rows(files: Sequence[str], root: AnyPath) -> list[str]:
         keys.append(key_of[name] if counts[name] == 1 else f"{key_of[name]}#{numbers[name]}")
         numbers[name] += 1
     return keys
+
+
+def tables_above(root: AnyPath) -> list[str]:
+    """Return the tables of metadata in the folder above a split, whose rows may name files in it."""
+    if split_in(root.name, folder=True) is None:
+        return []
+    return [name for name in METADATA if (root.parent / name).is_file()]
 
 
 def is_metadata(name: str) -> bool:

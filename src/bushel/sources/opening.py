@@ -19,7 +19,7 @@ from bushel._dataset.views.stream import StreamDataset
 from bushel._recognise.layout import layout_of
 from bushel.containers import candidates, installed_candidates
 from bushel.containers.folder import classes_beside
-from bushel.containers.folder_metadata import is_metadata
+from bushel.containers.folder_metadata import is_metadata, tables_above
 from bushel.containers.kept_folder import names_below
 from bushel.errors import FormatError
 from bushel.sources.arrays import Arrays
@@ -30,7 +30,7 @@ from bushel.sources.lists import ListFile
 from bushel.sources.media import IMAGES, SOUNDS, UNCHANGED, VIDEOS
 from bushel.sources.samples import Samples, Stream, holds_paths, rows_of
 from bushel.sources.tables import Table, first_row
-from bushel.storage import AnyPath, as_path, is_object
+from bushel.storage import AnyPath, absolute, as_path, is_object
 
 KINDS: Mapping[str, Any] = {
     "images": LabelledFolder,
@@ -197,7 +197,7 @@ def _folder_at(path: AnyPath) -> tuple[str, LabelledFolder | None]:
         FormatError: It has no files that Bushel reads.
     """
     names = names_below(path)
-    if any(map(is_metadata, names)):
+    if any(map(is_metadata, names)) or tables_above(absolute(path)):
         return "dataset", None
     layout = layout_of(names, (), classes_beside(path), str(path))
     if layout.keys:

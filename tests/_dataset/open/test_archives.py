@@ -249,3 +249,33 @@ def test_a_field_that_a_writer_names_is_no_suffix(codec: str, tmp_path: Path) ->
         for name, contents_of_file in CLASSES.items():
             writer.append({"image": contents_of_file}, key=name[:-4])
     assert list(bushel.open(tmp_path / "set.tar").spec) == ["image"]
+
+
+TABLE = META + b"train/1.jpg,one\n./test/2.jpg,two\ntest\\3.jpg,three\n"
+WITH_TABLE = {"train/1.jpg": photo(1), "test/2.jpg": photo(2), "test/3.jpg": photo(3), "metadata.csv": TABLE}
+TEXTS = {"train": [["1", "one"]], "testing": [["2", "two"], ["3", "three"]]}
+
+
+@pytest.mark.parametrize("made", [as_folder, as_zip, as_tar])
+def test_a_table_above_splits_is_of_each_of_them(made: Archive, tmp_path: Path) -> None:
+    path = made(tmp_path / "set", WITH_TABLE)
+    for number, (split, rows) in enumerate({**TEXTS, "all": sum(TEXTS.values(), [])}.items()):
+        bushel.pack(path, tmp_path / f"{number}.tar", split=split)
+        for opened in (bushel.open(path, split=split), bushel.open(tmp_path / f"{number}.tar")):
+            assert [[sample["__key__"].rpartition("/")[2], sample["text"]] for sample in opened] == rows
+    with pytest.raises(bushel.SpecError, match=r"has no split 'val' .* train"):
+        bushel.open(path, split="val")
+    assert len(bushel.index(path)) == 3
+    assert bushel.verify(path).ok
+
+
+def test_a_table_above_a_split_may_name_none_of_its_files(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    path = as_folder(tmp_path / "set", {**WITH_TABLE, "metadata.csv": META + b"train/1.jpg,one\n"})
+    assert set(bushel.open(path, split="test").spec) == {"image"}
+    assert "0 of 1 rows of metadata.csv name its files" in caplog.text
+    (path / "metadata.csv").write_bytes(META + b"test/9.jpg,one\n")
+    with pytest.raises(bushel.FormatError, match="name 'test/9.jpg', which does not exist"):
+        bushel.open(path / "test")
+    (path / "metadata.csv").write_bytes(META + b"val/9.jpg,one\n")
+    with pytest.raises(bushel.FormatError, match="name 'val/9.jpg', which does not exist"):
+        bushel.open(path, split="train")

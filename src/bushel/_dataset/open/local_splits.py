@@ -233,7 +233,7 @@ def chosen_split(source: Any, splits: Mapping[str, list[str]], split: str) -> st
         meant = did_you_mean(split, list(splits))
         raise SpecError(
             f"{source} has no split {split!r} (split=): it has"
-            f" {', '.join(splits)}{'; ' + meant if meant else ''}"
+            f" {', '.join(splits) or 'none'}{'; ' + meant if meant else ''}"
         )
     return chosen
 

@@ -35,6 +35,7 @@ from bushel._dataset.read.reader import Reader
 from bushel._dataset.read.shards import Listing, OpenShard, union_of_fields
 from bushel._dataset.views.dataset import Dataset
 from bushel._index.table import may_lack_samples
+from bushel._recognise.splits import splits_in
 from bushel._runtime.public import check_flags, check_names, public
 from bushel.codecs.registry import is_withheld
 from bushel.containers import get_container, with_episodes
@@ -147,7 +148,7 @@ def open(
             allow_stale=allow_stale,
         )
     whole = config is None and split is None and not _is_on_hub(source)
-    split, beginning = _below_fields(source, config, split)
+    split, of_file, beginning = _below_fields(source, config, split)
     source, features = _named(source, config, split)
     paths = _paths_of(source, spec, index)
     fields, place = None if spec is None else checked_spec(spec), None
@@ -211,6 +212,8 @@ def open(
     elif not allow_incomplete:
         warn_incomplete(discovered.incomplete, len(dataset))
     dataset = _saved(dataset, view, allow_stale=allow_stale)
+    if of_file is not None:
+        beginning = _in_archive(source, dataset, of_file)
     if beginning:
         dataset = dataset[[at for at, key in enumerate(dataset.keys) if key.startswith(beginning)]]
     if delta_timestamps is None:
@@ -323,14 +326,37 @@ def _checked_shards(
     return shards
 
 
-def _below_fields(source: Any, config: str | None, split: str | None) -> tuple[str | None, str]:
-    """Return a split that is still to be chosen; and the beginning of the keys of one that is below fields."""
+def _below_fields(
+    source: Any, config: str | None, split: str | None
+) -> tuple[str | None, str | None, str]:
+    """Return a split of files, a split inside one file, and the beginning of the keys of a split below fields."""
+    if _is_file(source):
+        return None, split, ""
     if config is not None or split is None or not (beginnings := splits_below_fields(source)):
-        return split, ""
+        return split, None, ""
     if split == ALL:
-        return None, ""
+        return None, None, ""
     [beginning] = beginnings[chosen_split(source, beginnings, split)]
-    return None, beginning
+    return None, None, beginning
+
+
+def _is_file(source: Any) -> bool:
+    return isinstance(source, str | os.PathLike) and os.path.isfile(source)
+
+
+def _has_splits_inside(source: Any) -> bool:
+    """Return whether splits are chosen when the source is open: of an archive, or below fields."""
+    return _is_file(source) or bool(splits_below_fields(source))
+
+
+def _in_archive(source: Any, dataset: Dataset, split: str) -> str:
+    """Return the beginning of the keys of a split of an archive: `test/`. Raise SpecError if it has none of the name."""
+    folders = {key.partition("/")[0] for key in dataset.keys if "/" in key}
+    if split == ALL:
+        return ""
+    splits = splits_in(folders, ())
+    [folder] = splits[chosen_split(source, splits, split)]
+    return f"{folder}/"
 
 
 def _understood_shards(
@@ -371,11 +397,10 @@ def files_named(source: Any, config: str | None = None, split: str | None = None
     """
     if config is None and split is None and (splits := splits_of(source)):
         return files_of_split(source, splits, ALL)
-    if config is None and splits_below_fields(source):
+    if config is None and _has_splits_inside(source):
         if split not in (None, ALL):
             raise SpecError(
-                f"{source} has its splits below its fields: leave out split= here, or"
-                " open one of them"
+                f"{source} has its splits inside: leave out split= here, or open one of them"
             )
         return [as_path(source)]
     return _named(source, config, split)[0]
@@ -391,7 +416,7 @@ def files_asked(source: Any, split: str | None) -> Any:
     if split is None:
         refuse_splits(source)
         return source
-    if splits_below_fields(source):
+    if _has_splits_inside(source):
         return open(source, split=split)
     return files_named(source, None, split)
 
