@@ -54,3 +54,24 @@ def test_a_terminal_is_told_once(path: Path, monkeypatch: pytest.MonkeyPatch, ca
         bushel.open(path)
     [text] = caplog.messages
     assert text == f"the index is stored in {path.parent / '.bushel'}; BUSHEL_INDEX=cache stores it in your cache"
+
+
+def test_index_follows_it(path: Path, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("BUSHEL_INDEX", "cache")
+    path.parent.chmod(0o555)
+    for source in (path, path.parent):
+        indexed = bushel.index(source, columns="label")
+        assert indexed.info.checksums
+        opened = bushel.open(source)
+        assert (opened.fingerprint, opened.info.checksums) == (indexed.fingerprint, True)
+    assert sorted(each.name for each in path.parent.iterdir()) == ["a.tar"]
+    with pytest.raises(bushel.errors.UnsupportedError, match="name a folder for both with index="):
+        bushel.index(path, keys=True)
+    bushel.index(path, keys=True, index=tmp_path / "place")
+    assert list((tmp_path / "place").rglob("a.tar*.safetensors"))
+    path.parent.chmod(0o755)
+    monkeypatch.delenv("BUSHEL_INDEX")
+    bushel.index(path)
+    monkeypatch.setenv("BUSHEL_INDEX", "cache")
+    bushel.index(path, seek=True)  # the one beside the data is that which opening uses
+    assert len([each for each in (path.parent / ".bushel").iterdir() if each.suffix == ".safetensors"]) == 1

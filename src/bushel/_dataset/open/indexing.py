@@ -30,6 +30,8 @@ from bushel._dataset.open.source_paths import expand_paths
 from bushel._dataset.open.tables import (
     accepted,
     build_table,
+    cached_table,
+    index_is_in_cache,
     index_place,
     indexed_in,
     lacks_checksums,
@@ -51,12 +53,13 @@ from bushel._index.saving import save_index
 from bushel._index.scans import FRAMES, has_pyav
 from bushel._index.sidecar import find_manifest
 from bushel._index.table import Shard, ShardIndex
+from bushel._index.table_cache import keep_table
 from bushel._runtime.log import log_warning
 from bushel._runtime.progress import OnProgress, Progress, ShowProgress, callback_of, shows_progress
 from bushel._runtime.public import public
 from bushel.containers import get_container
 from bushel.containers.base import ReadOptions
-from bushel.errors import FormatError, SpecError
+from bushel.errors import FormatError, SpecError, UnsupportedError
 from bushel.spec import Spec
 from bushel.storage import AnyLocation, AnyPath, AnySource, is_object, make_folder, sync_whole
 
@@ -117,7 +120,8 @@ def index(
             whenever it has changed.
         index: A folder or URL in which to store the index instead of beside the data, which may be
             read-only. Open the dataset with the same `index=`. The shards must have different
-            names.
+            names. Without it, `BUSHEL_INDEX=cache` keeps the index in the user's cache, where
+            opening finds it, unless there is one beside the data.
         force: Index every shard again, and accept bytes that differ from the recorded checksums.
         threads: Number of shards to index at once. Default: the CPUs that this process may use; 8
             for object stores.
@@ -159,9 +163,19 @@ def index(
     place = None if index is None else index_place(index)
     if isinstance(place, Path):
         make_folder(place)
+    if place is None and _goes_to_cache(paths, container):
+        if keys:
+            raise UnsupportedError(
+                "keys=True writes a file beside the index, which BUSHEL_INDEX=cache keeps in your"
+                " cache: name a folder for both with index="
+            )
+        task = replace(task, in_cache=True)
+        locked = list[AnyPath]()
+    else:
+        locked = list(paths) if place is None else [place]
     where = _Workers(threads, engine)
     try:
-        with locked_sources(paths if place is None else [place]):
+        with locked_sources(locked):
             return _index(
                 paths,
                 container,
@@ -228,7 +242,7 @@ def _index(
     shards = [result.shard for result in rebuilt]
     root = above_parts(discovered.shards) or discovered.shards[0].root
     state = None if incomplete is None else find_manifest(marker_path(root, ""))
-    whole = (
+    whole = not task.in_cache and (
         place is not None or _names_folder(paths) or (not listed and _is_whole_folder(discovered))
     )
     if state is not None and not state.complete:
@@ -246,6 +260,13 @@ def _index(
     )
     _check_names(request, union_of_fields(shards))
     return dataset
+
+
+def _goes_to_cache(paths: Sequence[AnyPath], container: str | None) -> bool:
+    """Return whether the index goes to the user's cache, as when opening makes it: there is none beside the data."""
+    if not index_is_in_cache() or any(map(is_object, paths)):
+        return False
+    return not any(shard.sidecar.exists() for shard in find(paths, container).shards)
 
 
 def _names_folder(paths: Sequence[AnyPath]) -> bool:
@@ -307,6 +328,7 @@ class Indexing(Struct, frozen=True):
     labels: Labels = field(default_factory=dict)  # names of classes for shards that have none
     # whether to index shards whose table fits, and to accept other checksums than the recorded ones
     force: bool = False
+    in_cache: bool = False  # whether tables are kept in the user's cache, not beside the data
 
 
 def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardIndex, bool]:
@@ -323,7 +345,10 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
         OSError: The sidecar cannot be written.
     """
     options, force = wanted.options, wanted.force
-    table = stored_table(shard, check=True)
+    if wanted.in_cache:
+        table = cached_table(container, shard)
+    else:
+        table = stored_table(shard, check=True)
     known = None if table is None else table.index
     if force or table is None or not table.fits or options.spec is not None:
         index = None
@@ -342,6 +367,14 @@ def _index_again(container: str, shard: Shard, wanted: Indexing) -> tuple[ShardI
         partial = index
         index = _completed(index, shard, wanted.contents, known)
         read = read or index is not partial
+    if wanted.in_cache:
+        if index is not known and not keep_table(index, shard):
+            raise FormatError(
+                "the index is too large for the cache of tables",
+                file=str(shard.path(0)),
+                hint="raise BUSHEL_TABLES_SIZE, or name a folder with index=",
+            )
+        return index, read
     shard = shard.with_files_of(index)
     files = stamped(index.files, shard)
     if table is None or index is not known or list(files) != list(table.recorded):
@@ -388,4 +421,5 @@ class RebuildIndex:
         """Write the sidecar of a shard."""
         index, read = _index_again(self.container, shard, self.wanted)
         size = sum(file.size for file in index.files) if read else 0
-        return Rebuilt(OpenShard.of(self.container, shard, index, stored=True), size)
+        stored = not self.wanted.in_cache
+        return Rebuilt(OpenShard.of(self.container, shard, index, stored=stored), size)

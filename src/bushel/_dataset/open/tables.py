@@ -125,6 +125,16 @@ def stored_table(
     return staged_table(shard) or table
 
 
+def cached_table(container: str, shard: Shard) -> StoredTable | None:
+    """Return the table that the user's cache has of a shard as it is now; None without one."""
+    from bushel._index.table_cache import kept_table
+
+    index = kept_table(container, shard, stamps_of(shard))
+    if index is None:
+        return None
+    return StoredTable(index, True, index.files)
+
+
 def staged_table(shard: Shard) -> StoredTable | None:
     """Return the table that a killed writer with mode="overwrite" has left, if it fits the files that it replaced."""
     if not (isinstance(shard.root, Path) and shard.sidecars == FOLDER and shard.name):
