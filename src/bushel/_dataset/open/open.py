@@ -350,7 +350,7 @@ def _has_splits_inside(source: Any) -> bool:
 
 
 def _in_archive(source: Any, dataset: Dataset, split: str) -> str:
-    """Return the beginning of the keys of a split of an archive: `test/`. Raise SpecError if it has none of the name."""
+    """Return the beginning of the keys of a split of an archive, `test/`. Raise SpecError without that split."""
     folders = {key.partition("/")[0] for key in dataset.keys if "/" in key}
     if split == ALL:
         return ""
