@@ -10,6 +10,7 @@ import pytest
 from tests.containers.zip.archives import check, written
 
 import bushel
+from bushel.containers.tar import samples
 from bushel.containers.zip import container, members
 from bushel.errors import FormatError
 
@@ -73,8 +74,8 @@ def test_two_members_for_one_field(tmp_path: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_names_that_make_no_table(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(container, "_MOST_CELLS", 1000)
-    monkeypatch.setattr(container, "_CELLS_PER_MEMBER", 1)
+    monkeypatch.setattr(samples, "_MOST_CELLS", 1000)
+    monkeypatch.setattr(samples, "_CELLS_PER_MEMBER", 1)
     with pytest.raises(FormatError, match="40 different extensions in 40 samples"):
         bushel.open(written(tmp_path / "x.zip", {f"{number}.{number}": b"" for number in range(40)}))
     with pytest.raises(FormatError, match="'__key__', which is reserved"):

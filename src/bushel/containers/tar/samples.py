@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._runtime.arrays import I64, U8, joined
+from bushel._runtime.arrays import I64, U8, U32, joined
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name
 from bushel.errors import FormatError
@@ -25,6 +25,8 @@ Repeated = Callable[[FormatError, int], None]
 _STEP = 1 << 16
 _MOST_CELLS = 1 << 24
 _CELLS_PER_MEMBER = 64
+_MISSING = {"offset": 0, "length": MISSING, "crc32": 0}
+"""What the arrays of a field have for a sample that lacks it."""
 
 
 class Members(Struct, frozen=True):
@@ -35,6 +37,7 @@ class Members(Struct, frozen=True):
     offset: I64  # int64[members], offset of each member's data
     size: I64  # int64[members], size of its data in bytes
     header: I64  # int64[members], offset of its header
+    crc32: U32 | None = None  # uint32[members], their checksums, if the archive has them
 
     def __len__(self) -> int:
         return len(self.offset)
@@ -111,7 +114,7 @@ def tabulate(
     return table.finish(members)
 
 
-class _Groups(Struct, frozen=True):
+class Groups(Struct, frozen=True):
     """Some members that belong to samples, and these samples."""
 
     member: I64  # numbers of the members
@@ -145,11 +148,19 @@ class SampleTable:
         path: As for `tabulate`.
         most: The number of members that the archive can have.
         repeated: As for `tabulate`; all members are then given to `finish`.
+        sums: Whether members have checksums.
     """
 
     def __init__(
-        self, spec: Spec | None, path: str, most: int, repeated: Repeated | None = None
+        self,
+        spec: Spec | None,
+        path: str,
+        most: int,
+        repeated: Repeated | None = None,
+        *,
+        sums: bool = False,
     ) -> None:
+        self._has_sums = sums
         self._naming, self._path, self._repeated = Naming(spec), path, repeated
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
         self._names, self._arrays = SampleNames(), GrowingArrays()
@@ -206,11 +217,13 @@ class SampleTable:
         columns = {}
         for number, column in enumerate(self._columns):
             offset, length = (arrays.get(f"{number} {part}", none) for part in ("offset", "length"))
-            starts = None
+            starts, sums = None, None
             if column.field.sequence:
                 starts = arrays.get(f"{number} starts")
+            if self._has_sums:
+                sums = arrays.get(f"{number} crc32", np.zeros(0, np.uint32))
             columns[column.field.name] = FieldExtents(
-                column.field, column.codec, 0, offset, length, starts=starts
+                column.field, column.codec, 0, offset, length, sums, starts=starts
             )
         return Table(self._samples, keys, columns)
 
@@ -221,10 +234,24 @@ class SampleTable:
     def _put(self, members: Members, *, last: bool) -> int:
         """Add the samples of some members, and return the number of members that they take."""
         grouped = self._names.group(members.names, members.name_offsets, last)
-        used, groups = grouped[0], _Groups(*grouped[1:])
-        self._name_extensions()
+        used, groups = grouped[0], Groups(*grouped[1:])
         if self._repeated is not None:
             groups = _joined(groups)
+        self.put(members, groups, self._names.extensions)
+        return used
+
+    def put(self, members: Members, groups: Groups, extensions: Sequence[bytes]) -> None:
+        """Add some samples.
+
+        Args:
+            members: Their members, and perhaps others.
+            groups: The members of each sample.
+            extensions: All extensions so far, by their numbers.
+
+        Raises:
+            FormatError: As of `tabulate`.
+        """
+        self._name_extensions(extensions)
         self._members += len(groups.member)
         self._check_cells(self._samples + len(groups.ends), self._most_cells)
         if len(groups.ends):
@@ -233,11 +260,9 @@ class SampleTable:
             self._put_columns(members, groups)
             self._text += len(groups.text)
             self._samples += len(groups.ends)
-        return used
 
-    def _name_extensions(self) -> None:
+    def _name_extensions(self, extensions: Sequence[bytes]) -> None:
         """Find the fields of new extensions."""
-        extensions = self._names.extensions
         if len(extensions) == len(self._field):
             return
         places = [
@@ -273,7 +298,7 @@ class SampleTable:
                 hint="rename the members, or declare sequences with spec=",
             )
 
-    def _put_columns(self, members: Members, groups: _Groups) -> None:
+    def _put_columns(self, members: Members, groups: Groups) -> None:
         field = self._field[groups.extension]
         small = len(self._columns) <= 1 << 16  # then NumPy sorts in one skip the numbers
         order = np.argsort(field.astype(np.uint16) if small else field, kind="stable")
@@ -294,26 +319,25 @@ class SampleTable:
                     raise error
                 self._repeated(error, int(sample[row]))
             self._fill(number)
-            self._append(
-                number, sample, members.offset[member], members.size[member], len(groups.ends)
-            )
+            places = {"offset": members.offset[member], "length": members.size[member]}
+            if members.crc32 is not None:
+                places["crc32"] = np.where(members.size[member] > 0, members.crc32[member], 0)
+            self._append(number, sample, places, len(groups.ends))
 
-    def _append(self, number: int, sample: I64, offset: I64, length: I64, samples: int) -> None:
+    def _append(self, number: int, sample: I64, places: dict[str, Any], samples: int) -> None:
         """Add the extents of a field of some samples."""
         column = self._columns[number]
         if column.field.sequence:
             counts = np.bincount(sample, minlength=samples)
             self._arrays.append(f"{number} starts", column.elements + np.cumsum(counts))
-            column.elements += len(offset)
+            column.elements += len(sample)
         elif len(sample) != samples or (sample[1:] == sample[:-1]).any():
-            some, (offset, length) = (
-                (offset, length),
-                (np.zeros(samples, np.int64), np.full(samples, MISSING, np.int64)),
-            )
-            offset[sample], length[sample] = some
+            for part, numbers in places.items():
+                places[part] = np.full(samples, _MISSING[part], numbers.dtype)
+                places[part][sample] = numbers
         column.samples += samples
-        self._arrays.append(f"{number} offset", offset)
-        self._arrays.append(f"{number} length", length)
+        for part, numbers in places.items():
+            self._arrays.append(f"{number} {part}", numbers)
 
     def _fill(self, number: int) -> None:
         """Add to a field what stands for the samples that lack it since the last one that has it."""
@@ -323,12 +347,14 @@ class SampleTable:
             count = min(_STEP, lacking - first)
             if column.field.sequence:
                 self._arrays.append(f"{number} starts", np.full(count, column.elements, np.int64))
-            else:
-                self._arrays.append_zeros(f"{number} offset", np.int64, count)
-                self._arrays.append(f"{number} length", np.full(count, MISSING, np.int64))
+                continue
+            self._arrays.append_zeros(f"{number} offset", np.int64, count)
+            self._arrays.append(f"{number} length", np.full(count, MISSING, np.int64))
+            if self._has_sums:
+                self._arrays.append_zeros(f"{number} crc32", np.uint32, count)
 
 
-def _joined(groups: _Groups) -> _Groups:
+def _joined(groups: Groups) -> Groups:
     """Join groups of the same key that share no extension: a sample whose members are not adjacent."""
     keys = groups.keys
     numbers = {key: number for number, key in reversed(list(enumerate(keys)))}
@@ -344,7 +370,7 @@ def _joined(groups: _Groups) -> _Groups:
     sample = np.searchsorted(first_groups, target)[groups.sample]
     order = np.argsort(sample, kind="stable")
     text, offsets = joined([keys[number] for number in first_groups.tolist()])
-    return _Groups(groups.member[order], sample[order], groups.extension[order], text, offsets[1:])
+    return Groups(groups.member[order], sample[order], groups.extension[order], text, offsets[1:])
 
 
 def _duplicate(members: Members, member: int, field: str, path: str) -> FormatError:

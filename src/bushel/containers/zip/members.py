@@ -1,7 +1,7 @@
 """The members of a zip archive: where their data are, which sample each belongs to, and the keys of samples.
 
 The arrays go to temporary files, so that memory does not grow with their number, except for 20 to
-28 bytes a sample.
+28 bytes a sample, and 16 a member.
 
 The directory at the end is read in windows. Nothing in it is trusted: a kernel checks that entries are
 in the directory, and `data_of` that members are in the file.
@@ -19,9 +19,10 @@ import numpy as np
 import numpy.typing as npt
 
 from bushel._recognise.junk import counted, junk_kind, may_hold_junk
-from bushel._runtime.arrays import I32, I64, U8, U32, offsets_of
+from bushel._runtime.arrays import I32, I64, U8, U32, offsets_of, ranges
 from bushel._runtime.log import log_warning
 from bushel.containers.growing import GrowingArrays
+from bushel.containers.tar import samples as tar
 from bushel.errors import FormatError
 from bushel.kernels import MappedFile, MemberGroups, ZipScanner, zip_data
 from bushel.storage import ExtentError, Extents, File, gather
@@ -215,31 +216,14 @@ _OF_GROUPS = {
 class Members(NamedTuple):
     """The files of an archive, in the order of their data."""
 
-    # int64[members], numbers of entries in the directory; None if it has this order
-    order: I64 | None
-    names: U8  # of the entries in their order, as the next two
-    name_offsets: I64
-    header: I64
+    files: tar.Members  # where they are: the data, as they are stored
     stored: I64  # bytes in the file
-    size: I64  # bytes of the value
-    crc32: U32  # CRC-32 of the value
     filter: U8  # number in FILTERS
-    data: I64  # offset of the data in the file
     sample: I64  # number of the sample; -1 for members that belong to none
     extension: I32  # number of the extension
     extensions: list[bytes]  # in the order of their first appearance
     keys: U8  # the keys of the samples, one after another
     key_offsets: I64  # int64[samples + 1]
-
-    def entry(self, member: int) -> int:
-        """Return the number of the entry of a member."""
-        if self.order is None:
-            return member
-        return int(self.order[member])
-
-    def name(self, member: int) -> str:
-        """Return the name of a member."""
-        return name_in(self.names, self.name_offsets, self.entry(member))
 
 
 def members_of(file: File) -> Members:
@@ -256,8 +240,14 @@ def members_of(file: File) -> Members:
     else:
         order = np.argsort(header, kind="stable").astype(np.int64, copy=False)
     groups = MemberGroups(entries["names"], entries["name_offsets"])
-    grouped = _grouped(file, entries, order, groups)
-    return Members(order, **(entries | grouped), extensions=groups.extensions)
+    arrays = entries | _grouped(file, entries, order, groups)
+    names, offsets = arrays.pop("names"), arrays.pop("name_offsets")
+    if order is not None:
+        lengths = np.diff(offsets)[order]
+        names, offsets = names[ranges(offsets[order], lengths)], offsets_of(lengths)
+    places = [arrays.pop(name) for name in ("data", "size", "header", "crc32")]
+    files = tar.Members(names, offsets, *places)
+    return Members(files, **arrays, extensions=groups.extensions)
 
 
 def _ascends(numbers: I64) -> bool:
