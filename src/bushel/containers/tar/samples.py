@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from msgspec import Struct
+import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
@@ -148,7 +148,7 @@ class SampleTable:
         path: As for `tabulate`.
         most: The number of members that the archive can have.
         repeated: As for `tabulate`; all members are then given to `finish`.
-        sums: Whether members have checksums.
+        keys: The keys of all samples, if a directory has them; it has the checksums, too.
     """
 
     def __init__(
@@ -157,10 +157,9 @@ class SampleTable:
         path: str,
         most: int,
         repeated: Repeated | None = None,
-        *,
-        sums: bool = False,
+        keys: Keys | None = None,
     ) -> None:
-        self._has_sums = sums
+        self._keys = keys
         self._naming, self._path, self._repeated = Naming(spec), path, repeated
         self._most_cells = max(_MOST_CELLS, _CELLS_PER_MEMBER * most)
         self._names, self._arrays = SampleNames(), GrowingArrays()
@@ -203,29 +202,31 @@ class SampleTable:
         self._check_cells(self._samples, max(_MOST_CELLS, _CELLS_PER_MEMBER * self._members))
         for number in range(len(self._columns)):
             self._fill(number)
-        # room for the hashes, which are computed at the end
-        for first in range(0, self._samples, _STEP):
-            room = np.zeros(min(_STEP, self._samples - first), np.int64)
-            self._arrays.append("hashes", room.view(np.uint64))
-            self._arrays.append("order", room)
+        if self._keys is None:  # room for the hashes, which are computed at the end
+            for first in range(0, self._samples, _STEP):
+                room = np.zeros(min(_STEP, self._samples - first), np.int64)
+                self._arrays.append("hashes", room.view(np.uint64))
+                self._arrays.append("order", room)
         arrays, none = self._arrays.finish(), np.zeros(0, np.int64)
-        text, hashes = (
-            arrays.get(name, none.view(dtype))
-            for name, dtype in (("text", np.uint8), ("hashes", "u8"))
-        )
-        keys = Keys.build(text, arrays["ends"], (hashes, arrays.get("order", none)))
+        keys = self._keys_in(arrays) if self._keys is None else self._keys
         columns = {}
         for number, column in enumerate(self._columns):
             offset, length = (arrays.get(f"{number} {part}", none) for part in ("offset", "length"))
             starts, sums = None, None
             if column.field.sequence:
                 starts = arrays.get(f"{number} starts")
-            if self._has_sums:
+            if self._keys is not None:
                 sums = arrays.get(f"{number} crc32", np.zeros(0, np.uint32))
             columns[column.field.name] = FieldExtents(
                 column.field, column.codec, 0, offset, length, sums, starts=starts
             )
         return Table(self._samples, keys, columns)
+
+    def _keys_in(self, arrays: dict[str, npt.NDArray[Any]]) -> Keys:
+        none = np.zeros(0, np.int64)
+        text = arrays.get("text", none.view(np.uint8))
+        hashes = arrays.get("hashes", none.view(np.uint64)), arrays.get("order", none)
+        return Keys.build(text, arrays["ends"], hashes)
 
     def close(self) -> None:
         """Drop the table, where `finish` is not called."""
@@ -255,8 +256,9 @@ class SampleTable:
         self._members += len(groups.member)
         self._check_cells(self._samples + len(groups.ends), self._most_cells)
         if len(groups.ends):
-            self._arrays.append("text", groups.text)
-            self._arrays.append("ends", groups.ends + self._text)
+            if self._keys is None:
+                self._arrays.append("text", groups.text)
+                self._arrays.append("ends", groups.ends + self._text)
             self._put_columns(members, groups)
             self._text += len(groups.text)
             self._samples += len(groups.ends)
@@ -306,14 +308,16 @@ class SampleTable:
         ends = np.cumsum(counts)
         for number in np.flatnonzero(counts).tolist():
             rows = order[ends[number] - counts[number] : ends[number]]
-            column, element = self._columns[number], self._element[groups.extension[rows]]
+            column = self._columns[number]
             if column.field.sequence:
+                element = self._element[groups.extension[rows]]
                 by_element = np.lexsort((element, groups.sample[rows]))
                 rows, element = rows[by_element], element[by_element]
             sample, member = groups.sample[rows], groups.member[rows]
-            for row in np.flatnonzero(
-                (sample[1:] == sample[:-1]) & (element[1:] == element[:-1])
-            ).tolist():
+            repeated = sample[1:] == sample[:-1]
+            if column.field.sequence:
+                repeated &= element[1:] == element[:-1]
+            for row in np.flatnonzero(repeated).tolist():
                 error = _duplicate(members, int(member[row + 1]), column.field.name, self._path)
                 if self._repeated is None:
                     raise error
@@ -321,7 +325,7 @@ class SampleTable:
             self._fill(number)
             places = {"offset": members.offset[member], "length": members.size[member]}
             if members.crc32 is not None:
-                places["crc32"] = np.where(members.size[member] > 0, members.crc32[member], 0)
+                places["crc32"] = members.crc32[member] * (places["length"] > 0)
             self._append(number, sample, places, len(groups.ends))
 
     def _append(self, number: int, sample: I64, places: dict[str, Any], samples: int) -> None:
@@ -350,7 +354,7 @@ class SampleTable:
                 continue
             self._arrays.append_zeros(f"{number} offset", np.int64, count)
             self._arrays.append(f"{number} length", np.full(count, MISSING, np.int64))
-            if self._has_sums:
+            if self._keys is not None:
                 self._arrays.append_zeros(f"{number} crc32", np.uint32, count)
 
 

@@ -11,7 +11,7 @@ from itertools import pairwise
 import numpy as np
 from msgspec.structs import replace
 
-from bushel._index.table import Shard, ShardIndex, stamps
+from bushel._index.table import Keys, Shard, ShardIndex, stamps
 from bushel.containers.base import Container, ReadOptions
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.plain_table import file_shards
@@ -52,23 +52,25 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
         blocks = (_blocks_of(members),)
         offset = blocks[0].start
     files = replace(members.files, offset=offset)
-    samples, keys, ends = len(members.key_offsets) - 1, members.keys, members.key_offsets
-    table = SampleTable(spec, file.path, len(members.sample), sums=True)
+    samples, keys = len(members.key_offsets) - 1, Keys.build(members.keys, members.key_offsets)
+    table = SampleTable(spec, file.path, len(members.sample), keys=keys)
     rows = np.flatnonzero(members.sample >= 0)
-    if (np.diff(members.sample[rows]) < 0).any():  # members of a sample are not adjacent
-        rows = rows[np.argsort(members.sample[rows], kind="stable")]
+    sample = members.sample[rows]
+    if (sample[1:] < sample[:-1]).any():  # members of a sample are not adjacent
+        order = np.argsort(sample, kind="stable")
+        rows, sample = rows[order], sample[order]
     steps = np.minimum(np.arange(0, samples + STEP, STEP), samples)
-    places = np.searchsorted(members.sample[rows], steps)
+    places = np.searchsorted(sample, steps)
     for (first, last), (start, stop) in zip(
         pairwise(steps.tolist()), pairwise(places), strict=True
     ):
         chosen = rows[start:stop]
         groups = Groups(
             chosen,
-            members.sample[chosen] - first,
+            sample[start:stop] - first,
             members.extension[chosen],
-            keys[ends[first] : ends[last]],
-            ends[first + 1 : last + 1] - ends[first],
+            members.keys,
+            members.key_offsets[first + 1 : last + 1],
         )
         table.put(files, groups, members.extensions)
     index = table.finish().index(stamps(shard, [file]), blocks)
