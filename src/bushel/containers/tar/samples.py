@@ -10,7 +10,7 @@ import numpy.typing as npt
 from msgspec.structs import replace
 
 from bushel._index.table import MISSING, FieldExtents, FileStamp, Keys, ShardIndex
-from bushel._runtime.arrays import I64, U8, U32, joined
+from bushel._runtime.arrays import I32, I64, U8, U32, joined
 from bushel.containers.growing import GrowingArrays
 from bushel.containers.tar.names import Naming, Place, extension_of, field_name
 from bushel.errors import FormatError
@@ -119,7 +119,7 @@ class Groups(Struct, frozen=True):
 
     member: I64  # numbers of the members
     sample: I64  # number of the sample of each, ascending
-    extension: I64  # number of the extension of each
+    extension: I64 | I32  # number of the extension of each
     text: U8  # the keys of the samples
     ends: I64  # where each key ends
 
@@ -323,7 +323,10 @@ class SampleTable:
                     raise error
                 self._repeated(error, int(sample[row]))
             self._fill(number)
-            places = {"offset": members.offset[member], "length": members.size[member]}
+            places: dict[str, Any] = {
+                "offset": members.offset[member],
+                "length": members.size[member],
+            }
             if members.crc32 is not None:
                 places["crc32"] = members.crc32[member] * (places["length"] > 0)
             self._append(number, sample, places, len(groups.ends))

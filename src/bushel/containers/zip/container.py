@@ -47,11 +47,10 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
             different extensions for a table.
         OSError: The temporary file cannot be written.
     """
-    blocks, offset = (), members.files.offset
+    blocks, files = list[Blocks](), members.files
     if members.filter.any():
-        blocks = (_blocks_of(members),)
-        offset = blocks[0].start
-    files = replace(members.files, offset=offset)
+        blocks = [_blocks_of(members)]
+        files = replace(files, offset=blocks[0].start)
     samples, keys = len(members.key_offsets) - 1, Keys.build(members.keys, members.key_offsets)
     table = SampleTable(spec, file.path, len(members.sample), keys=keys)
     rows = np.flatnonzero(members.sample >= 0)
@@ -73,7 +72,7 @@ def tabulate(shard: Shard, file: File, members: Members, spec: Spec | None) -> S
             members.key_offsets[first + 1 : last + 1],
         )
         table.put(files, groups, members.extensions)
-    index = table.finish().index(stamps(shard, [file]), blocks)
+    index = table.finish().index(stamps(shard, [file]), tuple(blocks))
     return replace(index, container="zip").check(file.path)
 
 
