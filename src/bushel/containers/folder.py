@@ -83,7 +83,7 @@ class _Folder(Container):
         rows = metadata_rows(shard.root, metadata, set(names)) if metadata else []
         rows += _rows_above(shard, above)
         if metadata or rows:
-            place = str(shard.root / metadata[0] if metadata else shard.root.parent / above[0])
+            place = f"{shard.root}/{metadata[0]}" if metadata else f"{shard.root}/../{above[0]}"
             table = _with_metadata(shard, rows, place, stamps, options)
         else:
             layout = layout_of(names, tuple(options.spec or ()), classes, str(shard.root))

@@ -276,7 +276,7 @@ def tables_above(root: AnyPath) -> list[str]:
     """Return the tables of metadata in the folder above a split, whose rows may name files in it."""
     if split_in(root.name, folder=True) is None:
         return []
-    return [name for name in METADATA if (root.parent / name).is_file()]
+    return [name for name in METADATA if below(root.parent, name).is_file()]
 
 
 def is_metadata(name: str) -> bool:
