@@ -263,7 +263,7 @@ def _index(
 
 
 def _goes_to_cache(paths: Sequence[AnyPath], container: str | None) -> bool:
-    """Return whether the index goes to the user's cache, as opening would keep it: the data have no index beside them."""
+    """Return whether the index goes to the user's cache, as opening keeps it, since the data have none beside them."""
     if not index_is_in_cache() or any(map(is_object, paths)):
         return False
     return not any(shard.sidecar.exists() for shard in find(paths, container).shards)
