@@ -58,7 +58,7 @@ _SETTINGS = frozenset(
             "NETWORK_PATIENCE",
             "NETWORK_TIMEOUT",
         ),
-        *("INDEX", "TABLES_DIR", "TABLES_SIZE"),
+        *("INDEX", "SLURM_RETRIES", "TABLES_DIR", "TABLES_SIZE"),
     )
 )
 """Environment variables whose values are checked where they are used."""

@@ -385,9 +385,9 @@ def test_a_field_may_look_like_an_element(tmp_path: Path) -> None:
 
 
 def test_version_and_help() -> None:
-    assert run("version") == f"{bushel.__version__}\n"
+    assert run("--version") == f"{bushel.__version__}\n"
     text = run("--help")
-    for name in ("convert", "index", "verify", "info", "ls", "cat", "get", "version"):
+    for name in ("convert", "index", "verify", "info", "ls", "cat", "get"):
         assert f"\n  {name} " in text
         assert "Example" in run(name, "--help"), name
 
@@ -454,4 +454,4 @@ def test_bushel_alone_prints_the_commands_to_start_with() -> None:
     assert max(map(len, START.splitlines())) <= 82
     rows = [line[2:22] for line in START.splitlines() if line.startswith("  ")]
     named = {name for row in rows for name in row.replace(",", "").split() if name.islower()}
-    assert named == _COMMANDS.keys() - {"version", "completion", "im2rec-list"}
+    assert named == _COMMANDS.keys() - {"completion", "im2rec-list"}

@@ -17,7 +17,7 @@ import bushel
 
 
 def test_the_module_is_the_command(tmp_path: Path) -> None:
-    done = subprocess.run(bushel_command("version"), capture_output=True, text=True, check=True)
+    done = subprocess.run(bushel_command("--version"), capture_output=True, text=True, check=True)
     assert done.stdout == f"{bushel.__version__}\n"
     done = subprocess.run(bushel_command("info", tmp_path / "nowhere"), capture_output=True, text=True, check=False)
     assert (done.returncode, done.stdout) == (2, "")

@@ -28,7 +28,7 @@ from bushel._pack.part import (
     OrderRange,
     Part,
     StreamItems,
-    WorkerConfig,
+    Work,
     write_part,
 )
 from bushel._pack.prepare import prepare_source
@@ -76,7 +76,7 @@ def pack_whole(
     staging = None
     if mode == "overwrite" and isinstance(target, Path):
         staging = overwrite_folder(target)
-    ledger = Ledger(part, ErrorLog(part.log, staging=staging), mode)
+    ledger = Ledger(part, ErrorLog(error_log_path(target), staging=staging), mode)
     expected = None if mode == "append" else total
     writing = replace(prepared.writing, expected=expected, total=total)
     with (
@@ -85,8 +85,9 @@ def pack_whole(
             target, prepared.spec, writing, before_publish=ledger.before_publish, lock=lock
         ) as writer,
     ):
-        config, kept = _config(prepared, encode, options.at_once, report), len(writer)
-        totals = write_part(part, writer, ledger, mode, limit, config)
+        kept = len(writer)
+        work = Work(prepared, encode, options.at_once, report)
+        totals = write_part(part, writer, ledger, mode, limit, work)
     reporter.finish()
     limits = tuple(totals.limits)
     return RunTotals((str(target),), totals.samples, kept, totals.bytes, totals.errors, limits)
@@ -121,11 +122,10 @@ def pack_in_parts(
 
 def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Part:
     single = bool(suffix) and target.name.endswith(suffix)
-    root, name = (target.parent, target.name) if single else (target, "")
     source, order = prepared.source, prepared.order
     if isinstance(source, Stream):
         items = StreamItems(iter(source), again=isinstance(source, StoredStream))
-        return Part(target, root, name, error_log_path(target), items, {"stream": True})
+        return Part(target, single, items, {"stream": True})
     if isinstance(order, Sequential):
         shuffled = None
     else:
@@ -138,9 +138,7 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
     # a program may mend what it has in memory, and go on
     if not isinstance(source, Samples | Arrays) and hasattr(source, "fingerprint"):
         plan["source"] = prepared.identity
-    return Part(
-        target, root, name, error_log_path(target), OrderRange(order, 0, order.samples), plan
-    )
+    return Part(target, single, OrderRange(order, 0, order.samples), plan)
 
 
 def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
@@ -191,20 +189,6 @@ def _encoding(prepared: Prepared, processes: int) -> Iterator[Encode]:
         yield prepared.encoder
 
 
-def _config(prepared: Prepared, encode: Encode, threads: int, progress: OnPart) -> WorkerConfig:
-    return WorkerConfig(
-        encode=encode,
-        encode_alone=prepared.encoder,
-        origin=prepared.encoder.feed.origin,
-        threads=0 if prepared.in_memory else threads,
-        batches=prepared.batches,
-        progress=progress,
-        lengths=prepared.lengths,
-        keys=prepared.keys,
-        key=prepared.key,
-    )
-
-
 class PackJob(Struct, frozen=True):
     """The common settings of all parts of a packing run. On an engine, it is pickled."""
 
@@ -238,16 +222,12 @@ class PackJob(Struct, frozen=True):
         """
         target, starts = self.run.part(number), self.plan.starts
         items = OrderRange(self.prepared.order, starts[number], starts[number + 1])
-        if self.run.single:
-            root, name = target.parent, target.name
-        else:
-            root, name = target, ""
-        part = Part(target, root, name, log.path, items, {"part": number})
+        part = Part(target, self.run.single, items, {"part": number})
         with ExitStack() as stack:
             encode = self.encode
             if encode is None:
                 encode = stack.enter_context(_encoding(self.prepared, self.processes))
-            config = _config(self.prepared, encode, self.threads, progress or _ignore)
+            work = Work(self.prepared, encode, self.threads, progress or _ignore)
             ledger = Ledger(part, log, "create")
 
             def note() -> PartOfRun:
@@ -259,7 +239,7 @@ class PackJob(Struct, frozen=True):
             writer = stack.enter_context(
                 ColumnWriter(target, self.prepared.spec, writing, lock=lock, part=note)
             )
-            return write_part(part, writer, ledger, "create", limit, config)
+            return write_part(part, writer, ledger, "create", limit, work)
 
     def _writing(self, number: int, target: AnyPath) -> WriterOptions:
         """Return how a part is written. The first one gets the empty folders."""

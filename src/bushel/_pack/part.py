@@ -18,8 +18,9 @@ from bushel._pack.encoder import (
     encoded_bytes,
 )
 from bushel._pack.feeds import Batch
+from bushel._pack.prepared import BatchLimits, Prepared
 from bushel._pack.run_folder import Totals
-from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text
+from bushel._pack.side_files import ErrorList, ErrorLog, RunRecord, error_text, record_path
 from bushel._runtime.order import Order
 from bushel._runtime.parallel import parallel_map
 from bushel._writer.column_writer import ColumnWriter
@@ -60,9 +61,7 @@ class Part(Struct, frozen=True):
     """The plan of one part."""
 
     target: AnyPath  # path of the dataset
-    root: AnyPath  # folder that is or contains the target
-    name: str  # name of the target if it is one file, else empty
-    log: AnyPath  # path of the error log
+    single: bool  # whether that is one file
     items: OrderRange | StreamItems  # the items to pack
     plan: dict[str, Any]  # the arguments that decide which sample is written where, for `RunRecord`
 
@@ -72,36 +71,15 @@ class Part(Struct, frozen=True):
         return "part" in self.plan
 
 
-class BatchLimits(Struct, frozen=True):
-    """How many items are encoded as one batch."""
+class Work(Struct, frozen=True):
+    """A prepared source, and who encodes its samples."""
 
-    bytes: int  # by the mean of the items so far, or by their lengths where these are known
-    items: int = 256
-    first: int = 1  # items of the batches before the first result
-    # whether the number of batches that wait for the writer is limited, and not their bytes: each
-    # has a buffer
-    by_number: bool = False
-
-
-class WorkerConfig(Struct, frozen=True):
-    """Workers and progress callback of a run."""
-
+    prepared: Prepared
     # encodes a batch, in any thread
     encode: Callable[[Batch], Sequence[Result]]
-    # encodes the samples of a batch one by one
-    encode_alone: Callable[[Batch], Sequence[Result]]
-    # returns the path or other origin of the item at a position, if known
-    origin: Callable[[int], str | None]
-    threads: int  # number of threads; 0 to encode in the thread that writes
-    batches: BatchLimits
+    threads: int  # number of batches that are encoded at the same time
     # called with the numbers of items, samples, errors and bytes after every batch
     progress: Callable[[int, int, int, int], None]
-    # returns the stored bytes of the items at these positions, or None if unknown
-    lengths: Callable[[npt.NDArray[np.int64]], npt.NDArray[np.int64] | None]
-    # yields the keys of the items at these positions, if known without reading them
-    keys: Callable[[Iterable[int]], Iterable[str]]
-    # maps every key to the stored key, in the order of the samples; None to keep them
-    key: Callable[[str], str] | None
 
 
 class WrittenSamples(Struct, frozen=True):
@@ -133,10 +111,9 @@ class Ledger:
 
     def __init__(self, part: Part, log: ErrorLog | ErrorList, mode: Mode) -> None:
         self.log, self.errors, self.bytes = log, 0, 0
-        if part.of_run:
-            self.record = None
-        else:
-            self.record = RunRecord(part.root, part.name, part.plan)
+        self.record = None
+        if not part.of_run:
+            self.record = RunRecord(record_path(part.target, single=part.single), part.plan)
         self._replaces = mode == "overwrite"
 
     def before_publish(self, samples: int) -> None:
@@ -156,7 +133,7 @@ def write_part(
     ledger: Ledger,
     mode: Mode,
     limit: ErrorLimit,
-    config: WorkerConfig,
+    work: Work,
 ) -> Totals:
     """Pack a part into a writer, and close the writer.
 
@@ -168,16 +145,17 @@ def write_part(
     log, existing = ledger.log, len(writer)
     before = 0 if mode == "resume" else existing
     start = _start(part, writer, mode, ledger)
-    sizes = _BatchSize(config.batches)
-    if config.key is not None and isinstance(part.items, OrderRange):
-        for key in config.keys(part.items.take(0, start).tolist()):
-            config.key(key)  # which may count its calls
-    results = _results(part.items, start, sizes, config)
+    sizes = _BatchSize(work.prepared.batches)
+    prepared = work.prepared
+    if prepared.key is not None and isinstance(part.items, OrderRange):
+        for key in prepared.keys(part.items.take(0, start).tolist()):
+            prepared.key(key)  # which may count its calls
+    results = _results(part.items, start, sizes, work)
     packed, written, size = start, 0, 0
     bad: BadItem | None = None
     try:
         for batch in results:
-            for fault in _written(writer, batch, config):
+            for fault in _written(writer, batch, work):
                 if isinstance(fault, WrittenSamples):
                     packed += fault.samples
                     written += fault.samples
@@ -197,7 +175,7 @@ def write_part(
                     left = _give_up(writer, ledger, mode, before)
                     raise _too_many(part, mode, bad, limit, ledger, packed, left) from bad.error
             sizes.observe(size, written)
-            config.progress(packed, existing + written, ledger.errors, size)
+            work.progress(packed, existing + written, ledger.errors, size)
     finally:
         results.close()
     # success would hide the mistake
@@ -213,18 +191,18 @@ def write_part(
 
 
 def _results(
-    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, config: WorkerConfig
+    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, work: Work
 ) -> Generator[Sequence[Result]]:
     """Return the encoded samples of items from number `start` on, in order."""
-    batches = _batches(items, start, sizes, config)
-    if not config.threads:
-        return (config.encode(batch) for batch in batches)
-    by_number = config.batches.by_number
+    batches = _batches(items, start, sizes, work.prepared)
+    if work.prepared.in_memory:
+        return (work.encode(batch) for batch in batches)
+    by_number = work.prepared.batches.by_number
     return parallel_map(
-        config.encode,
+        work.encode,
         batches,
-        threads=config.threads,
-        limit=2 * config.threads + 2 if by_number else _QUEUED_BYTES,
+        threads=work.threads,
+        limit=2 * work.threads + 2 if by_number else _QUEUED_BYTES,
         size=None if by_number else _queued_bytes,
         draw_in_workers=True,
         name="bushel-pack",
@@ -268,14 +246,14 @@ def _start(part: Part, writer: ColumnWriter, mode: Mode, ledger: Ledger) -> int:
 
 
 def _written(
-    writer: ColumnWriter, results: Iterable[Result], config: WorkerConfig
+    writer: ColumnWriter, results: Iterable[Result], work: Work
 ) -> Iterator[WrittenSamples | BadItem]:
     """Write samples. Columns that cannot be written are written one by one, which finds the bad ones."""
     samples = size = 0  # written, and not yielded
     for result in results:
         fault: Result | None = result
         if isinstance(result, EncodedSample):
-            fault = _append(writer, result, config)
+            fault = _append(writer, result, work.prepared)
             if fault is None:
                 samples += 1
                 size += result.size
@@ -286,37 +264,37 @@ def _written(
         if isinstance(fault, BadItem):
             yield fault
         elif isinstance(fault, EncodedColumns):
-            yield from _written_columns(writer, fault, config)
+            yield from _written_columns(writer, fault, work)
     if samples:
         yield WrittenSamples(samples, size)
 
 
 def _written_columns(
-    writer: ColumnWriter, columns: EncodedColumns, config: WorkerConfig
+    writer: ColumnWriter, columns: EncodedColumns, work: Work
 ) -> Iterator[WrittenSamples | BadItem]:
     before = len(writer)
     try:
         _, count, size = writer.write_columns(columns.columns, columns.keys)
     except (SpecError, CodecError, ValueError, TypeError):
         count = len(writer) - before
-        alone = config.encode_alone(columns.positions)
+        alone = work.prepared.encoder(columns.positions)
         yield WrittenSamples(count, encoded_bytes(alone[:count]))
-        yield from _written(writer, alone[count:], config)
+        yield from _written(writer, alone[count:], work)
         return
     yield WrittenSamples(count, size)
 
 
-def _append(writer: ColumnWriter, sample: EncodedSample, config: WorkerConfig) -> BadItem | None:
-    key = sample.key
+def _append(writer: ColumnWriter, sample: EncodedSample, prepared: Prepared) -> BadItem | None:
+    key, origin = sample.key, prepared.encoder.feed.origin
     try:
-        if key is not None and config.key is not None:
-            key = config.key(key)
+        if key is not None and prepared.key is not None:
+            key = prepared.key(key)
     except Exception as error:  # of any kind: the function is the user's
-        return BadItem(sample.position, key, config.origin(sample.position), error)
+        return BadItem(sample.position, key, origin(sample.position), error)
     try:
         writer.append(sample.values, key=key)
     except (SpecError, CodecError, ValueError, TypeError) as error:
-        return BadItem(sample.position, key, config.origin(sample.position), error)
+        return BadItem(sample.position, key, origin(sample.position), error)
     return None
 
 
@@ -400,7 +378,7 @@ class _BatchSize:
 
 
 def _batches(
-    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, config: WorkerConfig
+    items: OrderRange | StreamItems, start: int, sizes: _BatchSize, prepared: Prepared
 ) -> Iterator[Batch]:
     if isinstance(items, StreamItems):
         numbered = itertools.islice(enumerate(items.samples), start, None)
@@ -409,9 +387,9 @@ def _batches(
         return
     for first in range(start, len(items), _POSITIONS_AT_ONCE):
         positions = items.take(first, min(first + _POSITIONS_AT_ONCE, len(items)))
-        lengths = config.lengths(positions)
+        lengths = prepared.lengths(positions)
         if lengths is not None:
-            for rows in batch_ranges(lengths, config.batches.bytes):
+            for rows in batch_ranges(lengths, prepared.batches.bytes):
                 yield positions[rows.start : rows.stop]
             continue
         while len(positions):

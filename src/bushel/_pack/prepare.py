@@ -198,7 +198,12 @@ def prepare_source(
         ),
         key=options.keys if callable(options.keys) else None,
         limits=_limits(
-            facts, numbers, targets, keyed=keyed, folders=folders, filled=_may_have_samples(opened)
+            facts,
+            numbers,
+            targets,
+            keyed=keyed,
+            folders=folders,
+            filled=isinstance(opened, Stream) or len(opened) > 0,
         ),
     )
 
@@ -317,10 +322,6 @@ def _layout(container: Container, spec: Spec, *, keyed: bool, generation: str | 
     )
 
 
-def _may_have_samples(source: Dataset | Source | Stream) -> bool:
-    return isinstance(source, Stream) or len(source) > 0
-
-
 def _limits(
     facts: _Facts,
     numbers: ClassNumbers,
@@ -369,18 +370,12 @@ def _refuse_missing(source: Any, names: Sequence[str], advice: str) -> None:
 
 
 def _lacking(dataset: Dataset, names: Sequence[str]) -> Iterator[tuple[str, str]]:
-    """Yield the key of the first sample that lacks a field, with the name of the field."""
-    for first in range(0, len(dataset), _LOOK):
+    """Yield the keys of samples that lack fields, with the names of the fields."""
+    for first in range(0, len(dataset) if names else 0, _LOOK):
         positions = range(first, min(first + _LOOK, len(dataset)))
-        lacking = {name: dataset.lengths(positions, name) < 0 for name in names}
-        worst = min(
-            names,
-            key=lambda name: (not lacking[name].any(), int(lacking[name].argmax())),
-            default=None,
-        )
-        if worst is not None and lacking[worst].any():
-            yield dataset.keys[first + int(lacking[worst].argmax())], worst
-            return
+        lacking = np.stack([dataset.lengths(positions, name) < 0 for name in names], axis=1)
+        for row, column in np.argwhere(lacking):
+            yield dataset.keys[first + int(row)], names[int(column)]
 
 
 def _advice(container: Container, spec: Spec, *, keyed: bool) -> str:

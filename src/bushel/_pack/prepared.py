@@ -14,7 +14,6 @@ from bushel._pack.encoder import Encoder
 from bushel._pack.feeds import Feed
 from bushel._pack.field_plan import FieldPlan, Rewriting
 from bushel._pack.pack_options import PackOptions
-from bushel._pack.part import BatchLimits
 from bushel._pack.run_plan import describe
 from bushel._runtime.order import Order
 from bushel._writer.options import WriterOptions
@@ -29,6 +28,18 @@ from bushel.spec import Field, Spec, format_spec
 if TYPE_CHECKING:
     from bushel._pack.field_steps import FieldSteps
     from bushel.transforms.by_field import Transforms
+
+
+class BatchLimits(Struct, frozen=True):
+    """How many items are encoded as one batch."""
+
+    bytes: int  # by the mean of the items so far, or by their lengths where these are known
+    items: int = 256
+    first: int = 1  # items of the batches before the first result
+    # whether the number of batches that wait for the writer is limited, and not their bytes: each
+    # has a buffer
+    by_number: bool = False
+
 
 _SAMPLES = BatchLimits(1 << 20)
 _DATASET = BatchLimits(16 << 20)

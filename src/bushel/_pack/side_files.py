@@ -232,13 +232,12 @@ class RunRecord:
     says so.
 
     Args:
-        root: The dataset's folder, or the folder that contains its file.
-        name: Name of the file, or empty.
+        path: The path of the file.
         plan: The arguments that decide which sample is written where.
     """
 
-    def __init__(self, root: AnyPath, name: str, plan: Mapping[str, Any]) -> None:
-        self.path = record_path(root, name)
+    def __init__(self, path: AnyPath, plan: Mapping[str, Any]) -> None:
+        self.path = path
         self._plan, self._known = dict(plan), _Noted(0, [], dict(plan))
 
     def begin(self, first: int, log: ErrorLog | ErrorList, end: RunEnd | None = None) -> None:
@@ -314,6 +313,7 @@ class RunRecord:
 _RECORD = msgspec.json.Decoder(_Noted)
 
 
-def record_path(root: AnyPath, name: str) -> AnyPath:
-    """Return the path of the record of a packing run: see `RunRecord`."""
-    return below(root, f"{FOLDER}/{name or 'dataset'}.pack.json", any_text=True)
+def record_path(target: AnyPath, *, single: bool) -> AnyPath:
+    """Return the path of the record of a run that writes a folder or a single file: see `RunRecord`."""
+    root, name = (target.parent, target.name) if single else (target, "dataset")
+    return below(root, f"{FOLDER}/{name}.pack.json", any_text=True)

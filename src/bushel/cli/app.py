@@ -11,58 +11,36 @@ from bushel import __version__
 from bushel.cli.command import command_from, complete_files
 from bushel.cli.messages import WRONG_USE, guarded, say_json, stopped
 
-ORIGINALS = {
-    "gulp2_20bn_json_videos": (
-        "gulpio2.commands:gulp2_20bn_json_videos",
-        "Gulp videos listed in a JSON file.",
-    ),
-    "gulp2_20bn_csv_webm": (
-        "gulpio2.commands:gulp2_20bn_csv_webm",
-        "Gulp videos listed in a CSV file.",
-    ),
-    "gulp2_20bn_csv_jpeg": (
-        "gulpio2.commands:gulp2_20bn_csv_jpeg",
-        "Gulp folders of frames listed in a CSV file.",
-    ),
-    "gulp2_activitynet": ("gulpio2.commands:gulp2_activitynet", "Gulp a subset of ActivityNet."),
-    "gulp2_kinetics": ("gulpio2.commands:gulp2_kinetics", "Gulp Kinetics."),
-    "gulp2_image_folder": (
-        "gulpio2.commands:gulp2_image_folder",
-        "Gulp images in a folder for each label.",
-    ),
-    "gulp2_image_list": ("gulpio2.commands:gulp2_image_list", "Gulp the images of a list."),
-    "gulp2_video_folder": (
-        "gulpio2.commands:gulp2_video_folder",
-        "Gulp videos in a folder for each label.",
-    ),
-    "gulp2_register_adapter": (
-        "gulpio2.commands:gulp2_register_adapter",
-        "Make a command line for an adapter.",
-    ),
-    "gulp2_sanity_check": (
-        "gulpio2.commands:gulp2_sanity_check",
-        "Check the files of a gulp directory.",
-    ),
-    "im2rec": (
-        "mxnet.commands:im2rec",
-        "Make lists of images and MXNet record files (both im2rec tools).",
-    ),
-    "rec2idx": ("mxnet.commands:rec2idx", "Rebuild the index of an MXNet record file."),
-    "tarp": (
-        "webdataset.commands.tarp:main",
-        "Make, join, split, sort and process WebDataset archives.",
-    ),
-    "widsindex": (
-        "webdataset.commands.widsindex:main",
-        "Make, change and show the indexes of wids.",
-    ),
+_BY_MODULE = {
+    "gulpio2.commands": {
+        "gulp2_20bn_json_videos": "Gulp videos listed in a JSON file.",
+        "gulp2_20bn_csv_webm": "Gulp videos listed in a CSV file.",
+        "gulp2_20bn_csv_jpeg": "Gulp folders of frames listed in a CSV file.",
+        "gulp2_activitynet": "Gulp a subset of ActivityNet.",
+        "gulp2_kinetics": "Gulp Kinetics.",
+        "gulp2_image_folder": "Gulp images in a folder for each label.",
+        "gulp2_image_list": "Gulp the images of a list.",
+        "gulp2_video_folder": "Gulp videos in a folder for each label.",
+        "gulp2_register_adapter": "Make a command line for an adapter.",
+        "gulp2_sanity_check": "Check the files of a gulp directory.",
+    },
+    "mxnet.commands": {
+        "im2rec": "Make lists of images and MXNet record files (both im2rec tools).",
+        "rec2idx": "Rebuild the index of an MXNet record file.",
+    },
+    "webdataset.commands.tarp": {
+        "tarp": "Make, join, split, sort and process WebDataset archives.",
+    },
+    "webdataset.commands.widsindex": {
+        "widsindex": "Make, change and show the indexes of wids.",
+    },
 }
-"""The commands of original tools: `module:function` in `bushel.compat`, and a line for the help.
+"""The commands of original tools, each with a line for the help, by their modules in `bushel.compat`.
 
-The function takes the arguments and returns the exit code.
+The function of a command's name takes the arguments and returns the exit code.
 """
 
-_OF_ORIGINALS = "Commands of the original tools"
+ORIGINALS = {name: module for module, commands in _BY_MODULE.items() for name in commands}
 
 _GROUPS: dict[str, dict[str, str]] = {
     "Look": {
@@ -97,10 +75,9 @@ _GROUPS: dict[str, dict[str, str]] = {
         "bench": "Measure how fast a dataset loads, and what limits it.",
     },
     "Others": {
-        "version": "Print the version of Bushel.",
         "completion": "Print a script that completes commands and options of `bushel` in a shell.",
     },
-    _OF_ORIGINALS: {
+    "Commands of the original tools": {
         "im2rec-list": "Write lists of images for `bushel pack` and MXNet's im2rec.",
     },
 }
@@ -111,6 +88,9 @@ used.
 """
 
 _COMMANDS = {name: text for group in _GROUPS.values() for name, text in group.items()}
+_GROUPS["Commands of the original tools"] |= {
+    name: text for commands in _BY_MODULE.values() for name, text in commands.items()
+}
 
 START = """\
 bushel: read, check and write training data, and feed it to models
@@ -139,23 +119,17 @@ the original tools: gulp2_*, im2rec, im2rec-list, rec2idx, tarp, widsindex."""
 """What `bushel` alone prints: the commands to start with."""
 
 
-def _print_version(ctx: click.Context, parameter: click.Parameter, wanted: bool) -> None:
-    if wanted:
-        click.echo(__version__)
-        ctx.exit()
-
-
 class _Group(click.Group):
     """The command group: Bushel's commands, and the commands of the original tools."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """Return the names of all commands."""
-        return [*_COMMANDS, *ORIGINALS]
+        return [name for group in _GROUPS.values() for name in group]
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
         """Import and return one command."""
         if cmd_name in ORIGINALS:
-            return _original(cmd_name, *ORIGINALS[cmd_name])
+            return _original(cmd_name)
         if cmd_name not in _COMMANDS:
             return None
         function = import_module(f"bushel.cli.{cmd_name.replace('-', '_')}").command
@@ -195,12 +169,9 @@ class _Group(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the groups of commands into the help."""
-        originals = {name: text for name, (_, text) in ORIGINALS.items()}
         for title, rows in _GROUPS.items():
             with formatter.section(title):
-                formatter.write_dl(
-                    list((rows | originals if title == _OF_ORIGINALS else rows).items())
-                )
+                formatter.write_dl(list(rows.items()))
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Parse a command line. Without any words, the commands to start with are printed."""
@@ -210,12 +181,12 @@ class _Group(click.Group):
         raise click.exceptions.Exit(WRONG_USE)
 
 
-def _original(name: str, path: str, text: str) -> click.Command:
+def _original(name: str) -> click.Command:
     """Return a command that passes all its arguments to the drop-in, which parses them as the original did."""
+    module = ORIGINALS[name]
 
     def call(arguments: tuple[str, ...]) -> None:
-        module, _, function = path.partition(":")
-        run = getattr(import_module(f"bushel.compat.{module}"), function)
+        run = getattr(import_module(f"bushel.compat.{module}"), name)
         raise click.exceptions.Exit(run(list(arguments)))
 
     return click.Command(
@@ -226,7 +197,7 @@ def _original(name: str, path: str, text: str) -> click.Command:
             )
         ],
         callback=guarded(call),
-        help=text,
+        help=_BY_MODULE[module][name],
         add_help_option=False,
         context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False},
     )
@@ -234,17 +205,8 @@ def _original(name: str, path: str, text: str) -> click.Command:
 
 app = _Group(
     "bushel",
-    params=[
-        click.Option(
-            ["--version"],
-            is_flag=True,
-            is_eager=True,
-            expose_value=False,
-            callback=_print_version,
-            help="Print the version.",
-        )
-    ],
     help="Read, check and write training data in existing formats, and feed it to models.",
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog="Exit codes: 0 fine, 1 problems found in the data, 2 wrong use, 130 stopped by Ctrl-C.",
 )
+click.version_option(__version__, message="%(version)s", help="Print the version.")(app)

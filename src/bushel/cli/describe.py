@@ -53,11 +53,10 @@ def readable(
     for name, stored in sample.items():
         if name in shown:
             result[name] = _plain(values[name])
+        elif isinstance(stored, list):
+            result[name] = [digest(element) for element in stored]
         else:
-            if isinstance(stored, list):
-                result[name] = [digest(element) for element in stored]
-            else:
-                result[name] = digest(stored)
+            result[name] = digest(stored)
     return result
 
 

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Annotated
 
+from msgspec.structs import asdict
+
 from bushel.cli.command import Argument, Option
 from bushel.cli.options import OutputOptions
 
@@ -27,26 +29,18 @@ def command(
     """
     from bushel._pack.finish import finish_run
     from bushel._pack.run_folder import find_run
-    from bushel.cli.output import count, print_json, print_text, size
+    from bushel.cli.output import count, size
     from bushel.cli.packoptions import allowed_errors
     from bushel.loader.values.bad_samples import error_limit
 
     run, plan = find_run(target)
     allowed = error_limit(allowed_errors(max_errors), plan.samples)
     result = finish_run(run, plan, allowed=allowed)
-    if shown.as_json:
-        facts = {
-            "samples": result.samples,
-            "bytes": result.bytes,
-            "errors": result.errors,
-            "limits": result.limits,
-        }
-        print_json({"target": target, "parts": plan.parts, **facts})
-    elif not shown.quiet:
-        failed = ""
-        if result.errors:
-            failed = f", {count(result.errors, 'item')} could not be packed"
-        print_text(
-            f"{target}: {count(result.samples, 'sample')} in {count(plan.parts, 'part')},"
-            f" {size(result.bytes)}{failed}"
-        )
+    failed = ""
+    if result.errors:
+        failed = f", {count(result.errors, 'item')} could not be packed"
+    shown.show(
+        {"target": target, "parts": plan.parts, **asdict(result)},
+        f"{target}: {count(result.samples, 'sample')} in {count(plan.parts, 'part')},"
+        f" {size(result.bytes)}{failed}",
+    )

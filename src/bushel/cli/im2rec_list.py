@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
 from typing import Annotated
 
 from msgspec import Struct
@@ -58,7 +57,7 @@ def command(
     Example:
       bushel im2rec-list lists/train photos/ --recursive --train-ratio 0.9
     """
-    from bushel.cli.output import print_json
+    from bushel.cli.output import count, say
     from bushel.compat.mxnet.lists import (
         IM2REC_SUFFIXES,
         ListPlan,
@@ -81,20 +80,10 @@ def command(
         raise FileNotFoundError(f"no image found in {root}{hint}")
     paths = write_lists(prefix, lists)
     counts = {str(path): len(lines) for path, lines in zip(paths, lists.values(), strict=True)}
-    if shown.as_json:
-        print_json(
-            {"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out}
-        )
-    elif not shown.quiet:
-        _tell(counts, names, left_out)
-
-
-def _tell(counts: Mapping[str, int], names: Sequence[str], left_out: int) -> None:
-    from bushel.cli.output import count, print_text, say
-
-    for path, images in counts.items():
-        print_text(f"{path}: {count(images, 'image')}")
-    for number, name in enumerate(names):
-        print_text(f"class {number}: {name}")
-    if left_out:
+    shown.show(
+        {"lists": counts, "labels": {"label": names} if names else {}, "left_out": left_out},
+        *(f"{path}: {count(number, 'image')}" for path, number in counts.items()),
+        *(f"class {number}: {name}" for number, name in enumerate(names)),
+    )
+    if left_out and not (shown.as_json or shown.quiet):
         say(f"note: skipped {count(left_out, 'image')} outside the class folders")

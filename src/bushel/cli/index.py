@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated, Any
 
 from msgspec import Struct
@@ -11,7 +12,6 @@ from bushel.cli.command import Option
 from bushel.cli.options import DatasetOptions, OutputOptions, Path, Pickle, ShardRunOptions, pairs
 
 if TYPE_CHECKING:
-    from bushel import Dataset
     from bushel.datasets import Info
 
 
@@ -91,7 +91,7 @@ def command(
     import time
 
     import bushel
-    from bushel.cli.output import print_json, progress_bar
+    from bushel.cli.output import progress_bar
 
     started, read = time.monotonic(), 0
     with progress_bar("indexing", quiet=shown.quiet) as show:
@@ -113,15 +113,8 @@ def command(
             **asdict(running),
             progress=progress,
         )
-    if shown.as_json:
-        print_json(_facts(path, dataset, read, time.monotonic() - started))
-    elif not shown.quiet:
-        _tell(path, dataset.info, read, time.monotonic() - started)
-
-
-def _facts(path: str, dataset: Dataset, read: int, seconds: float) -> dict[str, Any]:
-    info = dataset.info
-    return {
+    info, seconds = dataset.info, time.monotonic() - started
+    facts = {
         "path": path,
         "container": info.container,
         "shards": info.shards,
@@ -132,13 +125,14 @@ def _facts(path: str, dataset: Dataset, read: int, seconds: float) -> dict[str, 
         "columns": list(dataset.columns),
         "seconds": seconds,
     }
+    shown.show(facts, *_lines(path, info, read, seconds))
 
 
-def _tell(path: str, info: Info, read: int, seconds: float) -> None:
-    from bushel.cli.output import count, print_text, size
+def _lines(path: str, info: Info, read: int, seconds: float) -> Iterator[str]:
+    from bushel.cli.output import count, size
 
     what = "with" if info.checksums else "without"
-    print_text(
+    yield (
         f"{path}: {count(info.shards, 'shard')} of {info.container},"
         f" {count(info.samples, 'sample')}, "
         f"{size(info.bytes)} indexed {what} checksums in {seconds:.1f} s"
@@ -147,7 +141,7 @@ def _tell(path: str, info: Info, read: int, seconds: float) -> None:
         compare = ""
         if info.checksums:
             compare = " `bushel verify` compares them with their checksums."
-        print_text(
+        yield (
             f"The index of {size(info.bytes - read)} was there and fits: these data were"
             f" not read.{compare}"
         )

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from bushel._index.column_summary import ColumnSummary
 
 _SHOWN = 5  # number of class names that are shown
+_NOT_FACTS = ("spec", "expansion", "unread", "joins")  # what JSON has elsewhere, or not
 
 
 def command(
@@ -67,20 +68,8 @@ def command(
 
 
 def _facts_for_programs(dataset: Dataset) -> dict[str, Any]:
-    names = (
-        "container",
-        "shards",
-        "files",
-        "samples",
-        "removed",
-        "removed_missing",
-        "bytes",
-        "keyed",
-        "checksums",
-    )
-    info = {
-        name: getattr(dataset.info, name) for name in (*names, "indexed", "complete", "expected")
-    }
+    facts = asdict(dataset.info)
+    info = {name: value for name, value in facts.items() if name not in _NOT_FACTS}
     return {**info, "fingerprint": dataset.fingerprint, "labels": dataset.labels}
 
 

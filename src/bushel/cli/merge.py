@@ -7,23 +7,15 @@ from typing import Annotated
 
 from msgspec import structs
 
-from bushel.cli.command import Argument, Option
-from bushel.cli.options import ModeOptions, OutputOptions, SizeOptions, Target, new_containers
+from bushel.cli.command import Argument
+from bushel.cli.options import ModeOptions, OutputOptions, SameKind, SizeOptions, Target
 
 
 def command(
     target: Target,
     sources: Annotated[list[str], Argument("Datasets to merge, in order.")],
     *,
-    container: Annotated[
-        str | None,
-        Option(
-            "Container of the new dataset. [default: the first one's]",
-            "--container",
-            "-c",
-            values=new_containers,
-        ),
-    ] = None,
+    container: SameKind = None,
     sizes: SizeOptions,
     modes: ModeOptions,
     shown: OutputOptions,
@@ -35,11 +27,11 @@ def command(
     """
     mode = modes.mode()
     from bushel._pack import merge
-    from bushel.cli.output import count, print_json, print_text, resumable
+    from bushel.cli.output import count, resumable
 
     with resumable(target):
         result = merge(sources, target, container=container, mode=mode, **structs.asdict(sizes))
-    if shown.as_json:
-        print_json({"target": target, **asdict(result)})
-    elif not shown.quiet:
-        print_text(f"{target}: {count(result.samples, 'sample')} written as {result.container}")
+    shown.show(
+        {"target": target, **asdict(result)},
+        f"{target}: {count(result.samples, 'sample')} written as {result.container}",
+    )

@@ -239,6 +239,15 @@ class OutputOptions(Struct, frozen=True):
     as_json: Json = False
     quiet: Quiet = False
 
+    def show(self, facts: Any, *lines: str) -> None:
+        """Print a result: its facts as JSON, or as lines of text, or nothing."""
+        from bushel.cli.output import print_json, print_text
+
+        if self.as_json:
+            print_json(facts)
+        elif not self.quiet:
+            print_text("\n".join(lines))
+
 
 class SizeOptions(Struct, frozen=True):
     """Options for the sizes of shards."""
@@ -248,6 +257,17 @@ class SizeOptions(Struct, frozen=True):
         str | None,
         Option("Size of a shard, such as 500MB; by default 1GiB in a folder."),
     ] = None
+
+
+SameKind = Annotated[
+    str | None,
+    Option(
+        "Container of what is written. [default: that of the first source]",
+        "--container",
+        "-c",
+        values=new_containers,
+    ),
+]
 
 
 class ShardOptions(SizeOptions, frozen=True):

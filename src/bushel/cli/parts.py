@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Annotated
 
 from bushel.cli.command import Argument, Option
-from bushel.cli.options import Json
+from bushel.cli.options import Json, OutputOptions
 
 
 def command(
@@ -28,7 +28,7 @@ def command(
     """
     from bushel._pack.run_folder import find_run
     from bushel._runtime.tasks.engine import format_numbers
-    from bushel.cli.output import count, print_json, print_text
+    from bushel.cli.output import count, print_text
 
     run, plan = find_run(target)
     written, result = run.written(plan), run.load_result()
@@ -37,10 +37,7 @@ def command(
     if missing:
         print_text(format_numbers(numbers))
         return
-    if as_json:
-        facts = {"parts": plan.parts, "missing": numbers, "samples": plan.samples, "errors": errors}
-        print_json({"target": target, **facts, "finished": result is not None})
-        return
+    facts = {"parts": plan.parts, "missing": numbers, "samples": plan.samples, "errors": errors}
     if result is not None:
         state = "finished"
     else:
@@ -48,9 +45,11 @@ def command(
     if numbers:
         state = f"missing {format_numbers(numbers)}"
     finished = plan.parts - len(numbers)
-    print_text(
+    lines = [
         f"{target}: {finished:,} of {count(plan.parts, 'part')} of {plan.kind} to"
         f" {plan.container}, {state}"
-    )
+    ]
     if errors:
-        print_text(f"{count(errors, 'item')} could not be packed")
+        lines.append(f"{count(errors, 'item')} could not be packed")
+    facts |= {"target": target, "finished": result is not None}
+    OutputOptions(as_json=as_json).show(facts, *lines)

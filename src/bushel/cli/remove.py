@@ -116,10 +116,7 @@ def command(
         erased = bushel.erase(path, call=call, index=place)
         facts |= {"erasure": asdict(erased)}
         what += _said(erased)
-    if shown.as_json:
-        print_json(facts)
-    elif not shown.quiet:
-        print_text("\n".join(f"{path}: {line}" for line in what))
+    shown.show(facts, *(f"{path}: {line}" for line in what))
     if erased is not None and erased.left:
         raise click.exceptions.Exit(1)
 

@@ -13,8 +13,8 @@ from bushel.cli.options import (
     ModeOptions,
     OnePath,
     OutputOptions,
+    SameKind,
     SizeOptions,
-    new_containers,
     pairs,
 )
 
@@ -49,15 +49,7 @@ def command(
         ),
     ],
     *,
-    container: Annotated[
-        str | None,
-        Option(
-            "Container of the new datasets. [default: SOURCE's]",
-            "--container",
-            "-c",
-            values=new_containers,
-        ),
-    ] = None,
+    container: SameKind = None,
     choice: ChoiceOptions,
     sizes: SizeOptions,
     modes: ModeOptions,
@@ -74,7 +66,7 @@ def command(
     """
     mode = modes.mode()
     from bushel._pack import split
-    from bushel.cli.output import count, print_json, print_text, resumable
+    from bushel.cli.output import count, resumable
 
     parts = _parse_shares(shares)
     with resumable(target):
@@ -87,14 +79,14 @@ def command(
             **structs.asdict(sizes),
             mode=mode,
         )
-    if shown.as_json:
-        print_json({name: asdict(result) for name, result in results.items()})
-    elif not shown.quiet:
-        for name, result in results.items():
-            print_text(
-                f"{target.rstrip('/')}/{name}: {count(result.samples, 'sample')} written"
-                f" as {result.container}"
-            )
+    folder = target.rstrip("/")
+    shown.show(
+        {name: asdict(result) for name, result in results.items()},
+        *(
+            f"{folder}/{name}: {count(result.samples, 'sample')} written as {result.container}"
+            for name, result in results.items()
+        ),
+    )
 
 
 def _parse_shares(shares: list[str]) -> dict[str, float | None]:

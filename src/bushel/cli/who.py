@@ -12,7 +12,7 @@ import click
 from msgspec import Struct
 
 from bushel.cli.command import Option
-from bushel.cli.options import Json, Kind, Path
+from bushel.cli.options import Json, Kind, OutputOptions, Path
 
 
 class OrderOptions(Struct, frozen=True):
@@ -103,10 +103,17 @@ def command(
     else:
         order = _of_state(dataset, saved, {**ends, "lengths": options.lengths}, size, world_size)
     epoch = order.epoch if wanted.epoch is None else wanted.epoch
-    if key is not None:
-        _print_steps(epoch, key, order.when(key, epoch), as_json=as_json)
-    else:
-        _print_keys(epoch, step, wanted.rank, order.who(step, wanted.rank, epoch), as_json=as_json)
+    shown = OutputOptions(as_json=as_json)
+    if key is None:
+        rank = wanted.rank
+        keys = order.who(step, rank, epoch)
+        rows = (row if isinstance(row, str) else " ".join(row) for row in keys)
+        shown.show({"epoch": epoch, "step": step, "rank": rank, "keys": keys}, *rows)
+        return
+    places = order.when(key, epoch)
+    steps = [{"epoch": epoch, "step": at, "rank": of} for at, of in places]
+    rows = (f"epoch {epoch}, step {at}, rank {of}" for at, of in places)
+    shown.show({"key": key, "steps": steps}, *(rows if places else ["in no step"]))
 
 
 class _Order(NamedTuple):
@@ -182,32 +189,3 @@ def _read_state(path: str) -> Any:
         return json.loads(FilePath(path).read_text("utf-8"))
     except ValueError as error:
         raise click.BadParameter(f"{path} is not JSON: {error}", param_hint="--state") from None
-
-
-def _print_steps(epoch: int, key: str, places: Sequence[tuple[int, int]], *, as_json: bool) -> None:
-    from bushel.cli.output import print_json, print_text
-
-    if as_json:
-        print_json(
-            {"key": key, "steps": [{"epoch": epoch, "step": at, "rank": of} for at, of in places]}
-        )
-    else:
-        print_text(
-            "\n".join(f"epoch {epoch}, step {at}, rank {of}" for at, of in places) or "in no step"
-        )
-
-
-def _print_keys(
-    epoch: int, step: int, rank: int, keys: Sequence[str | list[str]], *, as_json: bool
-) -> None:
-    from bushel.cli.output import print_json, print_text
-
-    if as_json:
-        print_json({"epoch": epoch, "step": step, "rank": rank, "keys": keys})
-    else:
-        print_text(
-            "\n".join(
-                keys_of_batch if isinstance(keys_of_batch, str) else " ".join(keys_of_batch)
-                for keys_of_batch in keys
-            )
-        )

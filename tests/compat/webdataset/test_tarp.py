@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from tests.compat.webdataset.shards import archive, files_of, numbered, write_shards
 
-from bushel.compat.webdataset.commands.tarp import main
+from bushel.compat.webdataset.commands.tarp import tarp as main
 from bushel.containers.tar.writer import header_of
 from bushel.errors import FormatError, UnsupportedError
 
@@ -86,7 +86,7 @@ def test_cat_goes_on_after_so_many_damaged_archives(folder: Path, capsys: pytest
 
 
 def test_standard_streams_and_commands(folder: Path) -> None:
-    code = "import sys; from bushel.compat.webdataset.commands.tarp import main; sys.exit(main(sys.argv[1:]))"
+    code = "import sys; from bushel.compat.webdataset.commands.tarp import tarp as main; sys.exit(main(sys.argv[1:]))"
     content = archive(numbered(0, 3))
     done = subprocess.run(
         [sys.executable, "-c", code, "cat", "-", "-o", "-"], input=content, capture_output=True, check=True

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from tests.compat.webdataset.shards import archive, jpeg, numbered, write_shards
 
-from bushel.compat.webdataset.commands.widsindex import main
+from bushel.compat.webdataset.commands.widsindex import widsindex as main
 from bushel.compat.webdataset.wids import (
     ChunkedSampler,
     DistributedChunkedSampler,

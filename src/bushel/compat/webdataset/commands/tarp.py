@@ -38,7 +38,7 @@ _BATCH = 256
 _LONGEST = 240  # maximum bytes of a field's name, so that `sample.FIELD` is a valid file name
 
 
-def main(arguments: list[str]) -> int:
+def tarp(arguments: list[str]) -> int:
     """Run `bushel tarp` with these arguments, and return the exit status."""
     return run_command("tarp", "Make and process WebDataset archives.", _add_commands, arguments)
 

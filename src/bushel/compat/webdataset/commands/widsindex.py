@@ -22,7 +22,7 @@ from bushel.compat.webdataset.wids.index import describe_shard, index_of, load, 
 from bushel.storage import as_path, expand_braces, write_whole
 
 
-def main(arguments: list[str]) -> int:
+def widsindex(arguments: list[str]) -> int:
     """Run `bushel widsindex` with these arguments, and return the exit status."""
     return run_command("widsindex", "Indexes for random access by wids.", _add_commands, arguments)
 
