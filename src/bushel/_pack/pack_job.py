@@ -16,7 +16,6 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from bushel._dataset.open.folders import overwrite_folder
-from bushel._dataset.views.dataset import Dataset
 from bushel._index.sidecar import PartOfRun
 from bushel._pack.encoder import Result, WorkerPool
 from bushel._pack.feeds import Batch
@@ -44,7 +43,6 @@ from bushel._writer.column_writer import ColumnWriter
 from bushel._writer.options import Mode, WriterOptions
 from bushel._writer.overwrite import lock_for_writing
 from bushel.containers import container_for, get_writable
-from bushel.containers.base import Container
 from bushel.errors import UnsupportedError
 from bushel.loader.values.bad_samples import error_limit
 from bushel.sources.arrays import Arrays
@@ -144,13 +142,10 @@ def _part_of_everything(prepared: Prepared, target: AnyPath, suffix: str) -> Par
 def _plan(prepared: Prepared, parts: int, options: PackOptions) -> RunPlan:
     """Return the plan of a run. Its arguments are those that decide which bytes are written."""
     writing, order = prepared.writing, prepared.order
-    if isinstance(prepared.source, Dataset):
-        chosen = {"fields": options.fields, "rename": options.rename}
-    else:
-        chosen = {}
     arguments = {
         "source": prepared.identity,
-        **chosen,
+        "fields": options.fields,
+        "rename": options.rename,
         "spec": prepared.spec,
         "transforms": options.transforms,
         "images": sorted(options.images),
@@ -332,30 +327,17 @@ def write_dataset(
         )
     name = options.writer.container
     container = get_writable(name) if name else container_for(target.name)
-    # locked with the other processes of the run
-    if options.in_parts:
-        return _write_locked(source, target, container, options, None, progress)
-    with lock_for_writing(target, options.writer) as lock:
-        return _write_locked(source, target, container, options, lock, progress)
-
-
-def _write_locked(
-    source: Any,
-    target: AnyPath,
-    container: Container,
-    options: PackOptions,
-    lock: Lock | None,
-    progress: OnProgress | None,
-) -> PackResult:
-    started = time.monotonic()
-    prepared = prepare_source(source, target, container, options)
-    options = replace(options, writer=prepared.writing)
-    if prepared.parts is None:
-        totals = pack_whole(prepared, target, container.suffix, options, lock, progress)
-    else:
-        totals = pack_in_parts(
-            prepared, prepared.parts, target, container.suffix, options, progress
-        )
+    started, suffix = time.monotonic(), container.suffix
+    with ExitStack() as stack:
+        lock = None
+        if not options.in_parts:  # parts are locked with the other processes of the run
+            lock = stack.enter_context(lock_for_writing(target, options.writer))
+        prepared = prepare_source(source, target, container, options)
+        options = replace(options, writer=prepared.writing)
+        if prepared.parts is None:
+            totals = pack_whole(prepared, target, suffix, options, lock, progress)
+        else:
+            totals = pack_in_parts(prepared, prepared.parts, target, suffix, options, progress)
     log = error_log_path(target)
     return PackResult(
         container=container.name,

@@ -36,7 +36,6 @@ from bushel._pack.own_source import refuse_own_source
 from bushel._pack.pack_options import PackOptions
 from bushel._pack.prepared import Prepared, encoder_for
 from bushel._pack.run_folder import planned_listing
-from bushel._pack.run_plan import check_part
 from bushel._runtime.order import Order, Sequential
 from bushel._runtime.shuffle import make_order
 from bushel._writer.class_names import known_labels
@@ -295,8 +294,21 @@ def _order(source: Dataset | Source | Stream, options: PackOptions, parts: int |
                 " shuffle= or parts="
             )
         return Sequential(0, 0)
-    check_part(parts, options.part)
+    _check_part(parts, options.part)
     return make_order(options.shuffle, len(source), options.seed)
+
+
+def _check_part(parts: int | None, part: int | str | None) -> None:
+    """Check the arguments `parts=` and `part=`. Raise ValueError if the part does not exist."""
+    if parts is None and part is not None:
+        raise ValueError(f"part={part!r} needs parts=, the number of all parts")
+    if parts is not None and parts < 1:
+        raise ValueError(f"parts={parts} is too small: give 1 or more")
+    if isinstance(part, str):
+        if part != "plan":
+            raise ValueError(f"part={part!r} is neither the number of a part nor 'plan'")
+    elif part is not None and not 0 <= part < (parts or 1):
+        raise ValueError(f"part={part} does not exist: the parts are 0 to {(parts or 1) - 1}")
 
 
 def _shards_of(dataset: Dataset) -> list[OpenShard]:

@@ -79,19 +79,6 @@ def decode_plan(data: bytes, path: str) -> RunPlan:
     return plan
 
 
-def check_part(parts: int | None, part: int | str | None) -> None:
-    """Check the arguments `parts=` and `part=`. Raise ValueError if the part does not exist."""
-    if parts is None and part is not None:
-        raise ValueError(f"part={part!r} needs parts=, the number of all parts")
-    if parts is not None and parts < 1:
-        raise ValueError(f"parts={parts} is too small: give 1 or more")
-    if isinstance(part, str):
-        if part != "plan":
-            raise ValueError(f"part={part!r} is neither the number of a part nor 'plan'")
-    elif part is not None and not 0 <= part < (parts or 1):
-        raise ValueError(f"part={part} does not exist: the parts are 0 to {(parts or 1) - 1}")
-
-
 def part_starts(samples: int, parts: int) -> list[int]:
     """Return the index of the first item of each part, followed by the number of samples. Sizes differ by one."""
     return [samples * number // parts for number in range(parts + 1)]

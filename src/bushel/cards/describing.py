@@ -58,7 +58,7 @@ def card(
     Examples:
         >>> text = bushel.card("train/", title="Cats and dogs", license="cc-by-4.0")
         >>> text.splitlines()[:3]
-        ['---', 'pretty_name: "Cats and dogs"', 'license: cc-by-4.0']
+        ['---', 'pretty_name: "Cats and dogs"', 'license: "cc-by-4.0"']
     """
     place = None if target is None else Path(os.fspath(target)).absolute()
     splits = open_splits(source, index)

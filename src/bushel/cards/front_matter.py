@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -13,14 +12,12 @@ from bushel.cards.facts import About, Facts
 _READ_BY_THE_HUB = ("tar", "parquet", "jsonl", "csv", "arrow", "zip")
 """Containers whose files the Hub reads. The front matter lists no files of others."""
 
-_SIZES = (1_000, 10_000, 100_000, 1_000_000, 10_000_000, 100_000_000, 1_000_000_000, 10_000_000_000)
+_SIZES = tuple(10**power for power in range(3, 11))
 _SIZE_NAMES = ("1K", "10K", "100K", "1M", "10M", "100M", "1B", "10B")
-_PLAIN = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*")
-_WORDS = frozenset(("null", "true", "false", "yes", "no", "on", "off", "y", "n"))
 
 
 def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> str:
-    """Return the front matter, with the lines of dashes around it.
+    """Return the front matter, with the lines of dashes around it. Its values are JSON, which is YAML, too.
 
     Paths of files are relative to `folder`, if it is known.
     """
@@ -39,7 +36,8 @@ def front_matter(splits: Sequence[Facts], about: About, folder: Path | None) -> 
             {"split": name, "path": paths} for name, paths in zip(names, files, strict=True)
         ]
         fields["configs"] = [{"config_name": "default", "data_files": files_of_splits}]
-    return "---\n" + "".join(_yaml(fields, 0)) + "---\n"
+    lines = (f"{name}: {json.dumps(value)}\n" for name, value in fields.items())
+    return f"---\n{''.join(lines)}---\n"
 
 
 def _size_category(samples: int) -> str:
@@ -69,33 +67,3 @@ def _files(facts: Facts, folder: Path) -> list[str]:
         existing = sorted(path.relative_to(folder).as_posix() for path in folder.glob(pattern))
         shortened += [pattern] if existing == sorted(named) else named
     return shortened
-
-
-def _yaml(value: Any, depth: int) -> list[str]:
-    """Return the lines of mappings, lists and texts."""
-    before = "  " * depth
-    lines: list[str] = []
-    if isinstance(value, dict):
-        for name, member in value.items():
-            if isinstance(member, dict | list):
-                lines += [
-                    f"{before}{name}:\n",
-                    *_yaml(member, depth + (not isinstance(member, list))),
-                ]
-            else:
-                lines.append(f"{before}{name}: {_scalar(member)}\n")
-        return lines
-    for member in value:
-        if isinstance(member, dict):
-            first, *rest = _yaml(member, depth + 1)
-            lines += [f"{before}- {first.lstrip()}", *rest]
-        else:
-            lines.append(f"{before}- {_scalar(member)}\n")
-    return lines
-
-
-def _scalar(text: str) -> str:
-    """Return a text in YAML: as it is, or quoted as in JSON, which is YAML, too."""
-    if _PLAIN.fullmatch(text) and text.lower() not in _WORDS:
-        return text
-    return json.dumps(text)

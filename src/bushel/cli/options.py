@@ -78,61 +78,10 @@ NewKind = Annotated[
         values=new_containers,
     ),
 ]
-Generation = Annotated[
-    str | None,
-    Option(
-        "Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).",
-        values=lambda: ("B", "C"),
-    ),
-]
-Images = Annotated[
-    list[str] | None,
-    Option(
-        "check: decode every image, to find damaged ones; upright: rotate by Exif; baseline:"
-        " rewrite progressive JPEGs without loss; tile: store JPEGs in tiles, without loss, so that"
-        " crops decode faster; may be repeated.",
-        values=lambda: ("check", "upright", "baseline", "tile"),
-    ),
-]
-IndexColumns = Annotated[
-    str | None,
-    Option(
-        "Columns to record in the index: label,image.width; auto for numbers, short texts"
-        " and sizes of images, "
-        "the default; none.",
-    ),
-]
-Seek = Annotated[
-    bool,
-    Option("Record decoder states of plain JPEGs in the index, so that crops decode faster."),
-]
-Append = Annotated[bool, Option("Add samples to the dataset at TARGET.", "--append")]
-Overwrite = Annotated[
-    bool,
-    Option("Replace the dataset at TARGET once the new one is complete."),
-]
 Resume = Annotated[bool, Option("Continue an interrupted run with the same options.", "--resume")]
 Parts = Annotated[
     int | None,
     Option("Number of parts (TARGET/part-*); each is written exactly once.", min=1),
-]
-EngineOfShards = Annotated[
-    str | None,
-    Option("Where shards are read: local, ray, dask, an address.", values=engines()),
-]
-EngineOfRepair = Annotated[
-    str | None,
-    Option(
-        "Where shards are read and parts are written: local, ray, dask, an address.",
-        values=engines(),
-    ),
-]
-ProgressKind = Annotated[
-    str,
-    Option(
-        "bar (in a terminal), json (a line of JSON at a time, on standard error) or none.",
-        values=lambda: ("bar", "json", "none"),
-    ),
 ]
 Workers = Annotated[int | None, Option("Number of threads.", "--threads", min=1)]
 MaxProblems = Annotated[int, Option("Number of problems to list.", "--max-problems", min=1)]
@@ -164,7 +113,10 @@ class ShardRunOptions(Struct, frozen=True):
     """Where shards are read, and by how many threads."""
 
     threads: Workers = None
-    engine: EngineOfShards = None
+    engine: Annotated[
+        str | None,
+        Option("Where shards are read: local, ray, dask, an address.", values=engines()),
+    ] = None
 
 
 class SplitOptions(Struct, frozen=True):
@@ -262,7 +214,7 @@ class SizeOptions(Struct, frozen=True):
 SameKind = Annotated[
     str | None,
     Option(
-        "Container of what is written. [default: that of the first source]",
+        "Container of the new datasets. [default: that of the source, or of the first one]",
         "--container",
         "-c",
         values=new_containers,
@@ -273,15 +225,24 @@ SameKind = Annotated[
 class ShardOptions(SizeOptions, frozen=True):
     """Options for the files of a new dataset."""
 
-    generation: Generation = None
+    generation: Annotated[
+        str | None,
+        Option(
+            "Generation of a bag: B (Granular 0.20, 0.21) or C (0.22 and later).",
+            values=lambda: ("B", "C"),
+        ),
+    ] = None
 
 
 class ModeOptions(Struct, frozen=True):
     """Options for a dataset that exists at the target."""
 
-    append: Append = False
+    append: Annotated[bool, Option("Add samples to the dataset at TARGET.", "--append")] = False
     resume: Resume = False
-    overwrite: Overwrite = False
+    overwrite: Annotated[
+        bool,
+        Option("Replace the dataset at TARGET once the new one is complete."),
+    ] = False
 
     def mode(self) -> Mode:
         """Return the mode of `bushel.Writer`. Raise BadParameter if more than one of the options is given."""

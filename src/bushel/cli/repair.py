@@ -10,7 +10,6 @@ from msgspec import Struct, structs
 
 from bushel.cli.command import Option
 from bushel.cli.options import (
-    EngineOfRepair,
     IndexPlace,
     Kind,
     MaxProblems,
@@ -21,6 +20,7 @@ from bushel.cli.options import (
     SizeOptions,
     Target,
     Workers,
+    engines,
     new_containers,
 )
 
@@ -45,7 +45,13 @@ class RunOptions(Struct, frozen=True):
 
     threads: Workers = None
     parts: Parts = None
-    engine: EngineOfRepair = None
+    engine: Annotated[
+        str | None,
+        Option(
+            "Where shards are read and parts are written: local, ray, dask, an address.",
+            values=engines(),
+        ),
+    ] = None
 
 
 def command(

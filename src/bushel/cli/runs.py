@@ -11,13 +11,9 @@ from msgspec import Struct
 
 from bushel.cli.command import Option
 from bushel.cli.options import (
-    Images,
-    IndexColumns,
     NewKind,
     OutputOptions,
     Parts,
-    ProgressKind,
-    Seek,
     ShardOptions,
     Workers,
     engines,
@@ -32,9 +28,27 @@ class WriteOptions(ShardOptions, frozen=True):
     """How samples are written, in which order, and by how many threads."""
 
     container: NewKind = None
-    images: Images = None
-    seek: Seek = False
-    index_columns: IndexColumns = None
+    images: Annotated[
+        list[str] | None,
+        Option(
+            "check: decode every image, to find damaged ones; upright: rotate by Exif; baseline:"
+            " rewrite progressive JPEGs without loss; tile: store JPEGs in tiles, without loss, so that"
+            " crops decode faster; may be repeated.",
+            values=lambda: ("check", "upright", "baseline", "tile"),
+        ),
+    ] = None
+    seek: Annotated[
+        bool,
+        Option("Record decoder states of plain JPEGs in the index, so that crops decode faster."),
+    ] = False
+    index_columns: Annotated[
+        str | None,
+        Option(
+            "Columns to record in the index: label,image.width; auto for numbers, short texts"
+            " and sizes of images, "
+            "the default; none.",
+        ),
+    ] = None
     shuffle: Annotated[bool, Option("Write in a random order.", "--shuffle/--no-shuffle")] = False
     seed: Annotated[int, Option("Seed of the random order.", min=0)] = 0
     max_errors: Annotated[
@@ -49,7 +63,13 @@ class WriteOptions(ShardOptions, frozen=True):
         bool, Option("With --overwrite: drop the list of removed samples.")
     ] = False
     threads: Workers = None
-    progress: ProgressKind = "bar"
+    progress: Annotated[
+        str,
+        Option(
+            "bar (in a terminal), json (a line of JSON at a time, on standard error) or none.",
+            values=lambda: ("bar", "json", "none"),
+        ),
+    ] = "bar"
 
     def arguments(self) -> dict[str, Any]:
         """Return the arguments of `bushel.pack` and `bushel.convert`.

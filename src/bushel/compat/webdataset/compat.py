@@ -89,14 +89,11 @@ class FluidInterface:
 
 def check_empty(source: Iterable[Any]) -> Iterator[Any]:
     """Yield all samples. A source without samples is a ValueError."""
-    count = 0
-    for count, sample in enumerate(source, 1):  # noqa: B007
-        yield sample
-    if count == 0:
-        raise ValueError(
-            "No samples found in dataset; perhaps you have fewer shards than workers.\n"
-            "Turn off using empty_check=False in the WebDataset constructor."
-        )
+    return shardlists.non_empty(
+        source,
+        "No samples found in dataset; perhaps you have fewer shards than workers.\n"
+        "Turn off using empty_check=False in the WebDataset constructor.",
+    )
 
 
 class WebDataset(DataPipeline, FluidInterface):

@@ -127,13 +127,16 @@ def resampled_(src: Iterable[Any], n: int = sys.maxsize) -> Iterator[Any]:
 resampled = pipelinefilter(resampled_)
 
 
-def non_empty(src: Iterable[Any]) -> Iterator[Any]:
-    """Yield all items. An empty source is a ValueError."""
+def non_empty(
+    src: Iterable[Any],
+    message: str = "pipeline stage received no data at all and this was declared as an error",
+) -> Iterator[Any]:
+    """Yield all items. An empty source is a ValueError with this message."""
     count = 0
     for count, item in enumerate(src, 1):  # noqa: B007
         yield item
     if count == 0:
-        raise ValueError("pipeline stage received no data at all and this was declared as an error")
+        raise ValueError(message)
 
 
 class ResampledShards(IterableDataset):

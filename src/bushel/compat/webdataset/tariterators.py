@@ -192,16 +192,15 @@ def tar_file_expander(
             with source["stream"] as stream:
                 for fname, content in _contents(stream, source["url"], keep):
                     yield {"fname": fname, "data": content, **extra}
+            end, goes_on = eof_value, True
         except _Stopped:
-            return
+            end, goes_on = _EndOfDamage(), False
         except Exception as error:  # the handler decides
-            if not handler(error):
-                return
-            if eof_value is not None:
-                yield _EndOfDamage()
-            continue
+            end, goes_on = _EndOfDamage(), handler(error)
         if eof_value is not None:
-            yield eof_value
+            yield end
+        if not goes_on:
+            return
 
 
 def group_by_keys(
@@ -235,7 +234,10 @@ def group_by_keys(
                     yield current
                 current = {"__key__": key, "__url__": file["__url__"]}
             if suffix in current:
-                raise _duplicate(file["fname"], suffix, current)  # noqa: TRY301
+                raise ValueError(  # noqa: TRY301
+                    f"{file['fname']}: duplicate file name in tar file {suffix} {current.keys()}"
+                    f" ({current.get('__url__')})"
+                )
             if chosen_suffixes is None or suffix in chosen_suffixes:
                 current[suffix] = file["data"]
             if file.get("__local_path__") is not None:
@@ -245,13 +247,6 @@ def group_by_keys(
                 break
     if current is not None and valid_sample(current):
         yield current
-
-
-def _duplicate(fname: str, suffix: str, sample: Sample) -> ValueError:
-    return ValueError(
-        f"{fname}: duplicate file name in tar file {suffix} {sample.keys()}"
-        f" ({sample.get('__url__')})"
-    )
 
 
 def with_local_paths(src: Iterable[Sample]) -> Iterator[Sample]:
@@ -276,66 +271,26 @@ def tarfile_samples(
     files. The handler gets errors of shards that cannot be opened, that are damaged, or that have
     two files for one field. Samples of local shards that `bushel remove` removed are skipped.
 
-    If a program has replaced `url_opener`, `tar_file_expander` or `group_by_keys` in this module,
-    the three are called one after the other, as in the original.
+    A program may replace `url_opener`, `tar_file_expander` and `group_by_keys` in this module.
     """
-    if (url_opener, tar_file_expander, group_by_keys) != _STAGES:
+    if url_opener is _URL_OPENER:
+        streams = handled(src, lambda source: _opened(source, allow_commands), handler)
+    else:
         streams = url_opener(src, handler=handler)
-        files = tar_file_expander(
-            streams, handler=handler, select_files=select_files, rename_files=rename_files
-        )
-        yield from group_by_keys(files, handler=handler)
-        return
-    for source in src:
-        url = source["url"]
-        path = source.get("local_path")
-        try:
-            remaining = _remaining(path or local_path_of(url))
-            keep = _kept(select_files, rename_files, handler, remaining=remaining)
-            with source.get("stream") or _open(
-                url, path or local_path_of(url), allow_commands
-            ) as stream:
-                yield from _grouped(_contents(stream, url, keep), url, path, handler)
-        except _Stopped:
-            return
-        except (
-            Exception
-        ) as error:  # the handler decides; the samples before the damage have been delivered
-            if not handler(error):
-                return
+    files = tar_file_expander(
+        streams, handler=handler, select_files=select_files, rename_files=rename_files
+    )
+    return group_by_keys(files, handler=handler)
 
 
-def _open(url: str, path: str | None, allow_commands: bool | None) -> Any:
-    return open(path, "rb") if path is not None else gopen(url, allow_commands=allow_commands)
+def _opened(source: Sample, allow_commands: bool | None) -> Sample:
+    path = source.get("local_path") or local_path_of(source["url"])
+    stream = source.get("stream")
+    if stream is None and path is not None:
+        stream = open(path, "rb")  # noqa: SIM115 (the next stage closes it)
+    return {**source, "stream": stream or gopen(source["url"], allow_commands=allow_commands)}
 
 
-def _grouped(
-    files: Iterator[tuple[str, bytes]], url: str, path: str | None, handler: Handler
-) -> Iterator[Sample]:
-    """Group the files of one shard, as `group_by_keys`."""
-    sample: Sample = {"__key__": None}
-    for name, data in files:
-        key, suffix = base_plus_ext(name)
-        if key is None or suffix is None:
-            continue
-        if key != sample["__key__"]:
-            if len(sample) > 1:
-                yield sample
-            sample = {"__key__": key, "__url__": url}
-        suffix = suffix.lower()
-        if suffix in sample:
-            error = _duplicate(name, suffix, sample)
-            if not handler(error):
-                yield sample  # without this file, as the original does
-                raise _Stopped from error
-            continue
-        sample[suffix] = data
-        if path is not None:
-            sample["__local_path__"] = path
-    if len(sample) > 1:
-        yield sample
-
-
-_STAGES = url_opener, tar_file_expander, group_by_keys
+_URL_OPENER = url_opener
 
 tarfile_to_samples = pipelinefilter(tarfile_samples)
